@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0
+# Builds the I/O schedulers and the emulated SSD out of tree. `make help` lists
+# the targets. Objects of each kernel go to build/<release>/, which holds links
+# to the sources, so that the source tree stays clean.
+
+ifdef KDIR
+override KDIR := $(abspath $(KDIR))
+KVER := $(shell $(MAKE) -s --no-print-directory -C $(KDIR) kernelrelease 2>/dev/null)
+HEADERS = $(KDIR)
+else
+KVER ?= $(shell uname -r)
+# Looked up once, and only by targets that need it.
+HEADERS = $(eval HEADERS := $(shell scripts/find-headers $(KVER)))$(HEADERS)
+endif
+
+BUILD := $(CURDIR)/build/$(KVER)
+SOURCES := Kbuild $(wildcard *-iosched.c) include tests/ssdemu
+# W=1 and C=2 are passed on to the kernel's build.
+KBUILD = $(MAKE) -C $(HEADERS) M=$(BUILD) $(if $(W),W=$(W)) $(if $(C),C=$(C))
+
+.DEFAULT_GOAL := modules
+.PHONY: modules install check-abi link demo check lint clean help
+
+modules: $(BUILD)/iosched-kernel.h ## build all modules (KVER=<release> or KDIR=<tree>)
+	+$(KBUILD) modules
+
+# The links are made anew each time: cheap, and a file that went goes here too.
+$(BUILD)/.links: FORCE
+	@test -n "$(KVER)" || { echo "error: $(KDIR) is not a configured kernel tree" >&2; exit 1; }
+	@test -n "$(HEADERS)"
+	@mkdir -p $(BUILD)
+	@find $(BUILD) -type l -delete
+	@cp -rs $(addprefix $(CURDIR)/,$(filter-out tests/%,$(SOURCES))) $(BUILD)
+	@mkdir -p $(BUILD)/tests && cp -rs $(CURDIR)/tests/ssdemu $(BUILD)/tests
+	@touch $@
+
+$(BUILD)/iosched-kernel.h: scripts/gen-kernel-header scripts/kernel_btf.py $(BUILD)/.links
+	@test -e $@ && ! test $< -nt $@ && ! test scripts/kernel_btf.py -nt $@ || \
+		scripts/gen-kernel-header --headers $(HEADERS) --release $(KVER) -o $@
+
+install: modules ## install into /lib/modules and run depmod
+	$(KBUILD) INSTALL_MOD_DIR=updates modules_install
+	depmod $(KVER)
+
+check-abi: modules ## prove that the .ko files have the kernel's own layouts
+	scripts/check-abi --headers $(HEADERS) --release $(KVER) $(BUILD)
+
+link: ## link the schedulers into the kernel tree KDIR (then: make menuconfig there)
+	scripts/link-into-kernel $(KDIR)
+
+demo: ## try it: PASS beside the stock schedulers in a virtual machine
+	scripts/setup build lab plots
+	tests/bench/demo.py
+
+check: ## all tests, in virtual machines
+	scripts/setup build lab lint
+	tests/run
+
+lint: ## checkpatch, sparse, shellcheck, ruff, codespell
+	scripts/setup build lab lint
+	scripts/lint
+
+clean: ## remove build/
+	rm -rf build
+
+help: ## this list
+	@echo 'Targets:'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 16
+	@echo 'Variables:'
+	@echo '  KVER=<release>  an installed or fetched kernel; default: the running one'
+	@echo '  KDIR=<tree>     a full, built kernel tree instead'
+	@echo '  W=1, C=2        more warnings, sparse'
+
+FORCE:
