@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Kernel differences, all of them: the schedulers are written against the
+ * newest interface (7.2) and older kernels are adapted here, by what the
+ * kernel has (IOSCHED_HAVE_*, found by scripts/gen-kernel-header), not by its
+ * version. Also here: small macros and inline functions of the block layer
+ * that neither BTF nor a header package holds.
+ */
+#ifndef _IOSCHED_COMPAT_H
+#define _IOSCHED_COMPAT_H
+
+#include <linux/blk-mq.h>
+#include <linux/blkdev.h>
+#include <linux/blktrace_api.h>
+#include <linux/ioprio.h>
+#include <linux/module.h>
+#include <linux/sbitmap.h>
+#include <trace/events/block.h>
+
+#include "iosched-kernel.h"
+
+/*
+ * True when the elevator's prepare_request() saw @rq. 6.1 also calls
+ * requeue_request() for flushes, which it did not prepare.
+ */
+static inline bool iosched_rq_prepared(struct request *rq)
+{
+#ifdef RQF_ELVPRIV
+	return rq->rq_flags & RQF_ELVPRIV;
+#else
+	return rq->rq_flags & RQF_USE_SCHED;
+#endif
+}
+
+/* The core's test for a request that may be merged with, as in block/blk.h. */
+static inline bool iosched_rq_mergeable(struct request *rq)
+{
+	return !blk_rq_is_passthrough(rq) && req_op(rq) != REQ_OP_FLUSH &&
+	       req_op(rq) != REQ_OP_WRITE_ZEROES &&
+	       req_op(rq) != REQ_OP_ZONE_APPEND &&
+	       !(rq->cmd_flags & REQ_NOMERGE_FLAGS) &&
+	       !(rq->rq_flags & RQF_NOMERGE_FLAGS);
+}
+
+/* Discards of a device that takes several ranges merge whatever their place. */
+static inline bool iosched_discard_mergeable(struct request *rq)
+{
+	return req_op(rq) == REQ_OP_DISCARD &&
+	       queue_max_discard_segments(rq->q) > 1;
+}
+
+/* Is somebody tracing @q? Cheaper than entering an RCU section to find out. */
+static inline bool iosched_traced(struct request_queue *q)
+{
+#ifdef CONFIG_BLK_DEV_IO_TRACE
+	return rcu_access_pointer(q->blk_trace);
+#else
+	return false;
+#endif
+}
+
+static inline void iosched_free_requests(struct list_head *list)
+{
+	struct request *rq, *next;
+
+	list_for_each_entry_safe(rq, next, list, queuelist) {
+		list_del_init(&rq->queuelist);
+		blk_mq_free_request(rq);
+	}
+}
+
+/*
+ * Insertion flags: a bool before 6.5, a set of bits since. Only "at head"
+ * concerns an elevator; block/blk-mq.h names it BLK_MQ_INSERT_AT_HEAD.
+ */
+#ifdef IOSCHED_HAVE_INSERT_FLAGS
+#define iosched_insert_t blk_insert_t
+
+static inline bool iosched_at_head(iosched_insert_t flags)
+{
+	return ((__force unsigned int)flags) & 0x01;
+}
+#else
+#define iosched_insert_t bool
+
+static inline bool iosched_at_head(iosched_insert_t at_head)
+{
+	return at_head;
+}
+#endif
+
+/*
+ * Before 6.18 init_sched() gets the elevator's type and makes the
+ * elevator_queue itself; since then it gets the queue, which the core frees
+ * when init_sched() fails. @handle names the parameter for both.
+ */
+#ifdef IOSCHED_HAVE_INIT_BY_EQ
+#define iosched_init_t struct elevator_queue
+
+static inline struct elevator_queue *
+iosched_eq_get(struct request_queue *q, iosched_init_t *eq)
+{
+	return eq;
+}
+
+static inline void iosched_eq_put(struct elevator_queue *eq)
+{
+}
+#else
+#define iosched_init_t struct elevator_type
+
+static inline struct elevator_queue *
+iosched_eq_get(struct request_queue *q, iosched_init_t *type)
+{
+	return elevator_alloc(q, type);
+}
+
+static inline void iosched_eq_put(struct elevator_queue *eq)
+{
+	kobject_put(&eq->kobj);
+}
+#endif
+
+#ifdef IOSCHED_HAVE_CONST_ATTRS
+#define IOSCHED_ATTRS static const struct elv_fs_entry
+#else
+#define IOSCHED_ATTRS static struct elv_fs_entry
+#endif
+
+/*
+ * How many requests that are not synchronous reads may hold scheduler tags.
+ * 7.2 keeps that number in the queue, with a sysfs file of its own; older
+ * kernels leave it to the elevator (@own). The number means requests of one
+ * hardware queue everywhere; what limit_depth() must return is either that
+ * (whole bitmap) or, on 6.1, the share of one word of the tag bitmap.
+ */
+#ifdef IOSCHED_HAVE_QUEUE_ASYNC_DEPTH
+#define IOSCHED_OWN_ASYNC_DEPTH(attr)
+
+static inline unsigned int
+iosched_async_depth(struct request_queue *q, unsigned int own)
+{
+	return q->async_depth;
+}
+
+static inline void
+iosched_init_async_depth(struct request_queue *q, unsigned int own)
+{
+	q->async_depth = own ? min_t(unsigned int, own, q->nr_requests) :
+			       q->nr_requests;
+}
+#else
+#define IOSCHED_OWN_ASYNC_DEPTH(attr) attr
+
+static inline unsigned int
+iosched_async_depth(struct request_queue *q, unsigned int own)
+{
+	return own ? own : q->nr_requests;
+}
+
+static inline void
+iosched_init_async_depth(struct request_queue *q, unsigned int own)
+{
+}
+#endif
+
+static inline unsigned int
+iosched_shallow_depth(struct blk_mq_alloc_data *data, unsigned int depth)
+{
+#ifdef IOSCHED_SHALLOW_DEPTH_PER_WORD
+	unsigned int word = 1U << data->hctx->sched_tags->bitmap_tags.sb.shift;
+
+	return max(1U, depth * word / (unsigned int)data->q->nr_requests);
+#else
+	return depth;
+#endif
+}
+
+/* Let the tag bitmaps wake waiters in steps that suit shallow allocations. */
+static inline void iosched_min_shallow_depth(struct blk_mq_hw_ctx *hctx)
+{
+	sbitmap_queue_min_shallow_depth(&hctx->sched_tags->bitmap_tags, 1);
+}
+
+#ifdef IOSCHED_HAVE_QUEUE_DEPTH_UPDATED
+#define iosched_depth_t struct request_queue
+
+static inline struct request_queue *iosched_depth_queue(iosched_depth_t *q)
+{
+	return q;
+}
+#else
+#define iosched_depth_t struct blk_mq_hw_ctx
+
+static inline struct request_queue *iosched_depth_queue(iosched_depth_t *hctx)
+{
+	return hctx->queue;
+}
+#endif
+
+#endif /* _IOSCHED_COMPAT_H */

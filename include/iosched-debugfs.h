@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * debugfs files that every scheduler has, in
+ * /sys/kernel/debug/block/<disk>/sched/: "stats" (what happened to requests,
+ * by tier and direction) and "queue" (the requests that wait, oldest first).
+ */
+#ifndef _IOSCHED_DEBUGFS_H
+#define _IOSCHED_DEBUGFS_H
+
+#include "iosched.h"
+
+#ifdef CONFIG_BLK_DEBUG_FS
+
+static const char * const iosched_tier_names[] = { "rt", "be", "idle" };
+
+static int iosched_stats_show(void *data, struct seq_file *m)
+{
+	struct iosched *io = iosched_of(data);
+	unsigned int tier, dir;
+
+	seq_puts(m, "tier dir inserted merged dispatched completed expired requeued queued in_flight\n");
+	spin_lock(&io->lock);
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		for (dir = READ; dir <= WRITE; dir++) {
+			struct iosched_stats *st = &io->stats[tier][dir];
+			unsigned int completed = atomic_read(&st->completed);
+			unsigned int in_flight = iosched_in_flight(st);
+
+			seq_printf(m, "%s %s %u %u %u %u %u %u %u %u\n",
+				   iosched_tier_names[tier],
+				   dir == READ ? "read" : "write",
+				   st->inserted, st->merged, st->dispatched,
+				   completed, st->expired,
+				   atomic_read(&st->requeued),
+				   st->inserted - st->merged - completed -
+				   in_flight, in_flight);
+		}
+	spin_unlock(&io->lock);
+	return 0;
+}
+
+static void iosched_list_show(struct seq_file *m, const char *name,
+			      struct list_head *list)
+{
+	struct request *rq;
+
+	if (list_empty(list))
+		return;
+	seq_printf(m, "%s:\n", name);
+	list_for_each_entry(rq, list, queuelist)
+		blk_mq_debugfs_rq_show(m, &rq->queuelist);
+}
+
+static int iosched_queue_show(void *data, struct seq_file *m)
+{
+	struct iosched *io = iosched_of(data);
+	unsigned int tier, dir;
+	char name[16];
+
+	spin_lock(&io->lock);
+	iosched_list_show(m, "head", &io->head);
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		for (dir = READ; dir <= WRITE; dir++) {
+			snprintf(name, sizeof(name), "%s %s",
+				 iosched_tier_names[tier],
+				 dir == READ ? "read" : "write");
+			iosched_list_show(m, name, &io->fifo[tier][dir]);
+		}
+	spin_unlock(&io->lock);
+	return 0;
+}
+
+#define IOSCHED_CORE_DEBUGFS						\
+	{ "stats", 0400, iosched_stats_show },				\
+	{ "queue", 0400, iosched_queue_show }
+
+#endif /* CONFIG_BLK_DEBUG_FS */
+#endif /* _IOSCHED_DEBUGFS_H */

@@ -1,0 +1,700 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The elevator's operations over a policy: included last by each scheduler,
+ * after it has defined IOSCHED_NAME, IOSCHED_POLICY (its iosched_policy),
+ * IOSCHED_POLICY_ATTRS and IOSCHED_POLICY_DEBUGFS (its sysfs and debugfs
+ * files beside the core's). Ends in the elevator_type and module_init().
+ */
+#include "iosched.h"
+#include "iosched-tunables.h"
+#include "iosched-debugfs.h"
+
+/*
+ * Merging
+ *
+ * The block layer merges through q->last_merge and the elevator hash, which
+ * finds the request that ends where another begins. It asks before it adds a
+ * bio to a request, but not before it joins two requests. So what the policy
+ * keeps apart must not be found there: a request that must not grow at its
+ * end, because of a limit or because its neighbour is queued already and may
+ * not join it, is taken out of the hash ("sealed").
+ */
+
+static bool iosched_may_join(struct iosched *io, struct request *front,
+			     struct request *back)
+{
+	return !IOSCHED_POLICY.may_merge ||
+	       IOSCHED_POLICY.may_merge(io, rq_data_dir(front),
+					blk_rq_pos(front),
+					iosched_rq_end(back));
+}
+
+static void iosched_seal(struct iosched *io, struct request *rq)
+{
+	elv_rqhash_del(io->q, rq);
+	if (io->q->last_merge == rq)
+		io->q->last_merge = NULL;
+}
+
+/* @rq is new or has grown: seal it, or the one before it, where need be. */
+static void iosched_check_seal(struct iosched *io, struct request *rq)
+{
+	struct request *prev, *next;
+
+	if (!IOSCHED_POLICY.may_merge || RB_EMPTY_NODE(&rq->rb_node))
+		return;
+	next = iosched_next(rq);
+	if (!IOSCHED_POLICY.may_merge(io, rq_data_dir(rq), blk_rq_pos(rq),
+				      iosched_rq_end(rq) + 1) ||
+	    (next && blk_rq_pos(next) == iosched_rq_end(rq) &&
+	     !iosched_may_join(io, rq, next)))
+		iosched_seal(io, rq);
+	prev = iosched_prev(rq);
+	if (prev && iosched_rq_end(prev) == blk_rq_pos(rq) &&
+	    !iosched_may_join(io, prev, rq))
+		iosched_seal(io, prev);
+}
+
+/*
+ * May @rq, about to be inserted, be appended to a queued request? Not if it
+ * is a discard that merges wherever it lies: the block layer does not unlink
+ * a queued request that joins another that way. Such merge as bios only.
+ */
+static bool iosched_may_append(struct iosched *io, struct request *rq)
+{
+	unsigned int dir = rq_data_dir(rq);
+	sector_t pos = blk_rq_pos(rq), end = iosched_rq_end(rq);
+	struct rb_root *root;
+	struct rb_node *node;
+
+	if (!io->queued[iosched_rq_tier(rq)] || iosched_discard_mergeable(rq))
+		return false;
+	if (!IOSCHED_POLICY.may_merge)
+		return true;
+	if (!pos || !IOSCHED_POLICY.may_merge(io, dir, pos - 1, end))
+		return false;
+	root = IOSCHED_POLICY.root(io, iosched_rq_tier(rq), dir, pos);
+	node = root->rb_node;
+	while (node) {
+		struct request *prev = rb_entry(node, struct request, rb_node);
+
+		if (iosched_rq_end(prev) == pos)
+			return iosched_may_join(io, prev, rq);
+		node = blk_rq_pos(prev) >= pos ? node->rb_left :
+						 node->rb_right;
+	}
+	return true;
+}
+
+/* elevator_mq_ops: may @bio be added to @rq? */
+static bool iosched_allow_merge(struct request_queue *q, struct request *rq,
+				struct bio *bio)
+{
+	if (!IOSCHED_POLICY.may_merge)
+		return true;
+	return IOSCHED_POLICY.may_merge(iosched_of(q), rq_data_dir(rq),
+					min(blk_rq_pos(rq),
+					    bio->bi_iter.bi_sector),
+					max(iosched_rq_end(rq),
+					    bio_end_sector(bio)));
+}
+
+/* elevator_mq_ops: neighbours that a grown request may be joined with. */
+static struct request *iosched_former_request(struct request_queue *q,
+					      struct request *rq)
+{
+	struct request *prev = iosched_prev(rq);
+
+	return prev && iosched_may_join(iosched_of(q), prev, rq) ? prev : NULL;
+}
+
+static struct request *iosched_latter_request(struct request_queue *q,
+					      struct request *rq)
+{
+	struct request *next = iosched_next(rq);
+
+	return next && iosched_may_join(iosched_of(q), rq, next) ? next : NULL;
+}
+
+/* elevator_mq_ops: find a request that @bio can be put in front of. */
+static int iosched_request_merge(struct request_queue *q, struct request **rq,
+				 struct bio *bio)
+{
+	struct iosched *io = iosched_of(q);
+	struct rb_root *root;
+	struct request *behind;
+
+	if (!io->front_merges)
+		return ELEVATOR_NO_MERGE;
+	root = IOSCHED_POLICY.root(io, iosched_tier_of(bio->bi_ioprio),
+				   bio_data_dir(bio), bio->bi_iter.bi_sector);
+	behind = elv_rb_find(root, bio_end_sector(bio));
+	if (!behind || !elv_bio_merge_ok(behind, bio))
+		return ELEVATOR_NO_MERGE;
+	*rq = behind;
+	return iosched_discard_mergeable(behind) ? ELEVATOR_DISCARD_MERGE :
+						   ELEVATOR_FRONT_MERGE;
+}
+
+/* elevator_mq_ops: a bio was added to @rq. */
+static void iosched_request_merged(struct request_queue *q, struct request *rq,
+				   enum elv_merge type)
+{
+	struct iosched *io = iosched_of(q);
+
+	if (type == ELEVATOR_FRONT_MERGE) {
+		struct rb_root *root = IOSCHED_POLICY.placed(rq);
+
+		elv_rb_del(root, rq);
+		elv_rb_add(root, rq);
+	}
+	if (IOSCHED_POLICY.resized)
+		IOSCHED_POLICY.resized(io, rq);
+	io->merged = rq;
+}
+
+/* Take @rq out of everything that it is queued in. */
+static void iosched_unlink(struct iosched *io, struct request *rq)
+{
+	/* Merged before it was queued. */
+	if (list_empty(&rq->queuelist))
+		return;
+	WRITE_ONCE(io->nr, io->nr - 1);
+	/* Not from the head. */
+	if (!RB_EMPTY_NODE(&rq->rb_node)) {
+		elv_rb_del(IOSCHED_POLICY.placed(rq), rq);
+		iosched_seal(io, rq);
+		WRITE_ONCE(io->queued[iosched_rq_tier(rq)],
+			   io->queued[iosched_rq_tier(rq)] - 1);
+		if (IOSCHED_POLICY.removed)
+			IOSCHED_POLICY.removed(io, rq);
+	}
+	list_del_init(&rq->queuelist);
+}
+
+/* elevator_mq_ops: @next has become part of @rq and will be freed. */
+static void iosched_requests_merged(struct request_queue *q,
+				    struct request *rq, struct request *next)
+{
+	struct iosched *io = iosched_of(q);
+
+	/* The joint request keeps the earlier deadline and its place. */
+	if (!list_empty(&rq->queuelist) && !list_empty(&next->queuelist) &&
+	    time_before((unsigned long)next->fifo_time,
+			(unsigned long)rq->fifo_time)) {
+		if (IOSCHED_POLICY.inherits)
+			IOSCHED_POLICY.inherits(io, rq, next);
+		list_move(&rq->queuelist, &next->queuelist);
+		rq->fifo_time = next->fifo_time;
+	}
+	iosched_rq_stats(io, next)->merged++;
+	iosched_unlink(io, next);
+	iosched_rq_set_state(next, 0);
+	if (IOSCHED_POLICY.resized)
+		IOSCHED_POLICY.resized(io, rq);
+	io->merged = rq;
+}
+
+/* elevator_mq_ops: add @bio to a queued request if that can be. */
+static bool iosched_bio_merge(struct request_queue *q, struct bio *bio,
+			      unsigned int nr_segs)
+{
+	struct iosched *io = iosched_of(q);
+	struct request *free = NULL;
+	bool ret;
+
+	/* Nothing to merge with: spare the lock. */
+	if (!READ_ONCE(io->queued[iosched_tier_of(bio->bi_ioprio)]))
+		return false;
+
+	spin_lock(&io->lock);
+	io->merged = NULL;
+	ret = blk_mq_sched_try_merge(q, bio, nr_segs, &free);
+	if (io->merged)
+		iosched_check_seal(io, io->merged);
+	spin_unlock(&io->lock);
+
+	if (free)
+		blk_mq_free_request(free);
+	return ret;
+}
+
+/*
+ * Insertion
+ */
+
+static void iosched_enqueue(struct iosched *io, struct request *rq)
+{
+	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
+	unsigned int expire = dir == READ ? io->read_expire : io->write_expire;
+
+	elv_rb_add(IOSCHED_POLICY.place(io, rq), rq);
+	rq->fifo_time = jiffies + msecs_to_jiffies(expire);
+	list_add_tail(&rq->queuelist, &io->fifo[tier][dir]);
+	WRITE_ONCE(io->queued[tier], io->queued[tier] + 1);
+	WRITE_ONCE(io->nr, io->nr + 1);
+	if (iosched_rq_mergeable(rq)) {
+		elv_rqhash_add(io->q, rq);
+		if (!io->q->last_merge)
+			io->q->last_merge = rq;
+		iosched_check_seal(io, rq);
+	}
+}
+
+static void iosched_insert(struct iosched *io, struct request *rq,
+			   bool at_head, struct list_head *free)
+{
+	if (!iosched_rq_state(rq)) {
+		unsigned int tier = iosched_tier_of(req_get_ioprio(rq));
+
+		iosched_rq_set_state(rq, IOSCHED_RQ_OURS |
+					 tier << IOSCHED_RQ_TIER_SHIFT);
+		iosched_rq_stats(io, rq)->inserted++;
+		io->tiers |= BIT(tier);
+	}
+	if (at_head) {
+		trace_block_rq_insert(rq);
+		rq->fifo_time = jiffies;
+		list_add(&rq->queuelist, &io->head);
+		WRITE_ONCE(io->nr, io->nr + 1);
+		return;
+	}
+	if (iosched_may_append(io, rq)) {
+		io->merged = NULL;
+		if (blk_mq_sched_try_insert_merge(io->q, rq, free)) {
+			if (io->merged)
+				iosched_check_seal(io, io->merged);
+			return;
+		}
+	}
+	trace_block_rq_insert(rq);
+	iosched_enqueue(io, rq);
+}
+
+static void iosched_insert_requests(struct blk_mq_hw_ctx *hctx,
+				    struct list_head *list,
+				    iosched_insert_t flags)
+{
+	struct iosched *io = iosched_of(hctx->queue);
+	bool at_head = iosched_at_head(flags);
+	struct request *rq, *next;
+	LIST_HEAD(free);
+
+	spin_lock(&io->lock);
+	list_for_each_entry_safe(rq, next, list, queuelist) {
+		list_del_init(&rq->queuelist);
+		iosched_insert(io, rq, at_head, &free);
+	}
+	/* The newcomers may go even where others have to wait. */
+	WRITE_ONCE(io->held, 0);
+	spin_unlock(&io->lock);
+
+	iosched_free_requests(&free);
+}
+
+static void iosched_replace_all(struct iosched *io,
+				void (*change)(struct iosched *, void *),
+				void *arg)
+{
+	unsigned int tier, dir;
+	struct request *rq;
+
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		for (dir = READ; dir <= WRITE; dir++)
+			list_for_each_entry(rq, &io->fifo[tier][dir],
+					    queuelist) {
+				elv_rb_del(IOSCHED_POLICY.placed(rq), rq);
+				if (IOSCHED_POLICY.removed)
+					IOSCHED_POLICY.removed(io, rq);
+			}
+	change(io, arg);
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		for (dir = READ; dir <= WRITE; dir++)
+			list_for_each_entry(rq, &io->fifo[tier][dir],
+					    queuelist) {
+				elv_rb_add(IOSCHED_POLICY.place(io, rq), rq);
+				iosched_check_seal(io, rq);
+			}
+	WRITE_ONCE(io->held, 0);
+}
+
+/*
+ * Dispatch
+ */
+
+static bool iosched_is_ready(struct iosched *io, struct request *rq)
+{
+	return !IOSCHED_POLICY.ready || IOSCHED_POLICY.ready(io, rq);
+}
+
+/* The oldest request of a list if it was due at @when and may go. */
+static struct request *iosched_due(struct iosched *io, struct list_head *fifo,
+				   unsigned long when)
+{
+	struct request *rq = list_first_entry_or_null(fifo, struct request,
+						      queuelist);
+
+	if (!rq || time_before(when, (unsigned long)rq->fifo_time) ||
+	    !iosched_is_ready(io, rq))
+		return NULL;
+	return rq;
+}
+
+/* The request of a tier whose deadline passed first, if one has. */
+static struct request *iosched_expired(struct iosched *io, unsigned int tier,
+				       unsigned long now)
+{
+	struct request *read = iosched_due(io, &io->fifo[tier][READ], now);
+	struct request *write = iosched_due(io, &io->fifo[tier][WRITE], now);
+
+	if (read && write)
+		return time_after((unsigned long)read->fifo_time,
+				  (unsigned long)write->fifo_time) ?
+			write : read;
+	return read ? read : write;
+}
+
+static struct request *iosched_pick(struct iosched *io, unsigned int tier,
+				    unsigned long now)
+{
+	struct request *rq = iosched_expired(io, tier, now);
+
+	if (!rq)
+		return IOSCHED_POLICY.select(io, tier);
+	iosched_note(io, IOSCHED_NAME " expired %llu",
+		     (unsigned long long)blk_rq_pos(rq));
+	return rq;
+}
+
+/*
+ * A request of a lower tier that has waited for prio_aging_expire: its
+ * deadline is expire after its insertion, hence the sums.
+ */
+static struct request *iosched_aged(struct iosched *io, unsigned long now)
+{
+	unsigned int tier;
+
+	now -= msecs_to_jiffies(io->prio_aging_expire);
+	for (tier = IOSCHED_BE; tier < IOSCHED_TIERS; tier++) {
+		struct request *rq;
+
+		rq = iosched_due(io, &io->fifo[tier][READ],
+				 now + msecs_to_jiffies(io->read_expire));
+		if (!rq)
+			rq = iosched_due(io, &io->fifo[tier][WRITE],
+					 now + msecs_to_jiffies(io->write_expire));
+		if (rq)
+			return rq;
+	}
+	return NULL;
+}
+
+/* Several tiers are in use: a tier waits while a higher one has requests. */
+static struct request *iosched_pick_by_tier(struct iosched *io,
+					    unsigned long now)
+{
+	struct request *rq = iosched_aged(io, now);
+	unsigned int tier;
+
+	for (tier = 0; !rq && tier < IOSCHED_TIERS; tier++) {
+		if (io->queued[tier])
+			return iosched_pick(io, tier, now);
+		if (iosched_tier_in_flight(io, tier))
+			break;
+	}
+	return rq;
+}
+
+static bool iosched_device_full(struct iosched *io)
+{
+	unsigned int tier, in_flight = 0;
+
+	if (!io->depth)
+		return false;
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		in_flight += iosched_tier_in_flight(io, tier);
+	return in_flight >= io->depth;
+}
+
+static struct request *iosched_pick_any(struct iosched *io)
+{
+	unsigned long now = jiffies;
+
+	if (iosched_device_full(io))
+		return NULL;
+	if (is_power_of_2(io->tiers)) {
+		unsigned int tier = __ffs(io->tiers);
+
+		return io->queued[tier] ? iosched_pick(io, tier, now) : NULL;
+	}
+	return iosched_pick_by_tier(io, now);
+}
+
+/* Account for @rq, which goes to the device. */
+static struct request *iosched_start(struct iosched *io, struct request *rq)
+{
+	struct iosched_stats *st = iosched_rq_stats(io, rq);
+
+	iosched_unlink(io, rq);
+	WRITE_ONCE(st->dispatched, st->dispatched + 1);
+	iosched_rq_set_state(rq, iosched_rq_state(rq) | IOSCHED_RQ_IN_FLIGHT);
+	rq->rq_flags |= RQF_STARTED;
+	return rq;
+}
+
+static struct request *iosched_next_request(struct iosched *io)
+{
+	struct request *rq = list_first_entry_or_null(&io->head,
+						      struct request,
+						      queuelist);
+
+	if (rq)
+		return iosched_start(io, rq);
+	if (!io->nr)
+		return NULL;
+
+	rq = iosched_pick_any(io);
+	if (!rq) {
+		WRITE_ONCE(io->held, 1);
+		/* Pairs with iosched_wake(): say so first, then look again. */
+		smp_mb();
+		rq = iosched_pick_any(io);
+		if (!rq)
+			return NULL;
+		WRITE_ONCE(io->held, 0);
+	}
+	if (time_after_eq(jiffies, (unsigned long)rq->fifo_time))
+		iosched_rq_stats(io, rq)->expired++;
+	if (IOSCHED_POLICY.dispatched) {
+		iosched_rq_set_state(rq, iosched_rq_state(rq) |
+					 IOSCHED_RQ_COUNTED);
+		IOSCHED_POLICY.dispatched(io, rq);
+	}
+	return iosched_start(io, rq);
+}
+
+static struct request *iosched_dispatch_request(struct blk_mq_hw_ctx *hctx)
+{
+	struct iosched *io = iosched_of(hctx->queue);
+	struct request *rq;
+
+	spin_lock(&io->lock);
+	rq = iosched_next_request(io);
+	spin_unlock(&io->lock);
+	return rq;
+}
+
+static bool iosched_has_work(struct blk_mq_hw_ctx *hctx)
+{
+	struct iosched *io = iosched_of(hctx->queue);
+
+	return READ_ONCE(io->nr) && !READ_ONCE(io->held);
+}
+
+/*
+ * Completion: any context, no lock
+ */
+
+static void iosched_prepare_request(struct request *rq)
+{
+	rq->elv.priv[0] = NULL;
+	rq->elv.priv[1] = NULL;
+}
+
+static void iosched_finish_request(struct request *rq)
+{
+	unsigned long state = iosched_rq_state(rq);
+	struct iosched *io = iosched_of(rq->q);
+	struct iosched_stats *st;
+
+	/* Never inserted, or merged. */
+	if (!state)
+		return;
+	st = iosched_rq_stats(io, rq);
+	if (state & IOSCHED_RQ_COUNTED)
+		IOSCHED_POLICY.released(rq);
+	if (!(state & IOSCHED_RQ_IN_FLIGHT)) {
+		atomic_inc(&st->bypassed);
+		/* Pairs with iosched_in_flight(), which must not be too low. */
+		smp_mb__after_atomic();
+	}
+	iosched_rq_set_state(rq, 0);
+	atomic_inc(&st->completed);
+	/* As in iosched_wake(): the room was made by atomic operations. */
+	smp_mb__after_atomic();
+	iosched_wake_held(io);
+}
+
+static void iosched_requeue_request(struct request *rq)
+{
+	struct iosched *io = iosched_of(rq->q);
+	unsigned long state = iosched_rq_state(rq);
+
+	if (!iosched_rq_prepared(rq) || !(state & IOSCHED_RQ_IN_FLIGHT))
+		return;
+	if (state & IOSCHED_RQ_COUNTED)
+		IOSCHED_POLICY.released(rq);
+	iosched_rq_set_state(rq, state & ~(IOSCHED_RQ_IN_FLIGHT |
+					   IOSCHED_RQ_COUNTED));
+	atomic_inc(&iosched_rq_stats(io, rq)->requeued);
+	iosched_wake(io);
+}
+
+/*
+ * Tags
+ */
+
+/* Leave tags for synchronous reads: others may take async_depth of them. */
+static void iosched_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
+{
+	struct iosched *io = iosched_of(data->q);
+	unsigned int depth;
+
+	if (op_is_sync(opf) && !op_is_write(opf))
+		return;
+	depth = iosched_async_depth(data->q, READ_ONCE(io->async_depth));
+	if (depth < data->q->nr_requests)
+		data->shallow_depth = iosched_shallow_depth(data, depth);
+}
+
+static void iosched_depth_updated(iosched_depth_t *handle)
+{
+	struct request_queue *q = iosched_depth_queue(handle);
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	queue_for_each_hw_ctx(q, hctx, i)
+		iosched_min_shallow_depth(hctx);
+}
+
+static int iosched_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int idx)
+{
+	iosched_min_shallow_depth(hctx);
+	return 0;
+}
+
+/*
+ * Coming and going
+ */
+
+static int iosched_init_sched(struct request_queue *q, iosched_init_t *handle)
+{
+	struct elevator_queue *eq = iosched_eq_get(q, handle);
+	struct iosched *io;
+	unsigned int tier;
+	int ret = -ENOMEM;
+
+	if (!eq)
+		return ret;
+	io = kzalloc_node(IOSCHED_POLICY.size, GFP_KERNEL, q->node);
+	if (!io)
+		goto put_eq;
+
+	spin_lock_init(&io->lock);
+	io->q = q;
+	INIT_LIST_HEAD(&io->head);
+	for (tier = 0; tier < IOSCHED_TIERS; tier++) {
+		INIT_LIST_HEAD(&io->fifo[tier][READ]);
+		INIT_LIST_HEAD(&io->fifo[tier][WRITE]);
+	}
+	iosched_tunables_init(io);
+	ret = IOSCHED_POLICY.init(io);
+	if (ret)
+		goto free;
+
+	eq->elevator_data = io;
+	/* We order for the whole device: one hardware queue runs at a time. */
+	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
+	iosched_init_async_depth(q, io->async_depth);
+	q->elevator = eq;
+	return 0;
+
+free:
+	kfree(io);
+put_eq:
+	iosched_eq_put(eq);
+	return ret;
+}
+
+/* Every request that was inserted has to have left by now. */
+static void iosched_check_left(struct iosched *io)
+{
+	unsigned int tier, dir;
+
+	WARN_ON_ONCE(!list_empty(&io->head));
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		for (dir = READ; dir <= WRITE; dir++) {
+			struct iosched_stats *st = &io->stats[tier][dir];
+			unsigned int completed = atomic_read(&st->completed);
+
+			WARN_ON_ONCE(!list_empty(&io->fifo[tier][dir]));
+			WARN_ONCE(st->inserted != st->merged + completed,
+				  "%s: tier %u dir %u: inserted %u, merged %u, completed %u\n",
+				  IOSCHED_NAME, tier, dir, st->inserted,
+				  st->merged, completed);
+		}
+}
+
+static void iosched_exit_sched(struct elevator_queue *eq)
+{
+	struct iosched *io = eq->elevator_data;
+
+	iosched_check_left(io);
+	IOSCHED_POLICY.exit(io);
+	kfree(io);
+}
+
+IOSCHED_ATTRS iosched_attrs[] = {
+	IOSCHED_CORE_ATTRS
+	IOSCHED_POLICY_ATTRS
+	__ATTR_NULL
+};
+
+#ifdef CONFIG_BLK_DEBUG_FS
+static const struct blk_mq_debugfs_attr iosched_debugfs_attrs[] = {
+	IOSCHED_CORE_DEBUGFS,
+	IOSCHED_POLICY_DEBUGFS,
+	{},
+};
+#endif
+
+static struct elevator_type iosched_type = {
+	.ops = {
+		.init_sched		= iosched_init_sched,
+		.exit_sched		= iosched_exit_sched,
+		.init_hctx		= iosched_init_hctx,
+		.depth_updated		= iosched_depth_updated,
+		.limit_depth		= iosched_limit_depth,
+		.allow_merge		= iosched_allow_merge,
+		.bio_merge		= iosched_bio_merge,
+		.request_merge		= iosched_request_merge,
+		.request_merged		= iosched_request_merged,
+		.requests_merged	= iosched_requests_merged,
+		.former_request		= iosched_former_request,
+		.next_request		= iosched_latter_request,
+		.prepare_request	= iosched_prepare_request,
+		.insert_requests	= iosched_insert_requests,
+		.dispatch_request	= iosched_dispatch_request,
+		.has_work		= iosched_has_work,
+		.finish_request		= iosched_finish_request,
+		.requeue_request	= iosched_requeue_request,
+	},
+#ifdef CONFIG_BLK_DEBUG_FS
+	.queue_debugfs_attrs = iosched_debugfs_attrs,
+#endif
+	.elevator_attrs = iosched_attrs,
+	.elevator_name = IOSCHED_NAME,
+	.elevator_owner = THIS_MODULE,
+};
+
+static int __init iosched_module_init(void)
+{
+	return elv_register(&iosched_type);
+}
+module_init(iosched_module_init);
+
+static void __exit iosched_module_exit(void)
+{
+	elv_unregister(&iosched_type);
+}
+module_exit(iosched_module_exit);

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The elevator core that the SSD-aware schedulers share: what a request goes
+ * through whatever the policy.
+ *
+ * A request is inserted, possibly merged, waits in an arrival FIFO (by I/O
+ * priority tier and direction, with a deadline) and in one of the policy's
+ * sector-sorted trees, is dispatched, and completes or is requeued. The
+ * policy says which tree, which request is next, what may be merged, and what
+ * may go now; the core does the rest. Each module instantiates the core at
+ * compile time: it fills in a struct iosched_policy called as IOSCHED_POLICY
+ * and includes iosched-ops.h last, so that every hook is a direct call.
+ *
+ * Nothing is allocated per request. rq->elv.priv[0] is the policy's,
+ * rq->elv.priv[1] holds the core's IOSCHED_RQ_* bits, rb_node, queuelist and
+ * hash are in use while the request is queued.
+ *
+ * Locking: iosched.lock protects everything that is queued. Completions run
+ * in any context and do not take it: they touch atomics only. Hence the rule
+ * for whoever holds a request back (see iosched_wake()).
+ */
+#ifndef _IOSCHED_H
+#define _IOSCHED_H
+
+#include "iosched-compat.h"
+
+/* I/O priority classes in the order in which they are served. */
+enum {
+	IOSCHED_RT,
+	IOSCHED_BE,
+	IOSCHED_IDLE,
+	IOSCHED_TIERS,
+};
+
+/* Directions, as in rq_data_dir(): discards and write-zeroes are writes. */
+#define IOSCHED_DIRS	2
+
+/* rq->elv.priv[1]: zero until the request was inserted. */
+#define IOSCHED_RQ_OURS		BIT(0)	/* inserted, not yet finished */
+#define IOSCHED_RQ_IN_FLIGHT	BIT(1)	/* dispatched, not yet completed */
+#define IOSCHED_RQ_COUNTED	BIT(2)	/* the policy was told dispatched() */
+#define IOSCHED_RQ_TIER_SHIFT	3
+
+/**
+ * struct iosched_stats - what happened to the requests of a tier and direction
+ * @inserted: requests handed to the elevator, each once
+ * @merged: requests that became part of another one while queued
+ * @dispatched: requests given to the device, each time
+ * @expired: dispatched after their deadline
+ * @completed: finished, merged ones apart
+ * @requeued: returned by the driver after dispatch
+ * @bypassed: of those, finished without coming through the elevator again
+ *
+ * inserted = merged + queued + in flight + completed, at any time. The plain
+ * counters are under iosched.lock.
+ */
+struct iosched_stats {
+	unsigned int inserted;
+	unsigned int merged;
+	unsigned int dispatched;
+	unsigned int expired;
+	atomic_t completed;
+	atomic_t requeued;
+	atomic_t bypassed;
+};
+
+/**
+ * struct iosched - one elevator on one device, embedded first in the policy's
+ *
+ * Run-time data, under @lock unless it says otherwise:
+ * @lock: protects what is queued; never taken in interrupt context
+ * @q: the device's queue
+ * @head: requests that go before all others (at_head and requeued ones)
+ * @fifo: the other queued requests in order of arrival
+ * @queued: their number, by tier
+ * @nr: number of all queued requests, those at the head included
+ * @tiers: mask of the tiers that were ever used
+ * @merged: request that the merge under way has made larger
+ * @held: a request waits for a completion; see iosched_wake(). Atomic.
+ * @stats: counters
+ *
+ * Settings, one word each, written under @lock and read without it:
+ * @read_expire: deadline of a read, in ms from its insertion
+ * @write_expire: the same for a write
+ * @prio_aging_expire: ms after which a request of a lower tier goes first
+ * @front_merges: whether to look for front merges
+ * @async_depth: scheduler tags for all but synchronous reads, per hardware
+ *	queue; 0 for no bound
+ * @depth: most requests in flight on the device; 0 for no bound
+ */
+struct iosched {
+	spinlock_t lock;	/* see above */
+	struct request_queue *q;
+	struct list_head head;
+	struct list_head fifo[IOSCHED_TIERS][IOSCHED_DIRS];
+	unsigned int queued[IOSCHED_TIERS];
+	unsigned int nr;
+	unsigned int tiers;
+	struct request *merged;
+	unsigned int held;
+	struct iosched_stats stats[IOSCHED_TIERS][IOSCHED_DIRS];
+
+	unsigned int read_expire;
+	unsigned int write_expire;
+	unsigned int prio_aging_expire;
+	unsigned int front_merges;
+	unsigned int async_depth;
+	unsigned int depth;
+};
+
+/**
+ * struct iosched_policy - what a scheduler gives the core
+ *
+ * All but released() are called with iosched.lock held, unless it says
+ * otherwise. Those marked (opt) may be NULL.
+ *
+ * @size: size of the policy's struct, whose first member is a struct iosched
+ * @init: set up the policy's part, settings first; sleeps, no lock. Negative
+ *	errno on failure, after which exit() is not called.
+ * @exit: free it; sleeps, no lock; no request is queued or in flight
+ * @root: tree in which a request of that tier and direction that starts at
+ *	that sector is, or would be, sorted
+ * @place: @rq is about to be sorted: remember its place in rq->elv.priv[0],
+ *	return its tree
+ * @placed: tree that place() chose for @rq
+ * @removed: (opt) @rq was taken out of its tree, to be dispatched (then
+ *	dispatched() came first), placed anew, or because it was merged into
+ *	another; it is still in its FIFO
+ * @inherits: (opt) @next is about to be merged into @rq, which will move to
+ *	the place of @next in the FIFO
+ * @resized: (opt) @rq has become larger by merging
+ * @may_merge: (opt) may a request of that direction cover [start, end)?
+ *	Sectors. Sees nothing but its arguments and the settings.
+ * @ready: (opt) may @rq go now, as far as the policy's bounds go?
+ * @select: the request to dispatch next among those of a tier, which the
+ *	core then does; NULL when all have to wait for a completion
+ * @dispatched: (opt) @rq goes to the device. Requests from the head of the
+ *	queue (at_head, requeued) obey no bound and are not told.
+ * @released: (with @dispatched) @rq has left the device, or comes back to be
+ *	queued again. Any context, no lock. The core wakes the queue after it.
+ */
+struct iosched_policy {
+	size_t size;
+	int (*init)(struct iosched *io);
+	void (*exit)(struct iosched *io);
+	struct rb_root *(*root)(struct iosched *io, unsigned int tier,
+				unsigned int dir, sector_t sector);
+	struct rb_root *(*place)(struct iosched *io, struct request *rq);
+	struct rb_root *(*placed)(struct request *rq);
+	void (*removed)(struct iosched *io, struct request *rq);
+	void (*inherits)(struct iosched *io, struct request *rq,
+			 struct request *next);
+	void (*resized)(struct iosched *io, struct request *rq);
+	bool (*may_merge)(struct iosched *io, unsigned int dir,
+			  sector_t start, sector_t end);
+	bool (*ready)(struct iosched *io, struct request *rq);
+	struct request *(*select)(struct iosched *io, unsigned int tier);
+	void (*dispatched)(struct iosched *io, struct request *rq);
+	void (*released)(struct request *rq);
+};
+
+/* Write a note into the device's blktrace stream; free when nobody traces. */
+#define iosched_note(io, fmt, ...)					\
+do {									\
+	if (unlikely(iosched_traced((io)->q)))				\
+		blk_add_trace_msg((io)->q, fmt, ##__VA_ARGS__);		\
+} while (0)
+
+/* The elevator's data of a queue that has one of ours. */
+static inline struct iosched *iosched_of(struct request_queue *q)
+{
+	return q->elevator->elevator_data;
+}
+
+static inline unsigned long iosched_rq_state(struct request *rq)
+{
+	return (unsigned long)rq->elv.priv[1];
+}
+
+static inline void iosched_rq_set_state(struct request *rq, unsigned long state)
+{
+	rq->elv.priv[1] = (void *)state;
+}
+
+/* Tier of a request that was inserted. */
+static inline unsigned int iosched_rq_tier(struct request *rq)
+{
+	return iosched_rq_state(rq) >> IOSCHED_RQ_TIER_SHIFT;
+}
+
+/* First sector behind @rq. */
+static inline sector_t iosched_rq_end(struct request *rq)
+{
+	return blk_rq_pos(rq) + blk_rq_sectors(rq);
+}
+
+static inline unsigned int iosched_tier_of(unsigned short ioprio)
+{
+	switch (IOPRIO_PRIO_CLASS(ioprio)) {
+	case IOPRIO_CLASS_RT:
+		return IOSCHED_RT;
+	case IOPRIO_CLASS_IDLE:
+		return IOSCHED_IDLE;
+	default:
+		return IOSCHED_BE;
+	}
+}
+
+static inline struct iosched_stats *
+iosched_rq_stats(struct iosched *io, struct request *rq)
+{
+	return &io->stats[iosched_rq_tier(rq)][rq_data_dir(rq)];
+}
+
+/**
+ * iosched_in_flight() - requests dispatched and not completed
+ * @st: counters of a tier and direction
+ *
+ * Exact under iosched.lock while nothing completes; a completion under way
+ * can only make it too high, never too low.
+ */
+static inline unsigned int iosched_in_flight(struct iosched_stats *st)
+{
+	unsigned int gone = atomic_read(&st->completed) +
+			    atomic_read(&st->requeued);
+
+	/* What lowers the result was read first: pairs with completions. */
+	smp_rmb();
+	return READ_ONCE(st->dispatched) + atomic_read(&st->bypassed) - gone;
+}
+
+static inline unsigned int iosched_tier_in_flight(struct iosched *io,
+						  unsigned int tier)
+{
+	return iosched_in_flight(&io->stats[tier][READ]) +
+	       iosched_in_flight(&io->stats[tier][WRITE]);
+}
+
+/**
+ * iosched_from() - first request of a tree at or behind a sector
+ * @root: sorted tree
+ * @sector: where to begin
+ *
+ * Return: the request, or NULL when all lie in front of @sector.
+ */
+static inline struct request *iosched_from(struct rb_root *root,
+					   sector_t sector)
+{
+	struct rb_node *node = root->rb_node;
+	struct request *found = NULL;
+
+	while (node) {
+		struct request *rq = rb_entry(node, struct request, rb_node);
+
+		if (blk_rq_pos(rq) >= sector) {
+			found = rq;
+			node = node->rb_left;
+		} else {
+			node = node->rb_right;
+		}
+	}
+	return found;
+}
+
+/* The request before or behind a queued one in its tree, or NULL. */
+static inline struct request *iosched_prev(struct request *rq)
+{
+	struct rb_node *node = rb_prev(&rq->rb_node);
+
+	return rb_entry_safe(node, struct request, rb_node);
+}
+
+static inline struct request *iosched_next(struct request *rq)
+{
+	struct rb_node *node = rb_next(&rq->rb_node);
+
+	return rb_entry_safe(node, struct request, rb_node);
+}
+
+/**
+ * iosched_wake() - let held-back requests be looked at again
+ * @io: elevator
+ *
+ * Whoever makes room (a completion, a wider bound) calls this after having
+ * made it. The other side is in iosched_dispatch_request(): it first says in
+ * @held that it waits, then looks a last time. The barriers on both sides
+ * see to it that either it finds the room or we find it waiting. While @held
+ * is set, has_work() is false: nobody polls. Any context.
+ */
+static inline void iosched_wake_held(struct iosched *io)
+{
+	if (READ_ONCE(io->held) && xchg(&io->held, 0))
+		blk_mq_run_hw_queues(io->q, true);
+}
+
+static inline void iosched_wake(struct iosched *io)
+{
+	/* Pairs with the one in iosched_next_request(). */
+	smp_mb();
+	iosched_wake_held(io);
+}
+
+/**
+ * iosched_replace_all() - place all queued requests anew
+ * @io: elevator, lock held
+ * @change: the change to the policy's structures that makes it necessary,
+ *	called when no request is in them
+ * @arg: for @change
+ *
+ * For a setting that decides where requests are placed. Those in flight stay
+ * counted where they were. Defined in iosched-ops.h.
+ */
+static void iosched_replace_all(struct iosched *io,
+				void (*change)(struct iosched *, void *),
+				void *arg);
+
+#endif /* _IOSCHED_H */
