@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What differs between kernels for a block driver and its timer. The driver is
+ * written against the newest interface; each adapter names the kernel in which
+ * the interface changed.
+ */
+#ifndef _COMPAT_BLKDEV_H
+#define _COMPAT_BLKDEV_H
+
+#include <linux/blk-mq.h>
+#include <linux/hrtimer.h>
+#include <linux/version.h>
+
+/* 6.13: hrtimer_setup() sets the callback too; hrtimer_init() went with 6.15. */
+static inline void
+compat_hrtimer_setup(struct hrtimer *timer,
+		     enum hrtimer_restart (*function)(struct hrtimer *),
+		     clockid_t clock, enum hrtimer_mode mode)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	hrtimer_setup(timer, function, clock, mode);
+#else
+	hrtimer_init(timer, clock, mode);
+	timer->function = function;
+#endif
+}
+
+/* 6.14: merging is what all queues do, its flag is gone. */
+static inline unsigned int compat_tag_set_flags(void)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
+	return 0;
+#else
+	return BLK_MQ_F_SHOULD_MERGE;
+#endif
+}
+
+/* What a non-rotational disk tells the block layer. */
+struct compat_disk_limits {
+	unsigned int logical_block;	/* bytes */
+	unsigned int physical_block;	/* bytes */
+	unsigned int io_min;		/* bytes */
+	unsigned int io_opt;		/* bytes */
+	unsigned int max_sectors;	/* of a read or write */
+	unsigned int max_segments;
+	unsigned int discard_granularity; /* bytes */
+	unsigned int max_discard_sectors; /* of a discard or write-zeroes */
+	bool write_cache;		/* volatile; FLUSH and FUA matter */
+};
+
+/* 6.9: limits are given when the disk is made; 6.11: features are limits. */
+static inline struct gendisk *
+compat_alloc_disk(struct blk_mq_tag_set *set,
+		  const struct compat_disk_limits *l, void *queuedata)
+{
+#ifdef BLK_FEAT_WRITE_CACHE
+	struct queue_limits lim = {
+		.logical_block_size = l->logical_block,
+		.physical_block_size = l->physical_block,
+		.io_min = l->io_min,
+		.io_opt = l->io_opt,
+		.max_hw_sectors = l->max_sectors,
+		.max_segments = l->max_segments,
+		.discard_granularity = l->discard_granularity,
+		.max_hw_discard_sectors = l->max_discard_sectors,
+		.max_write_zeroes_sectors = l->max_discard_sectors,
+	};
+
+	if (l->write_cache)
+		lim.features = BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA;
+	return blk_mq_alloc_disk(set, &lim, queuedata);
+#else
+	struct gendisk *disk = blk_mq_alloc_disk(set, queuedata);
+	struct request_queue *q;
+
+	if (IS_ERR(disk))
+		return disk;
+	q = disk->queue;
+	blk_queue_flag_set(QUEUE_FLAG_NONROT, q);
+	blk_queue_flag_clear(QUEUE_FLAG_ADD_RANDOM, q);
+	blk_queue_logical_block_size(q, l->logical_block);
+	blk_queue_physical_block_size(q, l->physical_block);
+	blk_queue_io_min(q, l->io_min);
+	blk_queue_io_opt(q, l->io_opt);
+	blk_queue_max_hw_sectors(q, l->max_sectors);
+	blk_queue_max_segments(q, l->max_segments);
+	q->limits.discard_granularity = l->discard_granularity;
+	blk_queue_max_discard_sectors(q, l->max_discard_sectors);
+	blk_queue_max_write_zeroes_sectors(q, l->max_discard_sectors);
+	blk_queue_write_cache(q, l->write_cache, l->write_cache);
+	return disk;
+#endif
+}
+
+#endif /* _COMPAT_BLKDEV_H */

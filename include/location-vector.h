@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Location vectors: which parallel units of an SSD does a piece of the logical
+ * space touch?
+ *
+ * An SSD has channels, on each channel ways (chips), in each chip dies, in each
+ * die planes. A static allocation order says how consecutive logical pages walk
+ * through them: "cwdp" goes over the channels first, then the ways, the dies,
+ * the planes, then starts again at the next row of pages. So the plane of a page
+ * is fixed by the page number modulo the number of planes, for all 24 orders.
+ *
+ * Physical numbering, the same whatever the order:
+ *
+ *	chip  = channel + channels * way
+ *	plane = channel + channels * (way + chips * (die + dies * plane_in_die))
+ *
+ * hence chip = plane % (channels * chips) and channel = plane % channels. The
+ * smallest unit that works on its own is the chip, or the plane where the drive
+ * supports advanced commands; the level says which of them a vector counts.
+ *
+ * Worked example, page 4096 B, sectors 14896..14911: first page 14896 / 8 =
+ * 1862, last page ceil(14912 / 8) - 1 = 1863; with two channels of four chips
+ * (cwdp) these are units 1862 % 8 = 6 and 7: the vector {6, 7}.
+ *
+ * Used by the PIQ elevator, which guesses, and by the emulated SSD, which knows.
+ * Pure: no allocation, no locking, no side effect outside the arguments.
+ */
+#ifndef _LOCATION_VECTOR_H
+#define _LOCATION_VECTOR_H
+
+#include <linux/bitmap.h>
+#include <linux/errno.h>
+#include <linux/log2.h>
+#include <linux/math64.h>
+#include <linux/string.h>
+#include <linux/types.h>
+
+/* Planes in the largest geometry: the vector's bits. */
+#define LV_MAX_UNITS	1024
+
+/* The digits of an allocation order, in the order of the letters "cwdp". */
+enum lv_digit {
+	LV_CHANNEL,
+	LV_WAY,
+	LV_DIE,
+	LV_PLANE,
+	LV_DIGITS,
+};
+
+enum lv_level {
+	LV_CHIP,
+	LV_PLANE_LEVEL,
+};
+
+/**
+ * struct lv_geometry - an SSD's shape as its logical addresses see it
+ * @page_shift: log2 of the sectors (512 B) in a flash page
+ * @planes: planes in all: the pages of one row of the allocation
+ * @units: parallel units at the chosen level: the bits of a vector
+ * @identity: the unit of page n of a row is n % units (channels, then ways
+ *	first), so that a vector is one or two runs of bits
+ * @plane_of: plane of the n-th page of a row
+ *
+ * Filled by lv_init(), constant afterwards.
+ */
+struct lv_geometry {
+	unsigned int page_shift;
+	unsigned int planes;
+	unsigned int units;
+	bool identity;
+	u16 plane_of[LV_MAX_UNITS];
+};
+
+/*
+ * "cwdp" -> LV_CHANNEL, LV_WAY, LV_DIE, LV_PLANE: the digit that varies fastest
+ * first. Each letter once.
+ */
+static inline int lv_parse_order(const char *name, u8 order[LV_DIGITS])
+{
+	static const char letters[] = "cwdp";
+	unsigned int seen = 0;
+	int i;
+
+	if (strlen(name) != LV_DIGITS)
+		return -EINVAL;
+	for (i = 0; i < LV_DIGITS; i++) {
+		const char *letter = strchr(letters, name[i]);
+
+		if (!letter)
+			return -EINVAL;
+		order[i] = letter - letters;
+		seen |= 1U << order[i];
+	}
+	return seen == (1U << LV_DIGITS) - 1 ? 0 : -EINVAL;
+}
+
+/**
+ * lv_init() - prepare a geometry
+ * @g: to fill
+ * @page_bytes: flash page, a power of two, at least 512
+ * @count: channels in all, chips per channel, dies per chip, planes per die
+ * @order: the digit that varies fastest first, from lv_parse_order()
+ * @level: what a unit is
+ *
+ * Return: 0, or -EINVAL when a count is 0, the page is no power of two or there
+ * are more than LV_MAX_UNITS planes; @g is then undefined.
+ */
+static inline int lv_init(struct lv_geometry *g, unsigned int page_bytes,
+			  const unsigned int count[LV_DIGITS],
+			  const u8 order[LV_DIGITS], enum lv_level level)
+{
+	/* How much the plane's number grows with each digit. */
+	unsigned int weight[LV_DIGITS];
+	unsigned int planes = 1, n;
+	int i;
+
+	if (page_bytes < 512 || !is_power_of_2(page_bytes))
+		return -EINVAL;
+	for (i = 0; i < LV_DIGITS; i++) {
+		if (!count[i] || count[i] > LV_MAX_UNITS)
+			return -EINVAL;
+		weight[i] = planes;
+		planes *= count[i];
+		if (planes > LV_MAX_UNITS)
+			return -EINVAL;
+	}
+
+	g->page_shift = ilog2(page_bytes) - 9;
+	g->planes = planes;
+	g->units = level == LV_CHIP ? count[LV_CHANNEL] * count[LV_WAY] : planes;
+	g->identity = true;
+
+	for (n = 0; n < planes; n++) {
+		unsigned int rest = n, plane = 0;
+
+		for (i = 0; i < LV_DIGITS; i++) {
+			plane += rest % count[order[i]] * weight[order[i]];
+			rest /= count[order[i]];
+		}
+		g->plane_of[n] = plane;
+		if (plane % g->units != n % g->units)
+			g->identity = false;
+	}
+	return 0;
+}
+
+/* Plane of a flash page; *@row is set to the page's place within the plane. */
+static inline unsigned int lv_plane(const struct lv_geometry *g, u64 page,
+				    u64 *row)
+{
+	u32 n;
+
+	*row = div_u64_rem(page, g->planes, &n);
+	return g->plane_of[n];
+}
+
+/* Unit, at the geometry's level, of a flash page. */
+static inline unsigned int lv_unit(const struct lv_geometry *g, u64 page)
+{
+	u64 row;
+
+	return lv_plane(g, page, &row) % g->units;
+}
+
+/**
+ * lv_set() - the units that a span of sectors touches
+ * @g: geometry
+ * @sector: first sector (512 B)
+ * @sectors: how many; 0 touches nothing
+ * @vector: bitmap of @g->units bits, overwritten
+ *
+ * A page that is touched in part counts. A span that covers a whole row touches
+ * all units, and so it is not walked further.
+ */
+static inline void lv_set(const struct lv_geometry *g, u64 sector, u64 sectors,
+			  unsigned long *vector)
+{
+	unsigned int first, run, i;
+	u64 page, pages;
+	u32 n;
+
+	bitmap_zero(vector, g->units);
+	if (!sectors)
+		return;
+
+	page = sector >> g->page_shift;
+	pages = ((sector + sectors - 1) >> g->page_shift) - page + 1;
+	if (pages >= g->planes || (g->identity && pages >= g->units)) {
+		bitmap_fill(vector, g->units);
+		return;
+	}
+
+	div_u64_rem(page, g->planes, &n);
+	if (g->identity) {
+		first = n % g->units;
+		run = min_t(u64, pages, g->units - first);
+		bitmap_set(vector, first, run);
+		bitmap_set(vector, 0, pages - run);
+		return;
+	}
+	for (i = 0; i < pages; i++) {
+		__set_bit(g->plane_of[n] % g->units, vector);
+		if (++n == g->planes)
+			n = 0;
+	}
+}
+
+/* Do two vectors share a unit? */
+static inline bool lv_conflict(const struct lv_geometry *g,
+			       const unsigned long *a, const unsigned long *b)
+{
+	return bitmap_intersects(a, b, g->units);
+}
+
+#endif /* _LOCATION_VECTOR_H */

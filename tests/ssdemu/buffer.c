@@ -1,0 +1,659 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What lies between host requests and flash pages: read-modify-write of
+ * clustered pages, write buffer or cache, read buffer, prefetch, flush.
+ *
+ * Every write becomes clusters (clustered pages, a page each by default). One
+ * that the host covers only in part reads the rest first, then all its pages are
+ * programmed. Without a write buffer, and with FUA, a write is done when its
+ * clusters are programmed; with one, when all of them have found room.
+ *
+ *	FIFO buffer: clusters go to flash in order of arrival, at once, but for
+ *		the youngest, which waits for its successor: so a write meets an
+ *		earlier one only when nothing came between (PAI paper, 4.3).
+ *	cache: clusters stay until three quarters of the cache are dirty, then
+ *		the coldest go; programmed ones stay as clean until their room is
+ *		needed. A write to a cached cluster replaces it.
+ *
+ * Writes that find no room wait in order. FLUSH waits for all clusters that were
+ * acknowledged before it.
+ *
+ * The read buffer keeps pages read from flash, least recently used out first. A
+ * request that is larger than it goes past it (PAI paper, 4.2.5).
+ */
+#include <linux/hash.h>
+#include <linux/mm.h>
+#include "ssdemu.h"
+
+static u64 full_mask(const struct ssdemu *dev)
+{
+	return GENMASK_ULL(dev->cluster_bytes / dev->granule - 1, 0);
+}
+
+/* Granules that bytes [from, to) of a cluster cover entirely. */
+static u64 mask_of(const struct ssdemu *dev, u32 from, u32 to)
+{
+	u32 first = DIV_ROUND_UP(from, dev->granule), end = to / dev->granule;
+
+	return first < end ? GENMASK_ULL(end - 1, first) : 0;
+}
+
+/* Read buffer */
+
+static struct hlist_head *rpage_slot(struct ssdemu *dev, u32 lpn)
+{
+	return &dev->rpage_hash[hash_32(lpn, dev->rpage_hash_bits)];
+}
+
+static struct ssdemu_rpage *rpage_find(struct ssdemu *dev, u32 lpn)
+{
+	struct ssdemu_rpage *rpage;
+
+	if (!dev->nr_rpages)
+		return NULL;
+	hlist_for_each_entry(rpage, rpage_slot(dev, lpn), hash)
+		if (rpage->lpn == lpn)
+			return rpage;
+	return NULL;
+}
+
+static void rpage_free(struct ssdemu *dev, struct ssdemu_rpage *rpage)
+{
+	if (!hlist_unhashed(&rpage->hash))
+		hlist_del_init(&rpage->hash);
+	list_add(&rpage->list, &dev->rpage_free);
+}
+
+/* A page of the buffer to fill; NULL when all are being filled. */
+static struct ssdemu_rpage *rpage_get(struct ssdemu *dev, u32 lpn)
+{
+	struct list_head *from = &dev->rpage_free;
+	struct ssdemu_rpage *rpage;
+
+	if (list_empty(from))
+		from = &dev->rpage_lru;
+	rpage = list_first_entry_or_null(from, struct ssdemu_rpage, list);
+	if (!rpage)
+		return NULL;
+	list_del(&rpage->list);
+	if (!hlist_unhashed(&rpage->hash))
+		hlist_del_init(&rpage->hash);
+	rpage->lpn = lpn;
+	rpage->filling = true;
+	rpage->stale = false;
+	rpage->prefetch = false;
+	hlist_add_head(&rpage->hash, rpage_slot(dev, lpn));
+	return rpage;
+}
+
+/* The data on flash are no longer what the host has written. */
+static void rpage_invalidate(struct ssdemu *dev, u32 lpn)
+{
+	struct ssdemu_rpage *rpage = rpage_find(dev, lpn);
+
+	if (!rpage)
+		return;
+	if (rpage->filling) {
+		rpage->stale = true;
+		hlist_del_init(&rpage->hash);
+	} else {
+		list_del(&rpage->list);
+		rpage_free(dev, rpage);
+	}
+}
+
+/* A read from flash has ended. */
+void ssdemu_buffer_filled(struct ssdemu *dev, struct ssdemu_rpage *rpage)
+{
+	struct ssdemu_txn *txn, *next;
+
+	rpage->filling = false;
+	if (rpage->prefetch)
+		dev->prefetching--;
+	list_for_each_entry_safe(txn, next, &rpage->waiters, list) {
+		list_del(&txn->list);
+		ssdemu_cmd_put(dev, txn->cmd, txn->bytes);
+		ssdemu_txn_put(dev, txn);
+	}
+	if (rpage->stale)
+		rpage_free(dev, rpage);
+	else
+		list_add_tail(&rpage->list, &dev->rpage_lru);
+}
+
+/* Reads the pages that follow a sequential stream, as many as there are units. */
+static void prefetch_after(struct ssdemu *dev, u32 lpn)
+{
+	u32 end = min(lpn + min(dev->nr_units, dev->nr_rpages / 2),
+		      dev->nr_lpns);
+
+	for (; lpn < end && dev->prefetching < dev->nr_units; lpn++) {
+		struct ssdemu_txn *txn;
+
+		if (rpage_find(dev, lpn))
+			continue;
+		txn = ssdemu_txn_get(dev, lpn, SSDEMU_READ);
+		txn->rpage = rpage_get(dev, lpn);
+		if (!txn->rpage) {
+			ssdemu_txn_put(dev, txn);
+			return;
+		}
+		txn->rpage->prefetch = true;
+		dev->prefetching++;
+		dev->stats.prefetch_reads++;
+		ssdemu_txn_queue(dev, txn);
+	}
+}
+
+/* Notes where a read ended; prefetches when it began where an earlier ended. */
+static void follow_stream(struct ssdemu *dev, u32 first, u32 end)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(dev->streams); i++) {
+		if (dev->streams[i] == first) {
+			dev->streams[i] = end;
+			prefetch_after(dev, end);
+			return;
+		}
+	}
+	dev->streams[dev->next_stream] = end;
+	dev->next_stream = (dev->next_stream + 1) % ARRAY_SIZE(dev->streams);
+}
+
+/* Clusters */
+
+static struct hlist_head *cluster_slot(struct ssdemu *dev, u32 id)
+{
+	return &dev->cluster_hash[hash_32(id, dev->cluster_hash_bits)];
+}
+
+static struct ssdemu_cluster *cluster_find(struct ssdemu *dev, u32 id)
+{
+	struct ssdemu_cluster *cluster;
+
+	if (!dev->buffer_max)
+		return NULL;
+	hlist_for_each_entry(cluster, cluster_slot(dev, id), hash)
+		if (cluster->id == id)
+			return cluster;
+	return NULL;
+}
+
+static void cluster_unhash(struct ssdemu_cluster *cluster)
+{
+	if (!hlist_unhashed(&cluster->hash))
+		hlist_del_init(&cluster->hash);
+}
+
+/* In no list any more: gives its object and its room back. */
+static void cluster_free(struct ssdemu *dev, struct ssdemu_cluster *cluster)
+{
+	cluster_unhash(cluster);
+	dev->buffer_bytes -= cluster->bytes;
+	list_add(&cluster->list, &dev->cluster_free);
+}
+
+/* Nobody needs to wait for this one any more. */
+static void cluster_safe(struct ssdemu *dev, struct ssdemu_cluster *cluster)
+{
+	struct ssdemu_cmd *cmd, *next;
+
+	dev->nr_unwritten--;
+	list_for_each_entry_safe(cmd, next, &dev->flushes, list) {
+		if (cluster->seq > cmd->flush_seq)
+			continue;
+		if (cmd->left == 1)
+			list_del(&cmd->list);
+		ssdemu_cmd_put(dev, cmd, 0);
+	}
+}
+
+static void cluster_program(struct ssdemu *dev, struct ssdemu_cluster *cluster)
+{
+	u32 lpn = cluster->id * dev->cluster_pages, i;
+
+	cluster->state = SSDEMU_CLUSTER_PROGRAM;
+	cluster->left = dev->cluster_pages;
+	for (i = 0; i < dev->cluster_pages; i++) {
+		struct ssdemu_txn *txn;
+
+		txn = ssdemu_txn_get(dev, lpn + i, SSDEMU_WRITE);
+		txn->cluster = cluster;
+		ssdemu_txn_queue(dev, txn);
+	}
+}
+
+/* Takes a cluster to flash: first what is missing is read. */
+static void cluster_start(struct ssdemu *dev, struct ssdemu_cluster *cluster)
+{
+	u32 lpn = cluster->id * dev->cluster_pages, i;
+
+	cluster->state = SSDEMU_CLUSTER_READING;
+	cluster->left = 1;
+	for (i = 0; i < dev->cluster_pages; i++) {
+		u64 page = mask_of(dev, i << dev->page_shift,
+				   (i + 1) << dev->page_shift);
+		struct ssdemu_txn *txn;
+
+		if (page && (cluster->mask & page) == page)
+			continue;
+		txn = ssdemu_txn_get(dev, lpn + i, SSDEMU_READ);
+		txn->cluster = cluster;
+		cluster->left++;
+		dev->stats.rmw_reads++;
+		ssdemu_txn_queue(dev, txn);
+	}
+	if (!--cluster->left)
+		cluster_program(dev, cluster);
+}
+
+/* Destaging */
+
+static bool want_destage(struct ssdemu *dev)
+{
+	if (list_empty(&dev->dirty) || dev->destaging >= dev->destage_max)
+		return false;
+	if (!list_empty(&dev->flushes) || !list_empty(&dev->admission))
+		return true;
+	if (dev->cfg.write_cache)
+		return dev->dirty_bytes > dev->buffer_max / 4 * 3;
+	return !list_is_singular(&dev->dirty);
+}
+
+static void dirty_del(struct ssdemu *dev, struct ssdemu_cluster *cluster)
+{
+	list_del(&cluster->list);
+	dev->dirty_bytes -= cluster->bytes;
+}
+
+static void destage(struct ssdemu *dev)
+{
+	while (want_destage(dev)) {
+		struct ssdemu_cluster *cluster;
+
+		cluster = list_first_entry(&dev->dirty, struct ssdemu_cluster,
+					   list);
+		dirty_del(dev, cluster);
+		dev->destaging++;
+		cluster_start(dev, cluster);
+	}
+}
+
+/* Admission of writes */
+
+/* Room for so many more bytes; clean clusters give way. */
+static bool make_room(struct ssdemu *dev, u32 bytes)
+{
+	while (dev->buffer_bytes && dev->buffer_bytes + bytes > dev->buffer_max) {
+		struct ssdemu_cluster *cluster;
+
+		cluster = list_first_entry_or_null(&dev->clean,
+						   struct ssdemu_cluster, list);
+		if (!cluster)
+			return false;
+		list_del(&cluster->list);
+		cluster_free(dev, cluster);
+	}
+	return true;
+}
+
+/* May this write be added to what the buffer has of the cluster? */
+static bool may_join(struct ssdemu *dev, struct ssdemu_cluster *cluster)
+{
+	if (!cluster)
+		return false;
+	if (cluster->state == SSDEMU_CLUSTER_CLEAN)
+		return true;
+	if (cluster->state != SSDEMU_CLUSTER_DIRTY)
+		return false;
+	return dev->cfg.write_cache || list_is_last(&cluster->list, &dev->dirty);
+}
+
+static struct ssdemu_cluster *cluster_new(struct ssdemu *dev, u32 id)
+{
+	struct ssdemu_cluster *old = cluster_find(dev, id), *cluster;
+
+	cluster = list_first_entry(&dev->cluster_free, struct ssdemu_cluster,
+				   list);
+	list_del(&cluster->list);
+	cluster->id = id;
+	cluster->cmd = NULL;
+	cluster->mask = 0;
+	cluster->bytes = 0;
+	if (old)
+		cluster_unhash(old);
+	if (dev->buffer_max)
+		hlist_add_head(&cluster->hash, cluster_slot(dev, id));
+	return cluster;
+}
+
+/* Puts a write's part into the buffer; false: no room. */
+static bool buffer_add(struct ssdemu *dev, u32 id, u32 from, u32 to)
+{
+	struct ssdemu_cluster *cluster = cluster_find(dev, id);
+	bool join = may_join(dev, cluster);
+	u64 mask = mask_of(dev, from, to);
+	u32 had = 0, bytes = to - from;
+
+	if (join) {
+		had = cluster->bytes;
+		bytes = hweight64(cluster->mask | mask) * dev->granule;
+		bytes = max(bytes, had);
+	}
+	if (join && cluster->state == SSDEMU_CLUSTER_CLEAN)
+		list_del_init(&cluster->list);
+	if (bytes > had && !make_room(dev, bytes - had)) {
+		if (join && cluster->state == SSDEMU_CLUSTER_CLEAN)
+			list_add_tail(&cluster->list, &dev->clean);
+		return false;
+	}
+
+	if (!join) {
+		cluster = cluster_new(dev, id);
+		dev->nr_unwritten++;
+		cluster->seq = ++dev->cluster_seq;
+	} else if (cluster->state == SSDEMU_CLUSTER_DIRTY) {
+		dev->stats.buffer_write_hits++;
+		dirty_del(dev, cluster);
+	} else {
+		dev->stats.buffer_write_hits++;
+		dev->nr_unwritten++;
+		cluster->seq = ++dev->cluster_seq;
+	}
+	cluster->state = SSDEMU_CLUSTER_DIRTY;
+	cluster->mask |= mask;
+	cluster->bytes = bytes;
+	dev->buffer_bytes += bytes - had;
+	dev->dirty_bytes += bytes;
+	list_add_tail(&cluster->list, &dev->dirty);
+	return true;
+}
+
+/* Takes a write's part to flash at once; the host waits for it. */
+static void write_through(struct ssdemu *dev, struct ssdemu_cmd *cmd, u32 id,
+			  u32 from, u32 to)
+{
+	struct ssdemu_cluster *cluster = cluster_find(dev, id);
+
+	if (cluster && cluster->state == SSDEMU_CLUSTER_CLEAN) {
+		list_del(&cluster->list);
+		cluster_free(dev, cluster);
+		cluster = NULL;
+	}
+	if (cluster && cluster->state == SSDEMU_CLUSTER_DIRTY) {
+		dirty_del(dev, cluster);
+		dev->destaging++;
+	} else {
+		cluster = cluster_new(dev, id);
+	}
+	cluster->cmd = cmd;
+	cluster->mask |= mask_of(dev, from, to);
+	cluster_start(dev, cluster);
+}
+
+/* Admits a write's next part; false: it has to wait. */
+static bool admit_next(struct ssdemu *dev, struct ssdemu_cmd *cmd)
+{
+	u64 start = (u64)cmd->next * dev->cluster_bytes;
+	u64 end = cmd->offset + cmd->bytes;
+	u32 from = max(cmd->offset, start) - start;
+	u32 to = min(end, start + dev->cluster_bytes) - start;
+	u32 id = cmd->next, i;
+	bool last = end <= start + dev->cluster_bytes;
+
+	if (cmd->fua || !dev->buffer_max) {
+		if (last)
+			list_del(&cmd->list);
+		cmd->next++;
+		write_through(dev, cmd, id, from, to);
+	} else {
+		if (!buffer_add(dev, id, from, to))
+			return false;
+		if (last)
+			list_del(&cmd->list);
+		cmd->next++;
+		ssdemu_cmd_put(dev, cmd, 0);
+	}
+	for (i = 0; dev->nr_rpages && i < dev->cluster_pages; i++)
+		rpage_invalidate(dev, id * dev->cluster_pages + i);
+	return true;
+}
+
+static void admit(struct ssdemu *dev)
+{
+	struct ssdemu_cmd *cmd;
+
+	while ((cmd = list_first_entry_or_null(&dev->admission,
+					       struct ssdemu_cmd, list)))
+		if (!admit_next(dev, cmd))
+			return;
+}
+
+/**
+ * ssdemu_cluster_step() - all page operations of a cluster have ended
+ * @dev: device
+ * @cluster: reading, or being programmed
+ */
+void ssdemu_cluster_step(struct ssdemu *dev, struct ssdemu_cluster *cluster)
+{
+	if (cluster->state == SSDEMU_CLUSTER_READING) {
+		cluster_program(dev, cluster);
+		return;
+	}
+	if (cluster->cmd)
+		ssdemu_cmd_put(dev, cluster->cmd, 0);
+	if (cluster->bytes) {
+		dev->destaging--;
+		cluster_safe(dev, cluster);
+	}
+	if (dev->cfg.write_cache && cluster->bytes &&
+	    !hlist_unhashed(&cluster->hash)) {
+		cluster->state = SSDEMU_CLUSTER_CLEAN;
+		cluster->mask = full_mask(dev);
+		cluster->cmd = NULL;
+		list_add_tail(&cluster->list, &dev->clean);
+	} else {
+		cluster_free(dev, cluster);
+	}
+	admit(dev);
+	destage(dev);
+}
+
+/* Host requests */
+
+static bool in_write_buffer(struct ssdemu *dev, u32 lpn, u32 from, u32 to)
+{
+	struct ssdemu_cluster *cluster;
+	u32 base = lpn % dev->cluster_pages << dev->page_shift;
+	u64 mask;
+
+	cluster = cluster_find(dev, lpn / dev->cluster_pages);
+	if (!cluster)
+		return false;
+	mask = mask_of(dev, base + from, base + to);
+	return mask && (cluster->mask & mask) == mask;
+}
+
+static void read_page(struct ssdemu *dev, struct ssdemu_cmd *cmd, u32 lpn,
+		      u32 from, u32 to, bool buffered)
+{
+	struct ssdemu_rpage *rpage = NULL;
+	struct ssdemu_txn *txn;
+
+	if (in_write_buffer(dev, lpn, from, to)) {
+		dev->stats.buffer_read_hits++;
+		ssdemu_cmd_put(dev, cmd, to - from);
+		return;
+	}
+	if (buffered)
+		rpage = rpage_find(dev, lpn);
+	if (rpage && !rpage->filling) {
+		dev->stats.read_buffer_hits++;
+		list_move_tail(&rpage->list, &dev->rpage_lru);
+		ssdemu_cmd_put(dev, cmd, to - from);
+		return;
+	}
+	txn = ssdemu_txn_get(dev, lpn, SSDEMU_READ);
+	txn->cmd = cmd;
+	txn->bytes = to - from;
+	if (rpage) {
+		dev->stats.read_buffer_hits++;
+		list_add_tail(&txn->list, &rpage->waiters);
+		return;
+	}
+	if (buffered)
+		txn->rpage = rpage_get(dev, lpn);
+	ssdemu_txn_queue(dev, txn);
+}
+
+void ssdemu_buffer_read(struct ssdemu *dev, struct ssdemu_cmd *cmd)
+{
+	u32 shift = dev->page_shift, size = 1U << shift;
+	u64 end = cmd->offset + cmd->bytes;
+	u32 first = cmd->offset >> shift;
+	u32 last = (end - 1) >> shift;
+	bool buffered;
+	u32 lpn;
+
+	cmd->left = last - first + 1;
+	buffered = dev->nr_rpages && cmd->left <= dev->nr_rpages;
+	dev->stats.host_pages_read += cmd->left;
+	for (lpn = first; lpn <= last; lpn++) {
+		u64 start = (u64)lpn << shift;
+
+		read_page(dev, cmd, lpn, max(cmd->offset, start) - start,
+			  min(end, start + size) - start, buffered);
+	}
+	if (dev->cfg.prefetch)
+		follow_stream(dev, first, last + 1);
+}
+
+void ssdemu_buffer_write(struct ssdemu *dev, struct ssdemu_cmd *cmd)
+{
+	u64 end = cmd->offset + cmd->bytes;
+	u32 last = div_u64(end - 1, dev->cluster_bytes);
+
+	cmd->next = div_u64(cmd->offset, dev->cluster_bytes);
+	cmd->left = last - cmd->next + 1;
+	dev->stats.host_pages_written += ((end - 1) >> dev->page_shift) -
+					 (cmd->offset >> dev->page_shift) + 1;
+	list_add_tail(&cmd->list, &dev->admission);
+	admit(dev);
+	dev->stats.buffer_waits += !list_empty(&dev->admission);
+	destage(dev);
+}
+
+void ssdemu_buffer_flush(struct ssdemu *dev, struct ssdemu_cmd *cmd)
+{
+	cmd->flush_seq = dev->cluster_seq;
+	cmd->left = dev->nr_unwritten + 1;
+	list_add_tail(&cmd->list, &dev->flushes);
+	destage(dev);
+	if (cmd->left == 1)
+		list_del(&cmd->list);
+	ssdemu_cmd_put(dev, cmd, 0);
+}
+
+/* The host does not need this cluster's data any more. */
+void ssdemu_buffer_trim(struct ssdemu *dev, u32 id)
+{
+	struct ssdemu_cluster *cluster = cluster_find(dev, id);
+	u32 i;
+
+	for (i = 0; dev->nr_rpages && i < dev->cluster_pages; i++)
+		rpage_invalidate(dev, id * dev->cluster_pages + i);
+	if (!cluster)
+		return;
+
+	switch (cluster->state) {
+	case SSDEMU_CLUSTER_DIRTY:
+		dirty_del(dev, cluster);
+		cluster_safe(dev, cluster);
+		cluster_free(dev, cluster);
+		break;
+	case SSDEMU_CLUSTER_CLEAN:
+		list_del(&cluster->list);
+		cluster_free(dev, cluster);
+		break;
+	default:
+		cluster_unhash(cluster);
+		break;
+	}
+	admit(dev);
+	destage(dev);
+}
+
+/* Set-up */
+
+static struct hlist_head *hash_alloc(u32 entries, u32 *bits)
+{
+	struct hlist_head *hash;
+	u32 i;
+
+	*bits = max_t(u32, ilog2(entries | 1), 4);
+	hash = kvmalloc_array(1UL << *bits, sizeof(*hash), GFP_KERNEL);
+	for (i = 0; hash && i < 1U << *bits; i++)
+		INIT_HLIST_HEAD(&hash[i]);
+	return hash;
+}
+
+static int clusters_init(struct ssdemu *dev)
+{
+	const struct ssdemu_config *cfg = &dev->cfg;
+	u32 tags = cfg->queue_depth * cfg->hw_queues;
+	/* Through: as many as all tags can hold. Buffered: blocks at worst. */
+	u32 n = tags * (cfg->max_request_kb * 1024 / dev->cluster_bytes + 2) +
+		dev->buffer_max / cfg->block_size + 1;
+	u32 i;
+
+	dev->cluster_pool = kvcalloc(n, sizeof(*dev->cluster_pool), GFP_KERNEL);
+	dev->cluster_hash = hash_alloc(n, &dev->cluster_hash_bits);
+	if (!dev->cluster_pool || !dev->cluster_hash)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		list_add_tail(&dev->cluster_pool[i].list, &dev->cluster_free);
+	return 0;
+}
+
+static int rpages_init(struct ssdemu *dev)
+{
+	u32 n = dev->nr_rpages, i;
+
+	if (!n)
+		return 0;
+	dev->rpage_pool = kvcalloc(n, sizeof(*dev->rpage_pool), GFP_KERNEL);
+	dev->rpage_hash = hash_alloc(n, &dev->rpage_hash_bits);
+	if (!dev->rpage_pool || !dev->rpage_hash)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		INIT_LIST_HEAD(&dev->rpage_pool[i].waiters);
+		list_add_tail(&dev->rpage_pool[i].list, &dev->rpage_free);
+	}
+	return 0;
+}
+
+int ssdemu_buffer_init(struct ssdemu *dev)
+{
+	int err;
+
+	INIT_LIST_HEAD(&dev->cluster_free);
+	INIT_LIST_HEAD(&dev->dirty);
+	INIT_LIST_HEAD(&dev->clean);
+	INIT_LIST_HEAD(&dev->admission);
+	INIT_LIST_HEAD(&dev->flushes);
+	INIT_LIST_HEAD(&dev->rpage_free);
+	INIT_LIST_HEAD(&dev->rpage_lru);
+	memset(dev->streams, 0xff, sizeof(dev->streams));
+
+	err = clusters_init(dev);
+	return err ?: rpages_init(dev);
+}
+
+void ssdemu_buffer_exit(struct ssdemu *dev)
+{
+	kvfree(dev->rpage_hash);
+	kvfree(dev->rpage_pool);
+	kvfree(dev->cluster_hash);
+	kvfree(dev->cluster_pool);
+}

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The keys that a device is made from: names, limits, defaults, and what follows
+ * from them. A configuration that makes no sense is refused with one line that
+ * names the key and what to do.
+ */
+#include <linux/mm.h>
+#include <linux/seq_file.h>
+#include "ssdemu.h"
+
+struct config_key {
+	const char *name;
+	size_t offset;		/* in struct ssdemu_config */
+	u32 def, min, max;
+	const char *const *names; /* of the values from 0 on, or NULL: a number */
+};
+
+static const char *const mapping_names[] = { "page", "block", NULL };
+static const char *const sched_names[] = {
+	"fifo", "ooo", "ooo-read", "aos", NULL
+};
+
+#define KEY(field, def, min, max) \
+	{ #field, offsetof(struct ssdemu_config, field), def, min, max, NULL }
+#define ENUM_KEY(field, def, names) \
+	{ #field, offsetof(struct ssdemu_config, field), def, 0, 0, names }
+
+/* The default: a small drive of no particular make. */
+static const struct config_key keys[] = {
+	KEY(channels, 4, 1, LV_MAX_UNITS),
+	KEY(chips, 4, 1, LV_MAX_UNITS),
+	KEY(dies, 1, 1, LV_MAX_UNITS),
+	KEY(planes, 1, 1, LV_MAX_UNITS),
+	KEY(blocks, 1024, 4, 1 << 20),
+	KEY(pages, 64, 2, 4096),
+	KEY(page_size, 4096, 512, 65536),
+	KEY(capacity_mb, 0, 0, 1 << 24),
+	KEY(spare, 10, 0, 90),
+	KEY(advanced, 0, 0, 1),
+
+	KEY(read_ns, 50000, 1, 1000000000),
+	KEY(program_ns, 500000, 1, 1000000000),
+	KEY(erase_ns, 3000000, 1, 1000000000),
+	KEY(command_ns, 300, 0, 1000000),
+	KEY(channel_mbps, 400, 1, 100000),
+	KEY(host_mbps, 0, 0, 100000),
+	KEY(host_duplex, 0, 0, 1),
+	KEY(firmware_ns, 0, 0, 100000000),
+
+	ENUM_KEY(mapping, SSDEMU_MAP_PAGE, mapping_names),
+	KEY(open_blocks, 1, 1, 256),
+	KEY(clustered_page_kb, 0, 0, 4096),
+	KEY(gc_free_blocks, 2, 1, 1024),
+	KEY(gc_copyback, 0, 0, 1),
+	KEY(gc_yield, 0, 0, 1),
+	KEY(fill, 0, 0, 100),
+
+	KEY(read_buffer_kb, 0, 0, 1 << 18),
+	KEY(prefetch, 0, 0, 1),
+	KEY(write_buffer_kb, 0, 0, 1 << 18),
+	KEY(write_cache, 0, 0, 1),
+
+	ENUM_KEY(device_sched, SSDEMU_OOO, sched_names),
+	KEY(read_bound, 16, 1, 1 << 20),
+
+	KEY(region_mb, 4096, 1, 1 << 24),
+	KEY(crowd_depth, 8, 1, 65536),
+	KEY(crowd_ns, 0, 0, 1000000),
+	KEY(rw_switch_ns, 0, 0, 100000000),
+
+	KEY(queue_depth, 64, 1, 4096),
+	KEY(hw_queues, 1, 1, 64),
+	KEY(block_size, 512, 512, 4096),
+	KEY(max_request_kb, 512, 4, 4096),
+	KEY(memory_backed, 0, 0, 1),
+};
+
+#undef KEY
+#undef ENUM_KEY
+
+static const char *const allocation_names[] = {
+	[SSDEMU_DYNAMIC] = "dynamic",
+	[SSDEMU_CONCAT] = "concat",
+};
+
+#define refuse(err, ...) \
+	({ scnprintf(err, SSDEMU_ERR_LEN, __VA_ARGS__); -EINVAL; })
+
+static u32 *field_of(const struct ssdemu_config *cfg, const struct config_key *key)
+{
+	return (void *)cfg + key->offset;
+}
+
+static int parse_allocation(struct ssdemu_config *cfg, const char *value,
+			    char *err)
+{
+	cfg->allocation = SSDEMU_STATIC;
+	if (!lv_parse_order(value, cfg->order))
+		return 0;
+	for (cfg->allocation = SSDEMU_DYNAMIC;
+	     cfg->allocation < ARRAY_SIZE(allocation_names); cfg->allocation++)
+		if (!strcmp(value, allocation_names[cfg->allocation]))
+			return 0;
+	return refuse(err, "allocation=%s: must be cwdp in any order, dynamic or concat",
+		      value);
+}
+
+static int parse_enum(u32 *field, const struct config_key *key,
+		      const char *value, char *err)
+{
+	size_t len;
+	u32 i;
+
+	for (i = 0; key->names[i]; i++) {
+		if (!strcmp(value, key->names[i])) {
+			*field = i;
+			return 0;
+		}
+	}
+	len = scnprintf(err, SSDEMU_ERR_LEN, "%s=%s: must be one of",
+			key->name, value);
+	for (i = 0; key->names[i]; i++)
+		len += scnprintf(err + len, SSDEMU_ERR_LEN - len, " %s",
+				 key->names[i]);
+	return -EINVAL;
+}
+
+static int parse_key(struct ssdemu_config *cfg, const char *name,
+		     const char *value, char *err)
+{
+	u32 i, n;
+
+	if (!strcmp(name, "allocation"))
+		return parse_allocation(cfg, value, err);
+	for (i = 0; i < ARRAY_SIZE(keys); i++) {
+		const struct config_key *key = &keys[i];
+
+		if (strcmp(name, key->name))
+			continue;
+		if (key->names)
+			return parse_enum(field_of(cfg, key), key, value, err);
+		if (kstrtou32(value, 10, &n) || n < key->min || n > key->max)
+			return refuse(err, "%s=%s: must be a number from %u to %u",
+				      name, value, key->min, key->max);
+		*field_of(cfg, key) = n;
+		return 0;
+	}
+	return refuse(err, "%s: no such key", name);
+}
+
+/**
+ * ssdemu_config_parse() - read "key=value key=value ..."
+ * @cfg: to fill; keys that are not named get their default
+ * @text: taken apart
+ * @err: SSDEMU_ERR_LEN bytes for the reason of a refusal
+ */
+int ssdemu_config_parse(struct ssdemu_config *cfg, char *text, char *err)
+{
+	char *name, *value;
+	u32 i;
+	int ret;
+
+	memset(cfg, 0, sizeof(*cfg));
+	for (i = 0; i < ARRAY_SIZE(keys); i++)
+		*field_of(cfg, &keys[i]) = keys[i].def;
+	ret = parse_allocation(cfg, "cwdp", err);
+
+	while (!ret && (value = strsep(&text, " \t\n"))) {
+		name = strsep(&value, "=");
+		if (!*name)
+			continue;
+		if (!value)
+			return refuse(err, "%s: must be key=value", name);
+		ret = parse_key(cfg, name, value, err);
+	}
+	return ret;
+}
+
+void ssdemu_config_show(const struct ssdemu_config *cfg, struct seq_file *m)
+{
+	u32 i;
+
+	seq_puts(m, "allocation=");
+	if (cfg->allocation == SSDEMU_STATIC)
+		for (i = 0; i < LV_DIGITS; i++)
+			seq_putc(m, "cwdp"[cfg->order[i]]);
+	else
+		seq_puts(m, allocation_names[cfg->allocation]);
+	seq_putc(m, '\n');
+	for (i = 0; i < ARRAY_SIZE(keys); i++) {
+		u32 value = *field_of(cfg, &keys[i]);
+
+		if (keys[i].names)
+			seq_printf(m, "%s=%s\n", keys[i].name,
+				   keys[i].names[value]);
+		else
+			seq_printf(m, "%s=%u\n", keys[i].name, value);
+	}
+}
+
+/* What follows from the keys */
+
+static int resolve_geometry(struct ssdemu *dev, char *err)
+{
+	const struct ssdemu_config *cfg = &dev->cfg;
+	const unsigned int count[LV_DIGITS] = {
+		cfg->channels, cfg->chips, cfg->dies, cfg->planes
+	};
+	static const u8 natural[LV_DIGITS] = {
+		LV_CHANNEL, LV_WAY, LV_DIE, LV_PLANE
+	};
+
+	if (!is_power_of_2(cfg->page_size))
+		return refuse(err, "page_size=%u: must be a power of two",
+			      cfg->page_size);
+	if (!is_power_of_2(cfg->block_size))
+		return refuse(err, "block_size=%u: must be a power of two",
+			      cfg->block_size);
+	if (lv_init(&dev->geo, cfg->page_size, count,
+		    cfg->allocation == SSDEMU_STATIC ? cfg->order : natural,
+		    LV_PLANE_LEVEL))
+		return refuse(err, "channels * chips * dies * planes must be at most %u",
+			      LV_MAX_UNITS);
+
+	dev->page_shift = ilog2(cfg->page_size);
+	dev->nr_planes = dev->geo.planes;
+	dev->nr_chips = cfg->channels * cfg->chips;
+	dev->nr_dies = dev->nr_chips * cfg->dies;
+	dev->nr_units = cfg->advanced ? dev->nr_planes : dev->nr_chips;
+	dev->page_transfer_ns = max_t(u64, 1, div_u64((u64)cfg->page_size * 1000,
+						      cfg->channel_mbps));
+	return 0;
+}
+
+static int resolve_cluster(struct ssdemu *dev, char *err)
+{
+	const struct ssdemu_config *cfg = &dev->cfg;
+
+	dev->cluster_bytes = cfg->page_size;
+	if (cfg->clustered_page_kb)
+		dev->cluster_bytes = cfg->clustered_page_kb * 1024;
+	dev->cluster_pages = dev->cluster_bytes / cfg->page_size;
+	if (dev->cluster_bytes % cfg->page_size || !dev->cluster_pages ||
+	    dev->cluster_pages > 64)
+		return refuse(err, "clustered_page_kb=%u: must be 1 to 64 pages of %u bytes",
+			      cfg->clustered_page_kb, cfg->page_size);
+	dev->granule = max_t(u32, DIV_ROUND_UP(dev->cluster_bytes, 64), 512);
+	dev->granule = roundup_pow_of_two(dev->granule);
+	dev->buffer_max = cfg->write_buffer_kb * 1024;
+	dev->destage_max = max(2 * dev->nr_units / dev->cluster_pages, 2U);
+	dev->nr_rpages = cfg->read_buffer_kb * 1024 / cfg->page_size;
+	if (cfg->read_buffer_kb && !dev->nr_rpages)
+		return refuse(err, "read_buffer_kb=%u: smaller than a page",
+			      cfg->read_buffer_kb);
+	if (cfg->prefetch && dev->nr_rpages < 2)
+		return refuse(err, "prefetch=1: needs a read_buffer_kb of two pages or more");
+	if (cfg->write_cache && !cfg->write_buffer_kb)
+		return refuse(err, "write_cache=1: needs a write_buffer_kb");
+	return 0;
+}
+
+/*
+ * Blocks of a plane that the FTL needs beyond those that hold the host's data.
+ * Garbage collection: what it keeps free, the block being written, and one more,
+ * so that a full block with an invalid page exists. A dynamic allocation needs
+ * a choice of planes even when the host has written all of the drive.
+ */
+static u32 blocks_needed(const struct ssdemu_config *cfg)
+{
+	if (cfg->mapping == SSDEMU_MAP_BLOCK)
+		return cfg->open_blocks + 1;
+	return cfg->gc_free_blocks + 2 +
+	       (cfg->allocation == SSDEMU_DYNAMIC);
+}
+
+/* The geometry's blocks, of which the host sees all but the spare ones. */
+static void capacity_of_blocks(struct ssdemu *dev)
+{
+	const struct ssdemu_config *cfg = &dev->cfg;
+	u64 pages = (u64)cfg->blocks * cfg->pages;
+
+	dev->plane_lpns = div_u64(pages * (100 - cfg->spare), 100);
+	if (cfg->mapping == SSDEMU_MAP_BLOCK)
+		dev->plane_lpns = rounddown(dev->plane_lpns, cfg->pages);
+}
+
+/* capacity_mb asks for a size: gives each plane the blocks for it. */
+static int blocks_of_capacity(struct ssdemu *dev, char *err)
+{
+	struct ssdemu_config *cfg = &dev->cfg;
+	u64 block_bytes = (u64)dev->nr_planes * cfg->pages * cfg->page_size;
+	u64 used = div64_u64(((u64)cfg->capacity_mb << 20) + block_bytes - 1,
+			     block_bytes);
+	u64 blocks = max(div_u64(used * 100 + 99 - cfg->spare, 100 - cfg->spare),
+			 used + blocks_needed(cfg));
+
+	if (blocks > 1 << 20)
+		return refuse(err, "capacity_mb=%u: takes more than %u blocks a plane",
+			      cfg->capacity_mb, 1 << 20);
+	cfg->blocks = blocks;
+	dev->plane_lpns = used * cfg->pages;
+	return 0;
+}
+
+static int resolve_capacity(struct ssdemu *dev, char *err)
+{
+	struct ssdemu_config *cfg = &dev->cfg;
+	u64 lpns, spare_blocks;
+
+	if (!cfg->capacity_mb)
+		capacity_of_blocks(dev);
+	else if (blocks_of_capacity(dev, err))
+		return -EINVAL;
+	if ((u64)dev->nr_planes * cfg->blocks * cfg->pages >= U32_MAX)
+		return refuse(err, "blocks=%u: more than 2^32 flash pages in all",
+			      cfg->blocks);
+	dev->plane_pages = cfg->blocks * cfg->pages;
+	spare_blocks = (dev->plane_pages - dev->plane_lpns) / cfg->pages;
+	if (spare_blocks < blocks_needed(cfg))
+		return refuse(err, "spare=%u: leaves %llu spare blocks a plane, not %u",
+			      cfg->spare, spare_blocks, blocks_needed(cfg));
+
+	lpns = (u64)dev->plane_lpns * dev->nr_planes;
+	if (cfg->capacity_mb)
+		lpns = min(lpns, ((u64)cfg->capacity_mb << 20) / cfg->page_size);
+	lpns = rounddown(lpns, (u64)dev->cluster_pages);
+	if (cfg->mapping == SSDEMU_MAP_BLOCK)
+		lpns = rounddown(lpns, (u64)dev->nr_planes * cfg->pages);
+	dev->nr_lpns = lpns;
+	dev->capacity = rounddown(lpns * cfg->page_size, (u64)cfg->block_size);
+	if (dev->capacity < 1 << 20)
+		return refuse(err, "a capacity of %llu bytes is less than 1 MiB",
+			      dev->capacity);
+	return 0;
+}
+
+static int resolve_mapping(struct ssdemu *dev, char *err)
+{
+	const struct ssdemu_config *cfg = &dev->cfg;
+
+	dev->sched = &ssdemu_sched_ops[cfg->device_sched];
+	if (cfg->mapping == SSDEMU_MAP_PAGE) {
+		dev->ftl = &ssdemu_ftl_page;
+		return 0;
+	}
+	if (cfg->allocation != SSDEMU_STATIC)
+		return refuse(err, "mapping=block: needs a static allocation, such as cwdp");
+	dev->ftl = &ssdemu_ftl_block;
+	return 0;
+}
+
+/* Three quarters of what is free now may go into tables. */
+static int check_memory(struct ssdemu *dev, char *err)
+{
+	const struct ssdemu_config *cfg = &dev->cfg;
+	u64 tags = (u64)cfg->queue_depth * cfg->hw_queues;
+	u64 clusters = tags * (cfg->max_request_kb * 1024 / dev->cluster_bytes + 2);
+	u64 free = (u64)si_mem_available() << PAGE_SHIFT;
+	u64 need;
+
+	need = cfg->mapping == SSDEMU_MAP_PAGE ? ssdemu_ftl_page_memory(dev) :
+						 ssdemu_ftl_block_memory(dev);
+	need += clusters * dev->cluster_pages * sizeof(struct ssdemu_txn);
+	need += (clusters + dev->buffer_max / cfg->block_size) *
+		sizeof(struct ssdemu_cluster);
+	if (need > free / 4 * 3)
+		return refuse(err, "tables need %llu MiB of %llu: lower capacity_mb",
+			      need >> 20, free >> 20);
+	return 0;
+}
+
+/* The n-th region of a concatenation: chip after chip, a chip's planes in turn. */
+static int resolve_concat(struct ssdemu *dev)
+{
+	u32 per_chip = dev->nr_planes / dev->nr_chips, i;
+
+	if (dev->cfg.allocation != SSDEMU_CONCAT)
+		return 0;
+	dev->concat_plane = kvmalloc_array(dev->nr_planes, sizeof(u32), GFP_KERNEL);
+	if (!dev->concat_plane)
+		return -ENOMEM;
+	for (i = 0; i < dev->nr_planes; i++)
+		dev->concat_plane[i] = i / per_chip + i % per_chip * dev->nr_chips;
+	return 0;
+}
+
+/**
+ * ssdemu_config_resolve() - check a configuration and work out what follows
+ * @dev: with its cfg parsed
+ * @err: SSDEMU_ERR_LEN bytes for the reason of a refusal
+ */
+int ssdemu_config_resolve(struct ssdemu *dev, char *err)
+{
+	int ret;
+
+	ret = resolve_geometry(dev, err);
+	if (!ret)
+		ret = resolve_cluster(dev, err);
+	if (!ret)
+		ret = resolve_mapping(dev, err);
+	if (!ret)
+		ret = resolve_capacity(dev, err);
+	if (!ret)
+		ret = check_memory(dev, err);
+	return ret ?: resolve_concat(dev);
+}

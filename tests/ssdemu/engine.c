@@ -1,0 +1,835 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The timing engine: events in virtual time, host requests, buses, flash units.
+ *
+ * A page operation holds its unit from its command to its end:
+ *
+ *	read     command | sense .............. | transfer out
+ *	program  command, transfer in | program ...............
+ *	copy     command | sense ... | (out, command, in) | program ...
+ *	erase    command | erase ...
+ *
+ * Commands and transfers hold the channel. Commands, which are short and set
+ * flash to work, go before transfers that wait; else it is first come, first
+ * served. The firmware and the host interface are buses with one queue, and as
+ * events are handled in the order of their time, these are just the time at which
+ * the bus becomes free.
+ */
+#include <linux/ktime.h>
+#include "ssdemu.h"
+#include "compat-blkdev.h"
+
+static void cmd_arrive(struct ssdemu *dev, struct ssdemu_cmd *cmd);
+static void unit_next(struct ssdemu *dev, struct ssdemu_unit *unit);
+
+/* Events */
+
+static bool event_before(struct rb_node *a, const struct rb_node *b)
+{
+	return rb_entry(a, struct ssdemu_event, node)->at <
+	       rb_entry(b, struct ssdemu_event, node)->at;
+}
+
+/* Equal times: first scheduled, first handled. */
+void ssdemu_schedule(struct ssdemu *dev, struct ssdemu_event *ev, u64 at,
+		     void (*fn)(struct ssdemu *, struct ssdemu_event *))
+{
+	ev->at = at;
+	ev->fn = fn;
+	rb_add_cached(&ev->node, &dev->events, event_before);
+}
+
+static struct ssdemu_event *next_event(struct ssdemu *dev)
+{
+	struct rb_node *node = rb_first_cached(&dev->events);
+
+	return node ? rb_entry(node, struct ssdemu_event, node) : NULL;
+}
+
+/* Lives through all that happens up to @now. */
+static void advance(struct ssdemu *dev, u64 now)
+{
+	struct ssdemu_event *ev;
+
+	while ((ev = next_event(dev)) && ev->at <= now) {
+		rb_erase_cached(&ev->node, &dev->events);
+		dev->now = ev->at;
+		dev->stats.events++;
+		ev->fn(dev, ev);
+	}
+	dev->now = max(dev->now, now);
+}
+
+/* Has the host interrupted at the next event. */
+static void arm(struct ssdemu *dev)
+{
+	struct ssdemu_event *ev = next_event(dev);
+
+	if (!ev || ev->at >= dev->armed)
+		return;
+	dev->armed = ev->at;
+	hrtimer_start(&dev->timer, ns_to_ktime(ev->at), HRTIMER_MODE_ABS);
+}
+
+/**
+ * ssdemu_run() - bring the device up to the present
+ * @dev: device, its lock not held
+ * @cmd: a request that arrives now, or NULL
+ *
+ * Ends the requests that are done.
+ */
+void ssdemu_run(struct ssdemu *dev, struct ssdemu_cmd *cmd)
+{
+	struct ssdemu_cmd *next;
+	unsigned long flags;
+	LIST_HEAD(done);
+
+	spin_lock_irqsave(&dev->lock, flags);
+	advance(dev, ktime_get_ns());
+	if (cmd)
+		cmd_arrive(dev, cmd);
+	arm(dev);
+	list_splice_init(&dev->done, &done);
+	spin_unlock_irqrestore(&dev->lock, flags);
+
+	list_for_each_entry_safe(cmd, next, &done, list)
+		blk_mq_complete_request(blk_mq_rq_from_pdu(cmd));
+}
+
+static enum hrtimer_restart timer_fired(struct hrtimer *timer)
+{
+	struct ssdemu *dev = container_of(timer, struct ssdemu, timer);
+	unsigned long flags;
+
+	spin_lock_irqsave(&dev->lock, flags);
+	dev->armed = U64_MAX;
+	dev->stats.timers++;
+	spin_unlock_irqrestore(&dev->lock, flags);
+	ssdemu_run(dev, NULL);
+	return HRTIMER_NORESTART;
+}
+
+/* Buses */
+
+/* Uses the bus for @ns from @from on; returns when that is over. */
+static u64 bus_use(struct ssdemu_bus *bus, u64 from, u32 ns)
+{
+	if (!ns)
+		return from;
+	if (bus->free_at > from) {
+		bus->conflicts++;
+		from = bus->free_at;
+	}
+	bus->free_at = from + ns;
+	bus->busy_ns += ns;
+	bus->transfers++;
+	return bus->free_at;
+}
+
+static void transfer_ended(struct ssdemu *dev, struct ssdemu_event *ev);
+
+/* The unit has the channel from now on; its event comes then_ns after that. */
+static void channel_grant(struct ssdemu *dev, struct ssdemu_channel *channel,
+			  struct ssdemu_unit *unit)
+{
+	struct ssdemu_unit *rider;
+
+	unit->bus_end = bus_use(&channel->bus, dev->now, unit->bus_ns);
+	ssdemu_schedule(dev, &unit->ev, unit->bus_end + unit->then_ns,
+			unit->ev.fn);
+	while ((rider = unit->rider)) {
+		unit->rider = rider->rider;
+		rider->rider = NULL;
+		ssdemu_schedule(dev, &rider->ev, unit->bus_end + rider->then_ns,
+				rider->ev.fn);
+	}
+}
+
+/* Has the end of the transfer under way noticed. */
+void ssdemu_channel_watch(struct ssdemu *dev, struct ssdemu_channel *channel)
+{
+	if (channel->ev_pending)
+		return;
+	channel->ev_pending = true;
+	ssdemu_schedule(dev, &channel->ev, channel->bus.free_at, transfer_ended);
+}
+
+/* A transfer has ended that something waited for. */
+static void transfer_ended(struct ssdemu *dev, struct ssdemu_event *ev)
+{
+	struct ssdemu_channel *channel;
+	struct list_head *queue;
+
+	channel = container_of(ev, struct ssdemu_channel, ev);
+	channel->ev_pending = false;
+	queue = list_empty(&channel->commands) ? &channel->data :
+						 &channel->commands;
+	if (!list_empty(queue)) {
+		struct ssdemu_unit *unit;
+
+		unit = list_first_entry(queue, struct ssdemu_unit, wait);
+		list_del_init(&unit->wait);
+		channel_grant(dev, channel, unit);
+	}
+	if (dev->sched->channel_free)
+		dev->sched->channel_free(dev, channel);
+	if (!list_empty(&channel->commands) || !list_empty(&channel->data))
+		ssdemu_channel_watch(dev, channel);
+}
+
+/* The unit wants its channel for @bus_ns, then has @then_ns of work, then @fn. */
+static void channel_use(struct ssdemu *dev, struct ssdemu_unit *unit, u32 bus_ns,
+			u64 then_ns, bool command,
+			void (*fn)(struct ssdemu *, struct ssdemu_event *))
+{
+	struct ssdemu_channel *channel = ssdemu_channel_of(dev, unit);
+
+	unit->bus_ns = bus_ns;
+	unit->then_ns = then_ns;
+	unit->ev.fn = fn;
+	if (!bus_ns || (channel->bus.free_at <= dev->now &&
+			!channel->ev_pending)) {
+		channel_grant(dev, channel, unit);
+		return;
+	}
+	channel->bus.conflicts++;
+	list_add_tail(&unit->wait,
+		      command ? &channel->commands : &channel->data);
+	ssdemu_channel_watch(dev, channel);
+}
+
+static u64 host_transfer(struct ssdemu *dev, enum ssdemu_dir dir, u64 from,
+			 u32 bytes)
+{
+	const struct ssdemu_config *cfg = &dev->cfg;
+
+	if (!cfg->host_mbps)
+		return from;
+	return bus_use(&dev->host[cfg->host_duplex ? dir : 0], from,
+		       div_u64((u64)bytes * 1000, cfg->host_mbps));
+}
+
+/* Host requests */
+
+static void account_latency(struct ssdemu_latency *lat, u64 ns)
+{
+	lat->count++;
+	lat->sum_ns += ns;
+	lat->min_ns = min(lat->min_ns, ns);
+	lat->max_ns = max(lat->max_ns, ns);
+}
+
+static void cmd_finish(struct ssdemu *dev, struct ssdemu_cmd *cmd)
+{
+	struct ssdemu_stats *stats = &dev->stats;
+	u64 ns = dev->now - cmd->arrived;
+
+	switch (cmd->op) {
+	case REQ_OP_READ:
+		account_latency(&stats->read, ns);
+		break;
+	case REQ_OP_WRITE:
+		account_latency(&stats->write, ns);
+		break;
+	case REQ_OP_FLUSH:
+		account_latency(&stats->flush, ns);
+		break;
+	default:
+		account_latency(&stats->discard, ns);
+		break;
+	}
+	dev->inside--;
+	if (cmd->region != SSDEMU_NONE)
+		dev->region_inside[cmd->region]--;
+	list_add_tail(&cmd->list, &dev->done);
+}
+
+static void cmd_ended(struct ssdemu *dev, struct ssdemu_event *ev)
+{
+	cmd_finish(dev, container_of(ev, struct ssdemu_cmd, ev));
+}
+
+/**
+ * ssdemu_cmd_put() - a part of a host request is done
+ * @dev: device
+ * @cmd: request
+ * @bytes: of data that now go to the host
+ */
+void ssdemu_cmd_put(struct ssdemu *dev, struct ssdemu_cmd *cmd, u32 bytes)
+{
+	u64 end = dev->now;
+
+	if (bytes)
+		end = host_transfer(dev, SSDEMU_READ, end, bytes);
+	if (--cmd->left)
+		return;
+	if (end > dev->now)
+		ssdemu_schedule(dev, &cmd->ev, end, cmd_ended);
+	else
+		cmd_finish(dev, cmd);
+}
+
+static void cmd_trim(struct ssdemu *dev, struct ssdemu_cmd *cmd)
+{
+	u64 end = div_u64(cmd->offset + cmd->bytes, dev->cluster_bytes);
+	u64 cluster = div_u64(cmd->offset + dev->cluster_bytes - 1,
+			      dev->cluster_bytes);
+
+	for (; cluster < end; cluster++) {
+		u32 lpn = cluster * dev->cluster_pages, i;
+
+		ssdemu_buffer_trim(dev, cluster);
+		for (i = 0; i < dev->cluster_pages; i++)
+			dev->ftl->trim(dev, lpn + i);
+		dev->stats.trimmed_pages += dev->cluster_pages;
+	}
+	cmd_finish(dev, cmd);
+}
+
+/* The firmware has decoded the request, and a write's data are in the drive. */
+static void cmd_ready(struct ssdemu *dev, struct ssdemu_event *ev)
+{
+	struct ssdemu_cmd *cmd = container_of(ev, struct ssdemu_cmd, ev);
+
+	switch (cmd->op) {
+	case REQ_OP_READ:
+		ssdemu_buffer_read(dev, cmd);
+		break;
+	case REQ_OP_WRITE:
+		ssdemu_buffer_write(dev, cmd);
+		break;
+	case REQ_OP_FLUSH:
+		ssdemu_buffer_flush(dev, cmd);
+		break;
+	default:
+		cmd_trim(dev, cmd);
+		break;
+	}
+}
+
+static void account_arrival(struct ssdemu *dev, struct ssdemu_cmd *cmd)
+{
+	struct ssdemu_stats *stats = &dev->stats;
+
+	stats->depth[min_t(u32, fls(dev->inside), SSDEMU_DEPTH_BUCKETS - 1)]++;
+	dev->inside++;
+	if (cmd->op == REQ_OP_READ)
+		stats->host_read_bytes += cmd->bytes;
+	else if (cmd->op == REQ_OP_WRITE)
+		stats->host_write_bytes += cmd->bytes;
+
+	cmd->region = SSDEMU_NONE;
+	if (dev->cfg.crowd_ns && cmd->bytes) {
+		cmd->region = div_u64(cmd->offset >> 20, dev->cfg.region_mb);
+		dev->region_inside[cmd->region]++;
+	}
+}
+
+/* A request from the host, at dev->now. */
+static void cmd_arrive(struct ssdemu *dev, struct ssdemu_cmd *cmd)
+{
+	u64 at;
+
+	cmd->arrived = dev->now;
+	cmd->crowded = false;
+	account_arrival(dev, cmd);
+
+	at = bus_use(&dev->firmware, dev->now, dev->cfg.firmware_ns);
+	if (cmd->op == REQ_OP_WRITE)
+		at = host_transfer(dev, SSDEMU_WRITE, at, cmd->bytes);
+	if (at > dev->now)
+		ssdemu_schedule(dev, &cmd->ev, at, cmd_ready);
+	else
+		cmd_ready(dev, &cmd->ev);
+}
+
+/* Page operations */
+
+/*
+ * The pool holds what all tags and all destaging together can need
+ * (engine_init), so that only a prefetch may find it empty.
+ */
+struct ssdemu_txn *ssdemu_txn_get(struct ssdemu *dev, u32 lpn,
+				  enum ssdemu_dir dir)
+{
+	struct ssdemu_txn *txn;
+
+	txn = list_first_entry_or_null(&dev->txn_free, struct ssdemu_txn, list);
+	if (!txn)
+		return NULL;
+	list_del(&txn->list);
+	txn->cmd = NULL;
+	txn->cluster = NULL;
+	txn->rpage = NULL;
+	txn->lpn = lpn;
+	txn->bytes = 0;
+	txn->dir = dir;
+	return txn;
+}
+
+void ssdemu_txn_put(struct ssdemu *dev, struct ssdemu_txn *txn)
+{
+	list_add(&txn->list, &dev->txn_free);
+}
+
+/**
+ * ssdemu_home_plane() - where a static or concatenated allocation puts a page
+ * @dev: device
+ * @lpn: logical page
+ * @row: set to the page's number among those of its plane
+ *
+ * Pages that nobody wrote are read from there too, as if the drive came
+ * formatted, and so are they with dynamic allocation.
+ */
+u32 ssdemu_home_plane(const struct ssdemu *dev, u32 lpn, u32 *row)
+{
+	u32 plane;
+	u64 r;
+
+	if (dev->cfg.allocation == SSDEMU_CONCAT) {
+		plane = dev->concat_plane[lpn / dev->plane_lpns];
+		*row = lpn % dev->plane_lpns;
+		return plane;
+	}
+	plane = lv_plane(&dev->geo, lpn, &r);
+	*row = r;
+	return plane;
+}
+
+static void account_conflict(struct ssdemu *dev, struct ssdemu_unit *unit,
+			     enum ssdemu_dir dir)
+{
+	struct ssdemu_stats *stats = &dev->stats;
+	bool other_writes;
+
+	if (!unit->busy && !unit->waiting)
+		return;
+	other_writes = unit->busy ? unit->writing :
+				    unit->last_queued == SSDEMU_WRITE;
+	if (unit->is_cleaning)
+		stats->conflict_clean++;
+	else if (other_writes != (dir == SSDEMU_WRITE))
+		stats->conflict_rw++;
+	else if (other_writes)
+		stats->conflict_ww++;
+	else
+		stats->conflict_rr++;
+}
+
+/* Lets a page operation into the device's queue. */
+void ssdemu_txn_queue(struct ssdemu *dev, struct ssdemu_txn *txn)
+{
+	u32 unused;
+
+	txn->seq = dev->seq++;
+	if (txn->dir == SSDEMU_READ)
+		txn->plane = dev->ftl->locate(dev, txn->lpn, &unused, &unused);
+	else if (dev->cfg.allocation == SSDEMU_DYNAMIC)
+		txn->plane = SSDEMU_NONE;
+	else
+		txn->plane = ssdemu_home_plane(dev, txn->lpn, &unused);
+
+	if (txn->plane != SSDEMU_NONE) {
+		struct ssdemu_unit *unit = ssdemu_unit_of(dev, txn->plane);
+
+		account_conflict(dev, unit, txn->dir);
+		txn->writes_seen = unit->writes - unit->writing;
+		unit->waiting++;
+		unit->last_queued = txn->dir;
+	}
+	dev->sched->add(dev, txn);
+}
+
+static void txn_done(struct ssdemu *dev, struct ssdemu_txn *txn)
+{
+	struct ssdemu_cluster *cluster = txn->cluster;
+	struct ssdemu_rpage *rpage = txn->rpage;
+	struct ssdemu_cmd *cmd = txn->cmd;
+	u32 bytes = txn->bytes;
+
+	/* First: what follows may need it. */
+	ssdemu_txn_put(dev, txn);
+	if (rpage)
+		ssdemu_buffer_filled(dev, rpage);
+	if (cmd)
+		ssdemu_cmd_put(dev, cmd, bytes);
+	if (cluster && !--cluster->left)
+		ssdemu_cluster_step(dev, cluster);
+}
+
+/* Units */
+
+static void unit_set_busy(struct ssdemu *dev, struct ssdemu_unit *unit)
+{
+	unit->busy = true;
+	unit->busy_since = dev->now;
+	__set_bit(ssdemu_unit_index(dev, unit), dev->busy_units);
+	if (!dev->units_busy++)
+		dev->active_since = dev->now;
+	dev->stats.max_units_busy = max_t(u64, dev->stats.max_units_busy,
+					  dev->units_busy);
+}
+
+static void unit_set_free(struct ssdemu *dev, struct ssdemu_unit *unit)
+{
+	unit->busy = false;
+	unit->busy_ns += dev->now - unit->busy_since;
+	__clear_bit(ssdemu_unit_index(dev, unit), dev->busy_units);
+	if (!--dev->units_busy)
+		dev->stats.active_ns += dev->now - dev->active_since;
+}
+
+static void unit_op_begin(struct ssdemu *dev, struct ssdemu_unit *unit,
+			  bool writing)
+{
+	unit->op_since = dev->now;
+	unit->writing = writing;
+	unit->writes += writing;
+}
+
+static void unit_op_end(struct ssdemu *dev, struct ssdemu_unit *unit, u32 plane)
+{
+	dev->planes[plane].busy_ns += dev->now - unit->op_since;
+	unit->writing = false;
+}
+
+static void unit_txn_done(struct ssdemu *dev, struct ssdemu_event *ev)
+{
+	struct ssdemu_unit *unit = container_of(ev, struct ssdemu_unit, ev);
+	struct ssdemu_txn *txn = unit->txn;
+
+	unit->txn = NULL;
+	unit_op_end(dev, unit, txn->plane);
+	txn_done(dev, txn);
+	unit_next(dev, unit);
+}
+
+static void unit_sensed(struct ssdemu *dev, struct ssdemu_event *ev)
+{
+	channel_use(dev, container_of(ev, struct ssdemu_unit, ev),
+		    dev->page_transfer_ns, 0, false, unit_txn_done);
+}
+
+/* What the papers saw beyond a plain flash array, in unit time. */
+static u64 paper_costs(struct ssdemu *dev, struct ssdemu_unit *unit,
+		       struct ssdemu_txn *txn)
+{
+	const struct ssdemu_config *cfg = &dev->cfg;
+	struct ssdemu_cmd *cmd = txn->cmd;
+	u64 ns = 0;
+
+	if (cfg->rw_switch_ns && unit->last != txn->dir) {
+		dev->stats.rw_switches++;
+		ns += cfg->rw_switch_ns;
+	}
+	unit->last = txn->dir;
+
+	if (!cmd && txn->cluster)
+		cmd = txn->cluster->cmd;
+	if (cfg->crowd_ns && cmd && !cmd->crowded) {
+		u32 inside = dev->region_inside[cmd->region];
+
+		cmd->crowded = true;
+		if (inside > cfg->crowd_depth) {
+			u64 crowd = (u64)(inside - cfg->crowd_depth) *
+				    cfg->crowd_ns;
+
+			dev->stats.crowd_ns += crowd;
+			ns += crowd;
+		}
+	}
+	return ns;
+}
+
+/*
+ * The unit whose command this operation can share: another plane of the die that
+ * starts the same at this very moment, at the same page of a block. NULL: none.
+ */
+static struct ssdemu_unit *command_leader(struct ssdemu *dev,
+					  struct ssdemu_unit *unit, u32 page)
+{
+	struct ssdemu_txn *txn = unit->txn;
+	struct ssdemu_die *die = &dev->dies[txn->plane % dev->nr_dies];
+
+	if (die->started == dev->now && die->dir == txn->dir &&
+	    die->page == page) {
+		dev->stats.multiplane++;
+		return die->leader;
+	}
+	die->started = dev->now;
+	die->dir = txn->dir;
+	die->page = page;
+	die->leader = unit;
+	return NULL;
+}
+
+static void issue_read(struct ssdemu *dev, struct ssdemu_unit *unit, u64 extra)
+{
+	const struct ssdemu_config *cfg = &dev->cfg;
+	struct ssdemu_txn *txn = unit->txn;
+	struct ssdemu_unit *leader = NULL;
+	u32 block, page;
+
+	dev->stats.flash_reads++;
+	dev->stats.interference += unit->writes != txn->writes_seen;
+	if (cfg->advanced) {
+		dev->ftl->locate(dev, txn->lpn, &block, &page);
+		leader = command_leader(dev, unit, page);
+	}
+	if (!leader) {
+		channel_use(dev, unit, cfg->command_ns, extra + cfg->read_ns,
+			    true, unit_sensed);
+	} else if (list_empty(&leader->wait)) {
+		ssdemu_schedule(dev, &unit->ev, leader->bus_end + extra +
+				cfg->read_ns, unit_sensed);
+	} else {
+		/* The shared command waits for the channel, and this with it. */
+		unit->then_ns = extra + cfg->read_ns;
+		unit->ev.fn = unit_sensed;
+		unit->rider = leader->rider;
+		leader->rider = unit;
+	}
+}
+
+static void issue_program(struct ssdemu *dev, struct ssdemu_unit *unit,
+			  u64 extra)
+{
+	const struct ssdemu_config *cfg = &dev->cfg;
+	u32 page = dev->ftl->program(dev, unit->txn->plane, unit->txn->lpn);
+	u32 command = cfg->command_ns;
+
+	dev->stats.flash_programs++;
+	if (cfg->advanced && command_leader(dev, unit, page))
+		command = 0;
+	channel_use(dev, unit, command + dev->page_transfer_ns,
+		    extra + cfg->program_ns, false, unit_txn_done);
+}
+
+/* Does what the unit has taken. */
+static void unit_issue(struct ssdemu *dev, struct ssdemu_unit *unit)
+{
+	enum ssdemu_dir dir = unit->txn->dir;
+	u64 extra = paper_costs(dev, unit, unit->txn);
+
+	unit_op_begin(dev, unit, dir == SSDEMU_WRITE);
+	if (dir == SSDEMU_WRITE)
+		issue_program(dev, unit, extra);
+	else
+		issue_read(dev, unit, extra);
+}
+
+/**
+ * ssdemu_unit_start() - a free unit takes a page operation
+ * @dev: device
+ * @unit: free, and without cleaning to do
+ * @txn: off all queues, its plane chosen
+ */
+void ssdemu_unit_start(struct ssdemu *dev, struct ssdemu_unit *unit,
+		       struct ssdemu_txn *txn)
+{
+	unit_set_busy(dev, unit);
+	unit->held = txn;
+	unit_next(dev, unit);
+}
+
+/* Cleaning: garbage collection or a merge, page by page. */
+
+static void unit_cleaned(struct ssdemu *dev, struct ssdemu_event *ev)
+{
+	struct ssdemu_unit *unit = container_of(ev, struct ssdemu_unit, ev);
+
+	unit_op_end(dev, unit, unit->clean_plane);
+	unit->clean_ns += dev->now - unit->op_since;
+	unit->is_cleaning = false;
+	unit_next(dev, unit);
+}
+
+static void unit_copy_sensed(struct ssdemu *dev, struct ssdemu_event *ev)
+{
+	u32 ns = dev->cfg.command_ns;
+
+	if (!dev->cfg.gc_copyback)
+		ns += 2 * dev->page_transfer_ns;
+	channel_use(dev, container_of(ev, struct ssdemu_unit, ev), ns,
+		    dev->cfg.program_ns, false, unit_cleaned);
+}
+
+/* Starts the next step; false: that plane is clean. */
+static bool unit_clean_step(struct ssdemu *dev, struct ssdemu_unit *unit)
+{
+	struct ssdemu_plane *plane;
+	enum ssdemu_clean_step step;
+
+	while (!dev->planes[unit->clean_plane].cleaning) {
+		unit->clean_plane += dev->nr_units;
+		if (unit->clean_plane >= dev->nr_planes)
+			unit->clean_plane = ssdemu_unit_index(dev, unit);
+	}
+	plane = &dev->planes[unit->clean_plane];
+
+	step = dev->ftl->clean(dev, unit->clean_plane);
+	if (step == SSDEMU_CLEAN_DONE) {
+		plane->cleaning = false;
+		unit->cleaning--;
+		return false;
+	}
+
+	unit_op_begin(dev, unit, true);
+	unit->is_cleaning = true;
+	if (step == SSDEMU_CLEAN_COPY) {
+		dev->stats.flash_copies++;
+		channel_use(dev, unit, dev->cfg.command_ns, dev->cfg.read_ns,
+			    true, unit_copy_sensed);
+	} else {
+		dev->stats.flash_erases++;
+		plane->erases++;
+		channel_use(dev, unit, dev->cfg.command_ns, dev->cfg.erase_ns,
+			    true, unit_cleaned);
+	}
+	return true;
+}
+
+/* A read that may go between two steps of cleaning. */
+static struct ssdemu_txn *unit_yields_to(struct ssdemu *dev,
+					 struct ssdemu_unit *unit)
+{
+	struct ssdemu_txn *txn;
+
+	if (!dev->cfg.gc_yield || unit->last == SSDEMU_READ)
+		return NULL;
+	txn = list_first_entry_or_null(&unit->queue[SSDEMU_READ],
+				       struct ssdemu_txn, list);
+	if (txn)
+		list_del(&txn->list);
+	return txn;
+}
+
+/* The unit, busy until now, goes on with the next thing or becomes free. */
+static void unit_next(struct ssdemu *dev, struct ssdemu_unit *unit)
+{
+	while (unit->cleaning) {
+		unit->txn = unit_yields_to(dev, unit);
+		if (unit->txn) {
+			unit->waiting--;
+			unit_issue(dev, unit);
+			return;
+		}
+		unit->last = SSDEMU_WRITE;
+		if (unit_clean_step(dev, unit))
+			return;
+	}
+	if (unit->held) {
+		struct ssdemu_txn *txn = unit->held;
+
+		if (txn->dir == SSDEMU_WRITE &&
+		    dev->ftl->prepare(dev, txn->plane, txn->lpn)) {
+			unit_next(dev, unit);
+			return;
+		}
+		unit->held = NULL;
+		unit->txn = txn;
+		unit->waiting--;
+		unit_issue(dev, unit);
+		return;
+	}
+	unit_set_free(dev, unit);
+	dev->sched->unit_free(dev, unit);
+}
+
+/* A plane has cleaning to do; its unit starts at once when it is free. */
+void ssdemu_unit_clean(struct ssdemu *dev, u32 plane)
+{
+	struct ssdemu_unit *unit = ssdemu_unit_of(dev, plane);
+
+	if (dev->planes[plane].cleaning)
+		return;
+	dev->planes[plane].cleaning = true;
+	unit->cleaning++;
+	if (!unit->busy) {
+		unit_set_busy(dev, unit);
+		unit_next(dev, unit);
+	}
+}
+
+/* Set-up */
+
+/* Most page operations that can be in the device at once, but prefetches. */
+static u32 txn_limit(const struct ssdemu *dev)
+{
+	const struct ssdemu_config *cfg = &dev->cfg;
+	u32 tags = cfg->queue_depth * cfg->hw_queues;
+	u32 clusters = cfg->max_request_kb * 1024 / dev->cluster_bytes + 2;
+
+	return (tags * clusters + dev->destage_max) * dev->cluster_pages +
+	       (cfg->prefetch ? dev->nr_units : 0);
+}
+
+static void init_units(struct ssdemu *dev)
+{
+	u32 i;
+
+	for (i = 0; i < dev->nr_units; i++) {
+		INIT_LIST_HEAD(&dev->units[i].queue[SSDEMU_READ]);
+		INIT_LIST_HEAD(&dev->units[i].queue[SSDEMU_WRITE]);
+		INIT_LIST_HEAD(&dev->units[i].wait);
+		dev->units[i].clean_plane = i;
+		dev->units[i].next_plane = i;
+	}
+	for (i = 0; i < dev->nr_dies; i++)
+		dev->dies[i].started = U64_MAX;
+	for (i = 0; i < dev->cfg.channels; i++) {
+		INIT_LIST_HEAD(&dev->channels[i].commands);
+		INIT_LIST_HEAD(&dev->channels[i].data);
+	}
+}
+
+int ssdemu_engine_init(struct ssdemu *dev)
+{
+	u32 txns = txn_limit(dev), i;
+
+	INIT_LIST_HEAD(&dev->done);
+	INIT_LIST_HEAD(&dev->fifo);
+	INIT_LIST_HEAD(&dev->txn_free);
+	dev->events = RB_ROOT_CACHED;
+	dev->armed = U64_MAX;
+	dev->now = ktime_get_ns();
+	compat_hrtimer_setup(&dev->timer, timer_fired, CLOCK_MONOTONIC,
+			     HRTIMER_MODE_ABS);
+
+	dev->channels = kvcalloc(dev->cfg.channels, sizeof(*dev->channels),
+				 GFP_KERNEL);
+	dev->units = kvcalloc(dev->nr_units, sizeof(*dev->units), GFP_KERNEL);
+	dev->planes = kvcalloc(dev->nr_planes, sizeof(*dev->planes), GFP_KERNEL);
+	dev->dies = kvcalloc(dev->nr_dies, sizeof(*dev->dies), GFP_KERNEL);
+	dev->busy_units = bitmap_zalloc(dev->nr_units, GFP_KERNEL);
+	dev->txn_pool = kvcalloc(txns, sizeof(*dev->txn_pool), GFP_KERNEL);
+	if (!dev->channels || !dev->units || !dev->planes || !dev->dies ||
+	    !dev->busy_units || !dev->txn_pool)
+		return -ENOMEM;
+	if (dev->cfg.crowd_ns) {
+		u64 regions = div_u64(dev->capacity >> 20, dev->cfg.region_mb);
+
+		dev->region_inside = kvcalloc(regions + 1, sizeof(u32),
+					      GFP_KERNEL);
+		if (!dev->region_inside)
+			return -ENOMEM;
+	}
+
+	init_units(dev);
+	for (i = 0; i < txns; i++)
+		list_add_tail(&dev->txn_pool[i].list, &dev->txn_free);
+	return 0;
+}
+
+/* No request is inside any more. */
+void ssdemu_engine_exit(struct ssdemu *dev)
+{
+	hrtimer_cancel(&dev->timer);
+	kvfree(dev->region_inside);
+	kvfree(dev->txn_pool);
+	bitmap_free(dev->busy_units);
+	kvfree(dev->dies);
+	kvfree(dev->planes);
+	kvfree(dev->units);
+	kvfree(dev->channels);
+}
