@@ -1,0 +1,64 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# All modules build for both stock kernels without a warning at W=1 and by
+# sparse, side by side, leave the source tree clean, and have the kernels' own
+# layouts; what cannot be built says why in one line
+# timeout: 900
+set -euo pipefail
+
+work=$(mktemp -d)
+trap 'rm -r "$work"' EXIT
+
+fail()
+{
+	echo "fail: $*"
+	exit 1
+}
+
+# make with that target must fail, and say in one line what the pattern says.
+refused()
+{
+	local pattern=$1
+
+	shift
+	! make -s "$@" >"$work/out" 2>&1 || fail "make $* succeeded"
+	[ "$(grep -c '^error: ' "$work/out")" = 1 ] ||
+		fail "make $*: not one line of error: $(<"$work/out")"
+	grep -q "^error: .*$pattern" "$work/out" ||
+		fail "make $* says: $(<"$work/out")"
+}
+
+before=$(git status --porcelain)
+for series in 6.1 6.12; do
+	release=$(scripts/fetch-kernel "$series")
+	build=$work/$release
+	make -s "KVER=$release" "BUILD=$build" W=1 C=2 >"$work/log" 2>&1 ||
+		fail "$(tail -n 20 "$work/log")"
+	! grep -E 'warning|error' "$work/log" || fail "warnings for $release"
+	for source in *-iosched.c; do
+		[ -e "$build/${source%.c}.ko" ] || fail "no ${source%.c}.ko"
+	done
+	[ -e "$build/tests/ssdemu/ssdemu.ko" ] || fail "no ssdemu.ko"
+	make -s "KVER=$release" "BUILD=$build" check-abi | grep 'types as in'
+	echo "$release: built, layouts compared"
+done
+[ "$(git status --porcelain)" = "$before" ] || fail "the build left files in the source tree"
+
+# A header that is not the kernel's: check-abi has to see it.
+header=$build/iosched-kernel.h
+sed -i 's/^\tvoid \*elevator_data;/\tlong shifted;\n&/' "$header"
+grep -q shifted "$header" || fail "found no elevator_data to shift"
+! make -s "KVER=$release" "BUILD=$build" check-abi >"$work/out" 2>&1 ||
+	fail "check-abi takes a wrong layout"
+grep -q 'elevator_queue: .*elevator_data' "$work/out" ||
+	fail "check-abi says: $(<"$work/out")"
+
+refused 'no headers for 6.12.0-none' KVER=6.12.0-none
+refused 'never tried' KVER=5.10.0-none
+refused 'not a configured kernel tree' "KDIR=$work"
+headers=$(scripts/find-headers "$release")
+refused 'bpftool is missing' "KVER=$release" "BUILD=$work/nobpf" BPFTOOL=/none
+mkdir -p "$work/bare/include"
+cp -r "$headers/Makefile" "$work/bare/"
+refused 'no BTF for 6.12.0-none; looked in .*vmlinuz' KVER=6.12.0-none \
+	"HEADERS=$work/bare" "BUILD=$work/nobtf"

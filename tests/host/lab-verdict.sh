@@ -1,0 +1,35 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# The lab passes a command's status and output on; no crash goes unnoticed
+# timeout: 600
+set -euo pipefail
+
+# The lab's status must be $1 for the command that follows.
+expect()
+{
+	local want=$1 got=0
+
+	shift
+	scripts/lab --no-modules "$@" || got=$?
+	if [ "$got" != "$want" ]; then
+		echo "fail: status $got, not $want, of: $*"
+		exit 1
+	fi
+}
+
+expect 0 -- sh -c 'echo seen; echo heard >&2' >"$RESULTS"/out 2>"$RESULTS"/err
+grep -qx seen "$RESULTS"/out
+grep -qx heard "$RESULTS"/err
+expect 42 -- sh -c 'exit 42'
+expect 127 -- /no/such/program
+# sysrq c panics: QEMU itself would end with 0.
+expect 255 -- sh -c 'echo c >/proc/sysrq-trigger'
+expect 124 --timeout 20 -- sleep 3600
+expect 1 -- sh -c 'echo "WARNING: a complaint" >/dev/kmsg' 2>"$RESULTS"/err
+grep -q 'WARNING: a complaint' "$RESULTS"/err
+# A complaint is not hidden by a skip, and doesn't hide a failure.
+expect 1 -- sh -c 'echo "BUG: a complaint" >/dev/kmsg; exit 4'
+expect 3 -- sh -c 'echo "BUG: a complaint" >/dev/kmsg; exit 3'
+expect 125 --kernel no-such-kernel -- true
+expect 125 --cpus none -- true
+expect 125 --frobnicate -- true

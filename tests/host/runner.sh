@@ -1,0 +1,37 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# The test runner gives each test its own verdict, whatever the others do
+# timeout: 600
+set -euo pipefail
+out=$RESULTS/runner
+
+want="fail fails
+pass a-passes
+fail b-complains
+skip c-skips
+fail d-crashes
+fail e-hangs
+fail f-leaves
+pass g-forgets
+pass z-passes"
+
+if tests/run --tests tests/host/runner --results "$out" >"$out.out"; then
+	echo "fail: status 0 although tests failed"
+	exit 1
+fi
+cat "$out.out"
+got=$(awk '$1 ~ /^(pass|FAIL|skip)$/ { print tolower($1), $3 }' "$out.out")
+[ "$(sort <<<"$got")" = "$(sort <<<"$want")" ] || {
+	echo "fail: other verdicts than:"
+	echo "$want"
+	exit 1
+}
+[ "$(tail -n 1 "$out.out")" = "3 passed, 5 failed, 1 skipped" ]
+# No more than ten lines of a failed test.
+[ "$(grep -c '^      | [0-9]*$' "$out.out")" = 10 ]
+# Nothing but skips is no success, nor is a test that isn't there.
+if tests/run --tests tests/host/runner --results "$out" c-skips ||
+	tests/run --tests tests/host/runner --results "$out" no-such-test; then
+	echo "fail: status 0 although nothing passed"
+	exit 1
+fi

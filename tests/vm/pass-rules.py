@@ -1,0 +1,184 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+# A blktrace of PASS at work shows its rules: turns of one direction, bounded
+# and ascending, directions alternating, regions within their depth
+# virtual-time: yes
+# timeout: 300
+"""Cut a trace into PASS's turns and check each of them.
+
+PASS leaves a note at the end of each turn (region, direction, number of
+requests) and one for each request that goes out of turn because its deadline
+has passed. On one CPU and one hardware queue requests are dispatched in the
+order in which they were selected, so the k-th note of a region covers the next
+so many of its dispatches.
+"""
+import collections
+import subprocess
+import sys
+
+DEVICE, TRACE = "/dev/ssdemu0", "/tmp/trace"
+REGION_MB, DEPTH, READ_BATCH, WRITE_BATCH = 32, 3, 6, 4
+REGION_SECTORS = REGION_MB * 2048
+
+
+def guest(script):
+    """Run a piece of shell with the tests' functions."""
+    subprocess.run(["bash", "-c", f". tests/vm/lib.sh\n{script}"], check=True)
+
+
+def fail(message):
+    sys.exit(f"fail: {message}")
+
+
+class Request:
+    """One request from its insertion to its completion."""
+
+    def __init__(self, time, direction, sector):
+        self.inserted, self.direction, self.sector = time, direction, sector
+        self.turn = None
+
+
+class Turn:
+    """A turn as its note tells it, and the requests found for it."""
+
+    def __init__(self, time, direction, count):
+        self.ended, self.direction, self.count = time, direction, count
+        self.requests = []
+
+
+def read_trace():
+    """Requests in order of dispatch and turns in order of end, by region.
+
+    No sector is used twice by the load and none is merged, so that it names
+    the request.
+    """
+    waiting, expired = {}, collections.Counter()
+    dispatched = collections.defaultdict(list)
+    turns = collections.defaultdict(list)
+    flying, most = collections.Counter(), collections.Counter()
+    with open(TRACE, encoding="ascii") as trace:
+        for line in trace:
+            time, _, action, *rest = line.split()
+            if action == "m":
+                if rest[:2] == ["pass", "turn"]:
+                    turns[int(rest[2])].append(
+                        Turn(float(time), rest[3], int(rest[4])))
+                elif rest[:2] == ["pass", "expired"]:
+                    expired[int(rest[2])] += 1
+                continue
+            if action not in "IDC" or not rest[1].isdigit():
+                continue
+            sector = int(rest[1])
+            region = sector // REGION_SECTORS
+            if action == "I":
+                waiting[sector] = Request(float(time), rest[0][0], sector)
+            elif action == "D":
+                flying[region] += 1
+                most[region] = max(most[region], flying[region])
+                request = waiting.pop(sector)
+                if expired[sector]:
+                    expired[sector] -= 1
+                else:
+                    dispatched[region].append(request)
+            else:
+                flying[region] -= 1
+    return dispatched, turns, most
+
+
+def cut(region, requests, turns):
+    """Give each request its turn."""
+    at = 0
+    for number, turn in enumerate(turns):
+        turn.requests = requests[at:at + turn.count]
+        at += turn.count
+        for request in turn.requests:
+            request.turn = number
+        if len(turn.requests) < turn.count:
+            fail(f"region {region}: turn {number} of {turn.count} requests "
+                 f"has only {len(turn.requests)} dispatches")
+    # One turn may have been under way when the trace ended.
+    if len(requests) - at >= max(READ_BATCH, WRITE_BATCH):
+        fail(f"region {region}: {len(requests) - at} dispatches in no turn")
+
+
+def check_order(region, turn, later, began):
+    """Ascending; from the lowest again only when nothing lay ahead."""
+    for last, r in zip(turn.requests, turn.requests[1:], strict=False):
+        if r.sector > last.sector:
+            continue
+        for other in turn.requests[turn.requests.index(r):] + later:
+            if (other.direction == turn.direction and
+                    other.sector > last.sector and other.inserted < began):
+                fail(f"region {region}: {r.sector} follows {last.sector} in a "
+                     f"turn while {other.sector} waited")
+
+
+def check_turn(region, turn):
+    batch = READ_BATCH if turn.direction == "R" else WRITE_BATCH
+    if not 1 <= turn.count <= batch:
+        fail(f"region {region}: a turn of {turn.count}, batch is {batch}")
+    if any(r.direction != turn.direction for r in turn.requests):
+        fail(f"region {region}: both directions in a turn")
+
+
+def check_alternation(region, requests, turns):
+    """A direction has two turns running only if the other had nothing."""
+    repeated = 0
+    for number in range(1, len(turns)):
+        last, turn = turns[number - 1], turns[number]
+        if last.direction != turn.direction:
+            continue
+        repeated += 1
+        for r in requests:
+            if (r.direction != turn.direction and r.turn is not None and
+                    r.turn > number and r.inserted < last.ended):
+                fail(f"region {region}: turns {number - 1} and {number} are "
+                     f"both {turn.direction} while {r.sector} waited")
+    return repeated
+
+
+def main():
+    guest(f"""
+        scripts/ssdemu load small hw_queues=1 queue_depth=64 >/dev/null
+        modprobe pass-iosched region_size_mb={REGION_MB} \\
+            region_depth={DEPTH} read_batch={READ_BATCH} \\
+            write_batch={WRITE_BATCH}
+        select_scheduler {DEVICE} pass
+        echo 2 >"$(queue_of {DEVICE})/nomerges"
+        trace_run {DEVICE} {TRACE} fio --name=mix --filename={DEVICE} \\
+            --rw=randrw --bs=4k --direct=1 --ioengine=libaio --iodepth=64 \\
+            --numjobs=2 --size=64m --offset_increment=64m --number_ios=3000 \\
+            --output-format=terse >/dev/null
+        nothing_left {DEVICE}""")
+    dispatched, turns, most = read_trace()
+    count = sum(map(len, dispatched.values()))
+    if count < 4000 or len(dispatched) != 4:
+        fail(f"only {count} dispatches in {len(dispatched)} regions traced")
+    repeated = 0
+    for region, requests in dispatched.items():
+        cut(region, requests, turns[region])
+        at, began = 0, 0
+        for turn in turns[region]:
+            check_turn(region, turn)
+            at += turn.count
+            check_order(region, turn, requests[at:], began)
+            began = turn.ended
+        repeated += check_alternation(region, requests, turns[region])
+    if max(most.values()) > DEPTH:
+        fail(f"{max(most.values())} requests of a region in flight, "
+             f"region_depth is {DEPTH}")
+    if max(most.values()) < DEPTH:
+        fail(f"never more than {max(most.values())} in flight: "
+             "the load proves nothing")
+    full = sum(t.count in (READ_BATCH, WRITE_BATCH)
+               for ts in turns.values() for t in ts)
+    number = sum(map(len, turns.values()))
+    if not full:
+        fail("no turn reached its batch: the load proves nothing")
+    print(f"{count} dispatches in {number} turns, {full} of a full batch, "
+          f"{repeated} without alternative to their direction; at most "
+          f"{max(most.values())} in flight in a region")
+
+
+if __name__ == "__main__":
+    main()

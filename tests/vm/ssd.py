@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Imported by the tests of the emulated SSD: a device, its counters, fio, I/O.
+
+Runs inside the lab's guest, as root, in the project's folder.
+"""
+
+import argparse
+import contextlib
+import importlib.machinery
+import importlib.util
+import json
+import mmap
+import os
+import pathlib
+import subprocess
+import time
+
+PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
+def _load_tool():
+    """scripts/ssdemu as a module: saves a Python start for each command."""
+    loader = importlib.machinery.SourceFileLoader("ssdemu", str(PROJECT / "scripts/ssdemu"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("ssdemu", loader))
+    loader.exec_module(module)
+    return module
+
+
+TOOL = _load_tool()
+Refused = TOOL.Error
+
+
+class Failed(Exception):
+    """The emulator does not do what it should."""
+
+
+def check(condition, text):
+    """One line for what was looked at; ends the test when it is not so."""
+    print(("ok    " if condition else "FAIL  ") + text, flush=True)
+    if not condition:
+        raise Failed(text)
+
+
+def near(measured, expected, percent, text):
+    """Is the figure within so many percent of what it must be?"""
+    off = 100 * (measured - expected) / expected
+    check(abs(off) <= percent,
+          f"{text}: {measured:,.0f}, expected {expected:,.0f} ({off:+.2f} %, allowed {percent} %)")
+
+
+class Device:
+    """An emulated SSD; removed at the end of a with block."""
+
+    def __init__(self, preset, **keys):
+        pairs = [f"{key}={value}" for key, value in keys.items()]
+        with open(os.devnull, "w", encoding="utf-8") as null, contextlib.redirect_stdout(null):
+            TOOL.load(argparse.Namespace(preset=preset, key=pairs, module=None))
+        self.name = TOOL.devices()[-1]
+        self.path = f"/dev/{self.name}"
+        while not os.path.exists(self.path):
+            time.sleep(0.01)
+        self.scheduler("none")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.remove()
+
+    def remove(self):
+        (TOOL.PARAMETERS / "remove").write_text(self.name)
+
+    def queue(self, attribute, value):
+        pathlib.Path(f"/sys/block/{self.name}/queue/{attribute}").write_text(str(value))
+
+    def scheduler(self, name):
+        self.queue("scheduler", name)
+
+    def stats(self):
+        return TOOL.read_stats(TOOL.DEBUGFS / self.name)
+
+    def reset(self):
+        (TOOL.DEBUGFS / self.name / "stats").write_text("0")
+
+    def where(self, sector, sectors=1):
+        """Placement of each page of a span, as dictionaries."""
+        path = TOOL.DEBUGFS / self.name / "where"
+        path.write_text(f"{sector} {sectors}")
+        lines = (line.split() for line in path.read_text().splitlines())
+        return [dict(zip(f[::2], map(int, f[1::2]), strict=True)) for f in lines]
+
+    def io(self, offset, length, write=False, flags=0):
+        """One request past the page cache, waited for."""
+        fd = os.open(self.path, os.O_RDWR | os.O_DIRECT | flags)
+        buffer = mmap.mmap(-1, length)
+        try:
+            done = os.pwritev(fd, [buffer], offset) if write else os.preadv(fd, [buffer], offset)
+            check(done == length, f"{length} bytes at {offset}") if done != length else None
+        finally:
+            buffer.close()
+            os.close(fd)
+
+    def one(self, offset, length, write=False):
+        """Counters after exactly one request."""
+        self.reset()
+        self.io(offset, length, write)
+        return self.stats()
+
+    def fio_command(self, **options):
+        settings = {"name": "job", "filename": self.path, "direct": 1, "ioengine": "libaio",
+                    "bs": "4k", "norandommap": 1}
+        settings.update(options)
+        return ["fio", "--output-format=json"] + [f"--{k}={v}" for k, v in settings.items()]
+
+    def fio(self, **options):
+        """Result of the only job of a fio run on the device."""
+        done = subprocess.run(self.fio_command(**options), capture_output=True, text=True,
+                              check=False)
+        if done.returncode:
+            raise Failed(f"fio: {done.stderr.strip() or done.stdout[-500:]}")
+        return json.loads(done.stdout[done.stdout.index("{"):])["jobs"][0]
+
+    def steady(self, warm, count, **options):
+        """What the device counts in the middle of a load: differences, and its seconds.
+
+        Begins when so many requests are done, and goes on for so many more.
+        """
+        command = self.fio_command(time_based=1, runtime=10**6, **options)
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as load:
+            self.reset()
+            before = self._wait_for(warm, load)
+            after = self._wait_for(warm + count, load)
+            load.terminate()
+        seconds = (after["elapsed_ns"] - before["elapsed_ns"]) / 1e9
+        numbers = (key for key, value in after.items() if isinstance(value, int))
+        return {key: after[key] - before[key] for key in numbers}, seconds
+
+    def _wait_for(self, requests, load):
+        while True:
+            stats = self.stats()
+            if stats["read_count"] + stats["write_count"] >= requests:
+                return stats
+            if load.poll() is not None:
+                raise Failed("fio ended too early")
+            time.sleep(0.2)

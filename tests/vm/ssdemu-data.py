@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+# Data on the emulated SSD are what was written: random mixed sizes with trim, flush
+# and FUA on every mapping, allocation, buffer and device scheduler; and what a
+# removed device had is gone.
+# timeout: 900
+"""A model in memory says what each sector must hold; several requests are under
+way at once, on spans that do not overlap."""
+
+import concurrent.futures
+import fcntl
+import mmap
+import os
+import random
+import struct
+
+from ssd import Device, check
+
+BLKDISCARD = 0x1277
+SIZE = 16 << 20
+ROUNDS, WIDTH = 60, 8
+
+FLASH = {"capacity_mb": 16, "channels": 2, "chips": 2, "pages": 32, "read_ns": 5000,
+         "program_ns": 20000, "erase_ns": 100000, "memory_backed": 1, "fill": 100}
+MAPPINGS = ({}, {"allocation": "pdwc", "planes": 2, "advanced": 1}, {"allocation": "dynamic"},
+            {"allocation": "concat"}, {"mapping": "block", "open_blocks": 2},
+            {"clustered_page_kb": 16}, {"clustered_page_kb": 16, "mapping": "block"})
+BUFFERS = ({}, {"write_buffer_kb": 64}, {"write_buffer_kb": 256, "write_cache": 1},
+           {"read_buffer_kb": 128, "prefetch": 1, "write_buffer_kb": 128, "write_cache": 1})
+SCHEDS = ("fifo", "ooo", "ooo-read", "aos")
+
+
+class Model:
+    """The device beside what it must hold."""
+
+    def __init__(self, dev, block, seed):
+        self.data = bytearray(SIZE)
+        self.block = block
+        self.random = random.Random(seed)
+        self.fds = [os.open(dev.path, os.O_RDWR | os.O_DIRECT | flags)
+                    for flags in (0, os.O_DSYNC)]
+
+    def close(self):
+        for fd in self.fds:
+            os.close(fd)
+
+    def span(self, slot):
+        """A span within one of WIDTH slots."""
+        room = SIZE // WIDTH // self.block
+        length = min(self.random.choice((1, 2, 3, 8, 16, 33, 128)), room)
+        start = self.random.randrange(room - length + 1)
+        return slot * (SIZE // WIDTH) + start * self.block, length * self.block
+
+    def write(self, offset, length, fd):
+        with mmap.mmap(-1, length) as buffer:
+            buffer[:] = self.data[offset:offset + length]
+            assert os.pwritev(fd, [buffer], offset) == length
+
+    def read(self, offset, length):
+        with mmap.mmap(-1, length) as buffer:
+            assert os.preadv(self.fds[0], [buffer], offset) == length
+            return buffer[:] == bytes(self.data[offset:offset + length])
+
+    def step(self, slot):
+        """Plans one operation; returns what does it."""
+        offset, length = self.span(slot)
+        what = self.random.choice("wwwwffdrrrs")
+        if what in "wf":
+            self.data[offset:offset + length] = self.random.randbytes(length)
+            return lambda: self.write(offset, length, self.fds[what == "f"]) or True
+        if what == "d":
+            self.data[offset:offset + length] = bytes(length)
+            span = struct.pack("QQ", offset, length)
+            return lambda: not fcntl.ioctl(self.fds[0], BLKDISCARD, span, False) or True
+        if what == "s":
+            return lambda: os.fsync(self.fds[0]) or True
+        return lambda: self.read(offset, length)
+
+
+def exercise(seed, **keys):
+    block = (512, 1024, 4096)[seed % 3]
+    with Device("small", block_size=block, **{**FLASH, **keys}) as dev:
+        model = Model(dev, block, seed)
+        with concurrent.futures.ThreadPoolExecutor(WIDTH) as pool:
+            right = all(all(pool.map(lambda job: job(), [model.step(s) for s in range(WIDTH)]))
+                        for _ in range(ROUNDS))
+        right = right and all(model.read(o, 1 << 20) for o in range(0, SIZE, 1 << 20))
+        model.close()
+        inside = dev.stats()["inside"]
+    check(right and not inside,
+          f"blocks of {block}, " + " ".join(f"{k}={v}" for k, v in keys.items()))
+
+
+def main():
+    seed = 0
+    for mapping in MAPPINGS:
+        for number, buffers in enumerate(BUFFERS):
+            sched = SCHEDS[(seed + seed // len(SCHEDS)) % len(SCHEDS)]
+            exercise(seed, device_sched=sched, hw_queues=1 + number % 2, **mapping, **buffers)
+            seed += 1
+
+    with Device("small", **FLASH) as dev:
+        fd = os.open(dev.path, os.O_RDWR | os.O_DIRECT)
+        with mmap.mmap(-1, 4096) as buffer:
+            os.preadv(fd, [buffer], 0)
+            check(buffer[:] == bytes(4096), "a new device holds nothing of a removed one")
+        os.close(fd)
+
+
+main()

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+# Emulated SSDs come and go: wrong configurations are refused in one line, in dmesg
+# too; several devices at once; removal under load; 128 GB in a guest of 2 GB.
+# memory: 2G
+# timeout: 600
+
+import os
+import subprocess
+import time
+
+from ssd import TOOL, Device, Failed, Refused, check
+
+WRONG = (
+    ({"channels": 0}, "channels=0: must be a number from 1 to 1024"),
+    ({"channels": "x"}, "channels=x: must be a number"),
+    ({"program_ns": 2**32}, "program_ns=4294967296: must be a number"),
+    ({"channels": 64, "chips": 64}, "channels * chips * dies * planes must be at most 1024"),
+    ({"allocation": "cwdd"}, "allocation=cwdd: must be cwdp in any order"),
+    ({"device_sched": "best"}, "device_sched=best: must be one of fifo ooo ooo-read aos"),
+    ({"page_size": 5000}, "page_size=5000: must be a power of two"),
+    ({"block_size": 600}, "block_size=600: must be a power of two"),
+    ({"clustered_page_kb": 6}, "clustered_page_kb=6: must be 1 to 64 pages of 4096 bytes"),
+    ({"write_cache": 1}, "write_cache=1: needs a write_buffer_kb"),
+    ({"prefetch": 1}, "prefetch=1: needs a read_buffer_kb"),
+    ({"mapping": "block", "allocation": "dynamic"}, "mapping=block: needs a static allocation"),
+    ({"capacity_mb": 0, "blocks": 8, "spare": 0}, "spare=0: leaves 0 spare blocks a plane"),
+    ({"capacity_mb": 0, "blocks": 1 << 20, "pages": 4096}, "more than 2^32 flash pages"),
+    ({"capacity_mb": 2 << 20}, "tables need"),
+    ({"colour": "red"}, "colour: no such key"),
+)
+
+
+def refusals():
+    for keys, expected in WRONG:
+        before = TOOL.devices()
+        try:
+            with Device("small", **keys):
+                raise Failed(f"{keys} was accepted")
+        except Refused as error:
+            check(expected in str(error) and "\n" not in str(error), str(error))
+        check(TOOL.devices() == before, "no device was made")
+        dmesg = subprocess.run(["dmesg"], capture_output=True, text=True, check=True).stdout
+        last = [line for line in dmesg.splitlines() if "ssdemu:" in line][-1]
+        check(expected in last, f"dmesg: {last.split('] ', 1)[-1]}")
+
+
+def several():
+    with Device("small") as a, Device("small", device_sched="aos") as b, Device("small") as c:
+        names = [dev.name for dev in (a, b, c)]
+        check(len(set(names)) == 3 and set(names) <= set(TOOL.devices()), " ".join(names))
+        for dev in (a, b, c):
+            dev.one(0, 4096)
+        b.reset()
+        check(a.stats()["read_count"] == 1 and b.stats()["read_count"] == 0,
+              "each counts for itself")
+
+
+def removal(**keys):
+    dev = Device("small", **keys)
+    command = dev.fio_command(rw="randrw", iodepth=32, time_based=1, runtime=600)
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as load:
+        while dev.stats()["write_count"] < 500:
+            time.sleep(0.1)
+        dev.remove()
+        check(load.wait(60) != 0, f"the load got errors when {dev.name} went away {keys}")
+    check(not os.path.exists(f"/sys/block/{dev.name}"), f"{dev.name} is gone")
+
+
+def large():
+    with Device("piq") as dev:
+        size = int(open(f"/sys/block/{dev.name}/size", encoding="ascii").read()) * 512
+        memory = os.sysconf("SC_PHYS_PAGES") >> 8
+        check(size > 120e9, f"{size / 1e9:.1f} GB emulated in {memory} MB")
+        dev.fio(rw="randrw", iodepth=32, number_ios=4000)
+        check(dev.stats()["inside"] == 0, "and used all over")
+
+
+refusals()
+several()
+removal()
+removal(write_buffer_kb=1024, write_cache=1, device_sched="aos", memory_backed=1, hw_queues=2)
+removal(mapping="block", device_sched="fifo")
+large()

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+# The emulated SSD keeps its times: latencies and throughput bounds against closed
+# forms, worked out here from the configuration, within 1 %.
+# virtual-time: yes
+# memory: 1G
+# timeout: 900
+"""Latencies are the device's own, from the arrival of a request to its exact end:
+what the host adds by interrupts and system calls is no property of the device."""
+
+from ssd import Device, check, near
+
+KB = 1024
+PAGE = 4 * KB
+READ, PROGRAM, ERASE, COMMAND = 50_000, 400_000, 2_000_000, 500
+FLASH = {"read_ns": READ, "program_ns": PROGRAM, "erase_ns": ERASE, "command_ns": COMMAND,
+         "channel_mbps": 200, "capacity_mb": 64}
+XFER = PAGE * 1000 // 200		# ns for a page at 200 MB/s
+ONE_READ = COMMAND + READ + XFER
+ONE_WRITE = COMMAND + XFER + PROGRAM
+
+
+def single_pages():
+    with Device("small", channels=2, chips=2, **FLASH) as dev:
+        near(dev.one(0, PAGE)["read_mean_ns"], ONE_READ, 1, "one page read")
+        near(dev.one(0, PAGE, True)["write_mean_ns"], ONE_WRITE, 1, "one page written")
+        # Less than a page is read whole, and read before it is written.
+        near(dev.one(0, 512)["read_mean_ns"], ONE_READ, 1, "a sector read")
+        near(dev.one(0, 512, True)["write_mean_ns"], ONE_READ + ONE_WRITE, 1, "a sector written")
+
+
+def several_pages():
+    channels, chips = 2, 4
+    units = channels * chips
+    with Device("small", channels=channels, chips=chips, **FLASH) as dev:
+        # A channel's chips sense at once, their transfers follow each other.
+        near(dev.one(0, units * PAGE)["read_mean_ns"], COMMAND + READ + chips * XFER, 1,
+             f"{units} pages read from {units} units")
+        near(dev.one(0, channels * PAGE)["read_mean_ns"], ONE_READ, 1,
+             f"{channels} pages read from {channels} channels")
+        # Data go in one after the other, programs overlap.
+        load = COMMAND + XFER
+        near(dev.one(0, units * PAGE, True)["write_mean_ns"], chips * load + PROGRAM, 1,
+             f"{units} pages written to {units} units")
+        rounds = 3
+        near(dev.one(0, rounds * units * PAGE, True)["write_mean_ns"],
+             rounds * (load + PROGRAM) + (chips - 1) * load, 1,
+             f"{rounds * units} pages written to {units} units")
+    with Device("small", channels=2, chips=1, allocation="concat", **FLASH) as dev:
+        near(dev.one(0, 8 * PAGE)["read_mean_ns"], 8 * ONE_READ, 1, "8 pages read from one unit")
+        near(dev.one(0, 8 * PAGE, True)["write_mean_ns"], 8 * ONE_WRITE, 1,
+             "8 pages written to one unit")
+
+
+def in_order():
+    """8 pages over a border between two units: in order, the second starts late."""
+    for sched, expected in (("fifo", 7 * ONE_READ), ("ooo", 4 * ONE_READ),
+                            ("ooo-read", 4 * ONE_READ), ("aos", 4 * ONE_READ)):
+        with Device("small", channels=2, chips=1, allocation="concat", device_sched=sched,
+                    **FLASH) as dev:
+            border = 32 << 20
+            check([p["unit"] for p in dev.where(border // 512 - 8, 16)] == [0, 1],
+                  f"{sched}: the border is where it should be")
+            near(dev.one(border - 4 * PAGE, 8 * PAGE)["read_mean_ns"], expected, 1,
+                 f"{sched}: 4 pages of each of two units, in order")
+
+
+def multi_plane():
+    """Planes of a die that start together at the same page share a command."""
+    keys = {"channels": 1, "chips": 1, "planes": 4, **FLASH}
+    with Device("small", advanced=1, **keys) as dev:
+        stats = dev.one(0, 4 * PAGE)
+        near(stats["read_mean_ns"], COMMAND + READ + 4 * XFER, 1, "multi-plane read of 4 pages")
+        check(stats["multiplane"] == 3, "three planes rode on the first one's command")
+        near(dev.one(0, 4 * PAGE, True)["write_mean_ns"], COMMAND + 4 * XFER + PROGRAM, 1,
+             "multi-plane program of 4 pages")
+    with Device("small", advanced=0, **keys) as dev:
+        near(dev.one(0, 4 * PAGE)["read_mean_ns"], 4 * ONE_READ, 1,
+             "the same without advanced commands")
+
+
+def host_side():
+    firmware, mbps = 30_000, 100
+    host = PAGE * 1000 // mbps
+    with Device("small", firmware_ns=firmware, host_mbps=mbps, **FLASH) as dev:
+        near(dev.one(0, PAGE)["read_mean_ns"], firmware + ONE_READ + host, 1,
+             "a read through firmware and host interface")
+        near(dev.one(0, PAGE, True)["write_mean_ns"], firmware + host + ONE_WRITE, 1,
+             "a write through firmware and host interface")
+    with Device("small", firmware_ns=firmware, host_mbps=mbps, write_buffer_kb=256, **FLASH) as dev:
+        near(dev.one(0, PAGE, True)["write_mean_ns"], firmware + host, 1,
+             "a write acknowledged by the write buffer")
+
+
+def read_modify_write():
+    """One of four pages of a cluster: the others are read at once, then all go."""
+    with Device("small", channels=4, chips=1, clustered_page_kb=16, **FLASH) as dev:
+        stats = dev.one(0, PAGE, True)
+        near(stats["write_mean_ns"], ONE_READ + ONE_WRITE, 1, "a page of a clustered page written")
+        check(stats["rmw_reads"] == 3 and stats["flash_programs"] == 4,
+              "3 pages read and 4 programmed for it")
+        stats = dev.one(0, 4 * PAGE, True)
+        near(stats["write_mean_ns"], ONE_WRITE, 1, "a whole clustered page written")
+
+
+def iops(dev, rw):
+    counted, seconds = dev.steady(5000, 30000, rw=rw, iodepth=1024)
+    return (counted["read_count"] + counted["write_count"]) / seconds
+
+
+def throughput():
+    """Deep queues over few units, so that none is ever without work, and operations
+    so slow that the guest's only CPU is no bottleneck."""
+    slow_read, fast = 200_000, PAGE * 1000 // 4000
+    deep = {"queue_depth": 1024, **FLASH, "capacity_mb": 256}
+    units = {**deep, "read_ns": slow_read, "channel_mbps": 4000, "channels": 1, "chips": 4}
+    with Device("small", **units) as dev:
+        near(iops(dev, "randread"), 4e9 / (COMMAND + slow_read + fast), 1,
+             "random reads a second, bound by 4 units")
+        near(iops(dev, "randwrite"), 4e9 / (COMMAND + fast + PROGRAM), 1,
+             "random writes a second, bound by 4 units")
+    with Device("small", **{**deep, "channel_mbps": 40, "channels": 2, "chips": 8}) as dev:
+        near(iops(dev, "randread"), 2e9 / (COMMAND + PAGE * 1000 // 40), 1,
+             "random reads a second, bound by 2 channels")
+    with Device("small", channels=4, chips=4, firmware_ns=50_000, **deep) as dev:
+        near(iops(dev, "randread"), 1e9 / 50_000, 1, "random reads a second, bound by firmware")
+
+
+def cleaning():
+    """Each collected page and each erase takes its time on the unit."""
+    keys = {"channels": 1, "chips": 2, "fill": 100, **FLASH, "capacity_mb": 32}
+    for copyback, copy in ((0, 2 * COMMAND + READ + 2 * XFER + PROGRAM),
+                           (1, 2 * COMMAND + READ + PROGRAM)):
+        # One request at a time: no copy ever waits for the channel.
+        with Device("small", gc_copyback=copyback, allocation="concat", **keys) as dev:
+            dev.reset()
+            dev.fio(rw="randwrite", iodepth=1, number_ios=2000, size="4m")
+            stats = dev.stats()
+            check(stats["flash_erases"] > 20, f"{stats['flash_erases']} blocks were collected")
+            near(stats["cleaning_ns"], stats["flash_copies"] * copy +
+                 stats["flash_erases"] * (COMMAND + ERASE), 1,
+                 f"time spent on garbage collection, gc_copyback={copyback}")
+
+
+throughput()
+single_pages()
+several_pages()
+in_order()
+multi_plane()
+host_side()
+read_modify_write()
+cleaning()
