@@ -1,0 +1,335 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""The papers' figures that say how a drive behaves, measured on the presets.
+
+    scripts/lab --virtual-time --memory 2G -- tests/bench/ssdemu-figures.py [FIGURE...]
+
+Prints a small table for each figure and, line by line, what agrees with the paper
+and what does not. FIGURE: pass1 pass2 pass3 pai4 pai5 pai6 pai7 bp7 bp8 bp10 piq3
+piq18. Latencies are the device's own (its statistics).
+"""
+
+import mmap
+import os
+import pathlib
+import random
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "vm"))
+
+from ssd import Device  # noqa: E402  (beside the tests)
+
+KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
+RANDOM = random.Random(712)
+
+
+def table(title, head, rows):
+    print(f"\n{title}")
+    print("".join(f"{cell!s:>12}" for cell in head))
+    for row in rows:
+        print("".join(f"{cell:12.2f}" if isinstance(cell, float) else f"{cell!s:>12}"
+                      for cell in row), flush=True)
+
+
+def says(paper, holds):
+    print(f"{'agrees' if holds else 'DIFFERS'}: {paper}")
+
+
+def throughput(dev, **options):
+    """MB/s, of reads and writes together."""
+    job = dev.fio(**options)
+    return (job["read"]["bw_bytes"] + job["write"]["bw_bytes"]) / 1e6
+
+
+def pass1():
+    kinds = ("read", "write", "randread", "randwrite")
+    sizes = (4, 16, 64, 256)
+    result = {}
+    with Device("pass-ssd1") as dev:
+        for size in sizes:
+            for kind in kinds:
+                result[size, kind] = throughput(dev, rw=kind, bs=f"{size}k", iodepth=8,
+                                                number_ios=800, size="30g", io_size="30g")
+    table("PASS figure 1: MB/s, depth 8, 30 GB", ("KB", *kinds),
+          [(size, *(result[size, kind] for kind in kinds)) for size in sizes])
+    says("at 16 KB sequential reads are 4.7 times as fast as random ones",
+         3.5 < result[16, "read"] / result[16, "randread"] < 6)
+    says("at 16 KB sequential writes are 3.5 times as fast as random ones",
+         2.6 < result[16, "write"] / result[16, "randwrite"] < 4.4)
+
+
+def pass2():
+    depths, areas = (1, 4, 8, 16, 32), (1, 2, 4, 8, 16, 32)
+    with Device("pass-ssd1") as dev:
+        rows = {area: [throughput(dev, rw="randread", iodepth=depth, size=f"{area}g",
+                                  io_size="30g", number_ios=2000) for depth in depths]
+                for area in areas}
+    table("PASS figure 2: MB/s of random 4 KB requests, by depth", ("GB", *depths),
+          [(area, *row) for area, row in rows.items()])
+    best = {area: depths[row.index(max(row))] for area, row in rows.items()}
+    says("4 GB are best served at depth 8, 8 GB at 16", (best[4], best[8]) == (8, 16))
+    says("1 GB stays nearly the same whatever the depth",
+         max(rows[1]) < 1.3 * min(rows[1]))
+    says("beyond the best depth it falls", rows[4][-1] < rows[4][2])
+    says("16 GB at depth 16 give 25.85 MB/s, 32 GB 27.78 (within 10 %)",
+         abs(rows[16][3] / 25.85 - 1) < 0.1 and abs(rows[32][3] / 27.78 - 1) < 0.1)
+
+
+def pass3():
+    shares = (0, 10, 30, 50)
+    cases = {"SeqR+RndW": ("0,100", True), "SeqW+RndR": ("100,0", False),
+             "SeqR+SeqW": ("0,0", True)}
+    rows = {}
+    with Device("pass-ssd1") as dev:
+        for name, (scattered, reads) in cases.items():
+            rows[name] = [throughput(dev, rw="randrw", percentage_random=scattered,
+                                     rwmixread=100 - share if reads else share, iodepth=8,
+                                     size="30g", io_size="30g", number_ios=1200)
+                          for share in shares]
+    table("PASS figure 3: MB/s by share of requests of the other kind, %", ("", *shares),
+          [(name, *row) for name, row in rows.items()])
+    for name, drop in (("SeqR+RndW", 38), ("SeqW+RndR", 34), ("SeqR+SeqW", 39)):
+        measured = 100 * rows[name][1] / rows[name][0]
+        says(f"{name}: 10 % bring it down to {drop} % (here {measured:.0f} %)",
+             abs(measured - drop) < 10)
+
+
+def flushed_write_us(dev, size, times=6):
+    """PAI procedure 1: a write at offset 0 and a flush; their mean time together."""
+    dev.reset()
+    fd = os.open(dev.path, os.O_RDWR)
+    for _ in range(times):
+        dev.io(0, size, True)
+        os.fsync(fd)
+    os.close(fd)
+    stats = dev.stats()
+    return (stats["write_mean_ns"] * stats["write_count"] +
+            stats["flush_mean_ns"] * stats["flush_count"]) / times / 1e3
+
+
+def pai4():
+    for drive, step, page in (("a", 4, 16), ("b", 32, 128), ("c", 2, 4), ("d", 32, 128)):
+        sizes = [step * n for n in range(1, 13)]
+        with Device(f"pai-{drive}") as dev:
+            times = {size: flushed_write_us(dev, size * KB) for size in sizes}
+        table(f"PAI figure 4, SSD-{drive.upper()}: us for a write and a flush", ("KB", *sizes[:12]),
+              [("", *times.values())])
+        drops = {b: 100 * (1 - times[b] / times[a]) for a, b in zip(sizes, sizes[1:], strict=False)
+                 if times[b] < times[a]}
+        multiples = [size for size in sizes[1:] if size % page == 0]
+        seen = ", ".join(f"{size}: {drop:.0f} %" for size, drop in drops.items())
+        if drive == "c":
+            says(f"SSD-C: no notable drop, of 10 % or more ({seen})", max(drops.values()) < 10)
+        else:
+            says(f"SSD-{drive.upper()}: sharp drops, of 10 % or more, at multiples of {page} KB "
+                 f"({seen})", all(drops.get(size, 0) >= 10 for size in multiples))
+
+
+def pai5():
+    for drive, block, sizes in (("a", 4096, (512, 1024, 2048, 4096, 8192)),
+                                ("b", 16384, (2048, 4096, 8192, 16384, 32768)),
+                                ("c", 5120, (640, 1280, 2560, 5120, 10240)),
+                                ("d", 16384, (2048, 4096, 8192, 16384, 32768))):
+        rows = {"seq": [], "random": []}
+        for size in sizes:
+            for kind, row in rows.items():
+                with Device(f"pai-{drive}", fill=100, capacity_mb=1280) as dev:
+                    count = max(8 * block // size, 8)
+                    places = list(range(1280 * MB // (size * KB)))
+                    places = places[:count] if kind == "seq" else RANDOM.sample(places, count)
+                    dev.reset()
+                    for place in places:
+                        dev.io(place * size * KB, size * KB, True)
+                    stats = dev.stats()
+                    row.append(count * size * KB / stats["active_ns"] * 1e3)
+        table(f"PAI figure 5, SSD-{drive.upper()}: MB/s of writes by size in KB",
+              ("", *sizes), [(kind, *row) for kind, row in rows.items()])
+        ratio = [r / s for s, r in zip(rows["seq"], rows["random"], strict=True)]
+        at = sizes.index(block)
+        says(f"SSD-{drive.upper()}: random is slower below {block} KB and as fast from there on",
+             max(ratio[:at]) < 0.9 and ratio[at] > 0.95)
+
+
+class Timed:
+    """Requests timed by the host, some of which follow each other at once."""
+
+    def __init__(self, dev):
+        self.fd = os.open(dev.path, os.O_RDWR | os.O_DIRECT)
+        self.memory = mmap.mmap(-1, 32 * MB)
+
+    def us(self, offset, length, write=False):
+        part = memoryview(self.memory)[:length]
+        begin = time.perf_counter_ns()
+        done = os.pwritev(self.fd, [part], offset) if write else os.preadv(self.fd, [part], offset)
+        assert done == length
+        return (time.perf_counter_ns() - begin) / 1e3
+
+    def flush(self):
+        os.fsync(self.fd)
+
+    def close(self):
+        os.close(self.fd)
+
+
+def pai6():
+    """Procedures 3 and 4: a read that follows another of the same place, or none."""
+    for drive, size in (("a", 256), ("b", 0), ("c", 3072), ("d", 64)):
+        sizes = [n * (size or 256) // 4 for n in (1, 2, 4, 5, 8)]
+        rows = {"NAND": [], "buffer": []}
+        with Device(f"pai-{drive}") as dev:
+            timed = Timed(dev)
+            for kb in sizes:
+                for name, row in rows.items():
+                    timed.us(1 * GB, 16 * MB)
+                    if name == "buffer":
+                        timed.us(0, kb * KB)
+                    row.append(timed.us(0, kb * KB))
+            timed.close()
+        table(f"PAI figure 6, SSD-{drive.upper()}: us for a read", ("KB", *sizes),
+              [(name, *row) for name, row in rows.items()])
+        faster = [kb for kb, nand, buffer in zip(sizes, rows["NAND"], rows["buffer"], strict=True)
+                  if buffer < 0.99 * nand]
+        says(f"SSD-{drive.upper()}: the buffer is faster up to {size} KB, the same beyond",
+             faster == [kb for kb in sizes if kb <= size])
+
+
+def pai7():
+    """Procedures 5 and 6: a write after a flush, or after 16 MB of other writes."""
+    for drive, size in (("a", 255), ("b", 128), ("c", 112), ("d", 0)):
+        sizes = [max(4, int(n * (size or 128))) for n in (0.25, 0.5, 1, 1.25, 2)]
+        rows = {"NAND": [], "buffer": []}
+        with Device(f"pai-{drive}") as dev:
+            timed = Timed(dev)
+            for kb in sizes:
+                for name, row in rows.items():
+                    timed.flush()
+                    if name == "NAND":
+                        timed.us(16 * MB, 16 * MB, True)
+                    row.append(timed.us(0, kb * KB, True))
+            timed.close()
+        table(f"PAI figure 7, SSD-{drive.upper()}: us for a write", ("KB", *sizes),
+              [(name, *row) for name, row in rows.items()])
+        quick = [kb for kb, nand, buffer in zip(sizes, rows["NAND"], rows["buffer"], strict=True)
+                 if kb <= size and buffer < 0.8 * nand]
+        jump = rows["buffer"][3] * sizes[2] / (rows["buffer"][2] * sizes[3])
+        if size:
+            says(f"SSD-{drive.upper()}: the buffer is faster up to {size} KB, where its time for "
+                 f"a KB jumps (x {jump:.1f})", jump > 1.3 and quick == sizes[:3])
+        else:
+            says(f"SSD-{drive.upper()}: no buffer", not quick)
+
+
+def stride_latencies(dev, stride, count):
+    """Latency of each of @count 4 KB writes, @stride apart."""
+    result = []
+    for i in range(count):
+        result.append(dev.one(256 * MB + i * stride, 4 * KB, True)["write_max_ns"] / 1e3)
+    return result
+
+
+def bp7():
+    sizes = (4, 16, 64, 256, 1024)
+    rows = {"write": [], "randwrite": []}
+    for size in sizes:
+        for rw, row in rows.items():
+            with Device("bp-transcend", fill=100, capacity_mb=2048) as dev:
+                row.append(throughput(dev, rw=rw, bs=f"{size}k", iodepth=1,
+                                      number_ios=max(8192 // size, 12), io_size="1g"))
+    table("BP figures 6 and 7: MB/s of writes, Transcend", ("KB", *sizes),
+          [(rw, *row) for rw, row in rows.items()])
+    says("sequential writes run at about 30 MB/s, from 64 KB on",
+         all(25 < mbps < 35 for mbps in rows["write"][2:]))
+    says("random writes are the slower the smaller they are",
+         rows["randwrite"] == sorted(rows["randwrite"]) and
+         rows["randwrite"][0] < rows["write"][0] / 5)
+
+
+def bp8():
+    with Device("bp-transcend", fill=100, capacity_mb=2048) as dev:
+        for stride in (32, 64, 128):
+            times = stride_latencies(dev, stride * KB, 6 * 1024 // stride)
+            limit = (min(times) + max(times)) / 2
+            peaks = [i * stride for i, us in enumerate(times) if us > limit]
+            print(f"\nBP figure 8/9: stride {stride} KB: {min(times):.0f} us, peaks of "
+                  f"{max(times):.0f} us at {peaks} KB")
+            says("a peak at each 1 MB, whatever was written between",
+                 all(b - a == 1024 for a, b in zip(peaks, peaks[1:], strict=False))
+                 and len(peaks) >= 5)
+
+
+def bp10():
+    strides = (4, 16, 64, 256, 512, 1024, 2048)
+    rows = {}
+    for drive in ("bp-transcend", "bp-samsung"):
+        rows[drive] = []
+        for stride in strides:
+            with Device(drive, fill=100, capacity_mb=4096) as dev:
+                dev.reset()
+                count = min(1000 * MB // (stride * KB), 3 * MB // (stride * KB) + 64)
+                for i in range(count):
+                    dev.io(i * stride * KB, 4 * KB, True)
+                fd = os.open(dev.path, os.O_RDWR)
+                os.fsync(fd)
+                os.close(fd)
+                stats = dev.stats()
+                rows[drive].append(count * 4 * KB / max(stats["active_ns"], 1) * 1e3)
+    table("BP figures 10 and 12: MB/s of strided 4 KB writes", ("stride KB", *strides),
+          [(drive[3:], *row) for drive, row in rows.items()])
+    for drive, row in rows.items():
+        one_mb = strides.index(1024)
+        says(f"{drive}: falls up to a stride of 1 MB, level beyond",
+             row[0] > 5 * row[one_mb] and abs(row[one_mb + 1] / row[one_mb] - 1) < 0.15)
+
+
+def piq3():
+    rows = []
+    for load in (8, 12, 14, 16):
+        ideal = {}
+        for sched in ("ooo", "fifo"):
+            with Device("piq", capacity_mb=8192, device_sched=sched) as dev:
+                rate = int(load / 100 * 64e9 / ((20_000 + 304_800 + 200_000 + 102_400) / 2))
+                dev.reset()
+                dev.fio(rw="randrw", bs="8k", iodepth=64, rate_iops=f"{rate // 4},{rate // 4}",
+                        rate_process="poisson", number_ios=5000)
+                ideal[sched] = dev.stats()
+        stats = ideal["fifo"]
+        pages = stats["flash_reads"] + stats["flash_programs"]
+        conflicts = sum(stats[f"conflict_{k}"] for k in ("rr", "rw", "ww"))
+        rows.append((load, 100 * conflicts / pages,
+                     stats["read_mean_ns"] / ideal["ooo"]["read_mean_ns"],
+                     stats["write_mean_ns"] / ideal["ooo"]["write_mean_ns"]))
+    table("PIQ figure 3: conflicting page operations, %, and latency against an out-of-order "
+          "device,\nby load in % of the chips' time, 8 KB random, half reads",
+          ("load", "conflicts %", "reads x", "writes x"), rows)
+    says("about a quarter of the requests conflict (reads 26.2 %, writes 23.3 %)",
+         any(15 < row[1] < 35 for row in rows))
+    says("conflicts cost several times the latency (reads 7.1, writes 4.8)",
+         rows[-1][2] > 2 and rows[-1][3] > 2)
+
+
+def piq18():
+    depths = (1, 8, 32, 128, 512)
+    rows = {"fifo": [], "ooo": []}
+    for sched, row in rows.items():
+        for depth in depths:
+            with Device("piq", capacity_mb=8192, device_sched=sched, queue_depth=depth) as dev:
+                dev.queue("nr_requests", depth) if depth > 3 else None
+                job = dev.fio(rw="randrw", bs="8k", iodepth=512, number_ios=12000)
+                row.append(sum(job[way]["lat_ns"]["mean"] / 1e6
+                               for way in ("read", "write")))
+    table("PIQ figure 18: ms for a read and a write, by requests that the device sees",
+          ("", *depths), [(sched, *row) for sched, row in rows.items()])
+    ooo = rows["ooo"]
+    says("a longer queue shortens latencies, less and less",
+         ooo[0] > ooo[1] > ooo[2] > ooo[3] and ooo[0] / ooo[2] > ooo[2] / ooo[4])
+
+
+FIGURES = {f.__name__: f for f in (pass1, pass2, pass3, pai4, pai5, pai6, pai7, bp7, bp8, bp10,
+                                   piq3, piq18)}
+
+unknown = set(sys.argv[1:]) - set(FIGURES)
+if unknown:
+    sys.exit(f"no figure {' '.join(sorted(unknown))}; there are: {' '.join(FIGURES)}")
+for name in sys.argv[1:] or FIGURES:
+    FIGURES[name]()
