@@ -130,17 +130,32 @@ fio_verify()
 		--size=64m "$@" || fail "fio found wrong data on $device"
 }
 
-# Mixed load in the background until stop_load: start_load /dev/x [option...]
+# Number of requests that a device has ended: requests_done /dev/x
+requests_done()
+{
+	awk '{ print $1 + $5 }' "/sys/block/${1#/dev/}/stat"
+}
+
+has_done_more()
+{
+	[ "$(requests_done "$1")" -gt "$2" ]
+}
+
+# Mixed load in the background until stop_load: start_load /dev/x [option...].
+# Returns when it is under way: what follows is to happen under it, and fio
+# forgets a signal that comes before it has started its jobs.
 load_pid=
 start_load()
 {
-	local device=$1
+	local device=$1 before
 
 	shift
+	before=$(requests_done "$device")
 	fio --name=load --filename="$device" --rw=randrw --bs=4k --direct=1 \
 		--ioengine=libaio --iodepth=32 --time_based --runtime=3600 \
 		--size=100% "$@" >/tmp/load.log 2>&1 &
 	load_pid=$!
+	wait_for has_done_more "$device" $((before + 100))
 }
 
 # End the load; fails if it had failed by itself.
@@ -150,7 +165,10 @@ stop_load()
 		cat /tmp/load.log
 		fail "the load ended by itself"
 	}
-	kill -INT "$load_pid"
+	# Again and again: a job of several that starts late misses the first one.
+	while kill -INT "$load_pid" 2>/dev/null; do
+		sleep 0.5
+	done
 	wait "$load_pid" || [ $? = 128 ] || {
 		cat /tmp/load.log
 		fail "the load failed"
