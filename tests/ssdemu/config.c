@@ -67,6 +67,7 @@ static const struct config_key keys[] = {
 	KEY(crowd_depth, 8, 1, 65536),
 	KEY(crowd_ns, 0, 0, 1000000),
 	KEY(rw_switch_ns, 0, 0, 100000000),
+	KEY(random_ns, 0, 0, 100000000),
 
 	KEY(queue_depth, 64, 1, 4096),
 	KEY(hw_queues, 1, 1, 64),

@@ -522,6 +522,14 @@ static u64 paper_costs(struct ssdemu *dev, struct ssdemu_unit *unit,
 		dev->stats.rw_switches++;
 		ns += cfg->rw_switch_ns;
 	}
+	if (cfg->random_ns) {
+		u32 row;
+
+		ssdemu_home_plane(dev, txn->lpn, &row);
+		if (row != unit->next_row)
+			ns += cfg->random_ns;
+		unit->next_row = row + 1;
+	}
 	unit->last = txn->dir;
 
 	if (!cmd && txn->cluster)

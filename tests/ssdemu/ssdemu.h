@@ -111,6 +111,7 @@ struct ssdemu_config {
 	u32 crowd_depth;	/* requests in a region before crowding */
 	u32 crowd_ns;		/* unit time per request and excess request */
 	u32 rw_switch_ns;	/* unit time when it turns between read and program */
+	u32 random_ns;		/* unit time of a page that does not follow its last */
 
 	/* host side */
 	u32 queue_depth;	/* tags of a hardware queue */
@@ -231,6 +232,7 @@ struct ssdemu_unit {
 	u32 cleaning;		/* planes that have cleaning to do */
 	u32 clean_plane;	/* plane that is cleaned at the moment */
 	u32 next_plane;		/* dynamic: plane for the next write */
+	u32 next_row;		/* home row that follows the last operation's */
 	u8 last;		/* enum ssdemu_dir of the last page operation */
 	u8 last_queued;		/* the same, of the last that came to wait */
 	bool busy;
