@@ -14,7 +14,7 @@ HEADERS = $(eval HEADERS := $(shell scripts/find-headers $(KVER)))$(HEADERS)
 endif
 
 BUILD := $(CURDIR)/build/$(KVER)
-SOURCES := Kbuild $(wildcard *-iosched.c) include tests/ssdemu
+SOURCES := Kbuild $(wildcard *-iosched.c) include tests/kunit tests/ssdemu
 # W=1 and C=2 are passed on to the kernel's build.
 KBUILD = $(MAKE) -C $(HEADERS) M=$(BUILD) $(if $(W),W=$(W)) $(if $(C),C=$(C))
 
@@ -31,7 +31,8 @@ $(BUILD)/.links: FORCE
 	@mkdir -p $(BUILD)
 	@find $(BUILD) -type l -delete
 	@cp -rs $(addprefix $(CURDIR)/,$(filter-out tests/%,$(SOURCES))) $(BUILD)
-	@mkdir -p $(BUILD)/tests && cp -rs $(CURDIR)/tests/ssdemu $(BUILD)/tests
+	@mkdir -p $(BUILD)/tests
+	@cp -rs $(addprefix $(CURDIR)/,$(filter tests/%,$(SOURCES))) $(BUILD)/tests
 	@touch $@
 
 $(BUILD)/iosched-kernel.h: scripts/gen-kernel-header scripts/kernel_btf.py $(BUILD)/.links

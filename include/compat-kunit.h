@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What differs between kernels for the unit tests, which make requests and an
+ * elevator queue themselves. Written against the newest interface (7.2).
+ */
+#ifndef _COMPAT_KUNIT_H
+#define _COMPAT_KUNIT_H
+
+#include <linux/blk-mq.h>
+#include <linux/hashtable.h>
+#include <linux/slab.h>
+
+#include "iosched-kernel.h"
+
+/* 6.18: the block layer makes the elevator's queue, not the elevator. */
+static inline int compat_elevator_start(struct request_queue *q,
+					struct elevator_type *type)
+{
+#ifdef IOSCHED_HAVE_INIT_BY_EQ
+	struct elevator_queue *eq = kzalloc(sizeof(*eq), GFP_KERNEL);
+	int ret;
+
+	if (!eq)
+		return -ENOMEM;
+	eq->type = type;
+	hash_init(eq->hash);
+	ret = type->ops.init_sched(q, eq);
+	if (ret)
+		kfree(eq);
+	return ret;
+#else
+	return type->ops.init_sched(q, type);
+#endif
+}
+
+static inline void compat_elevator_stop(struct request_queue *q)
+{
+	struct elevator_queue *eq = q->elevator;
+
+	eq->type->ops.exit_sched(eq);
+	q->elevator = NULL;
+	q->last_merge = NULL;
+#ifdef IOSCHED_HAVE_INIT_BY_EQ
+	kfree(eq);
+#else
+	kobject_put(&eq->kobj);
+#endif
+}
+
+/* 6.5: insertion flags instead of a bool; at head is bit 0 of both. */
+#ifdef IOSCHED_HAVE_INSERT_FLAGS
+#define compat_insert_flags(at_head) ((__force blk_insert_t)((at_head) ? 1 : 0))
+#else
+#define compat_insert_flags(at_head) (at_head)
+#endif
+
+/* 6.19: depth_updated() is called for the queue. */
+#ifdef IOSCHED_HAVE_QUEUE_DEPTH_UPDATED
+#define compat_depth_handle(hctx) ((hctx)->queue)
+#else
+#define compat_depth_handle(hctx) (hctx)
+#endif
+
+#endif /* _COMPAT_KUNIT_H */
