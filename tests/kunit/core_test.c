@@ -476,7 +476,7 @@ static void core_test_tags(struct kunit *test)
 	fake_ops()->limit_depth(REQ_OP_WRITE, &alloc);
 	KUNIT_EXPECT_EQ(test, alloc.shallow_depth, 5U);
 	alloc.shallow_depth = 0;
-	fake_ops()->limit_depth(REQ_OP_READ | REQ_RAHEAD, &alloc);
+	fake_ops()->limit_depth(REQ_OP_WRITE | REQ_SYNC, &alloc);
 	KUNIT_EXPECT_EQ(test, alloc.shallow_depth, 5U);
 	fake_stop();
 }

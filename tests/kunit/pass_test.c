@@ -296,7 +296,11 @@ static unsigned int pm_region(sector_t sector)
 static void pm_forget(void)
 {
 	sector_t capacity = get_capacity(fake.disk);
+	struct model_request *mr;
 
+	model_for_each(mr)
+		if (mr->state == MODEL_QUEUED)
+			mr->priv[0] = -1;
 	pm.regions = DIV_ROUND_UP(capacity, pm.region_mb * MB);
 	pm.map++;
 	memset(pm.queue, 0, sizeof(pm.queue));
