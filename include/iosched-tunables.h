@@ -49,7 +49,8 @@ static unsigned int name##_param = (def);				\
 static int name##_param_set(const char *val,				\
 			    const struct kernel_param *kp)		\
 {									\
-	return param_set_uint_minmax(val, kp, min, max);		\
+	/* Which says ERANGE of what no unsigned int can hold. */	\
+	return param_set_uint_minmax(val, kp, min, max) ? -EINVAL : 0;	\
 }									\
 static const struct kernel_param_ops name##_param_ops = {		\
 	.set = name##_param_set,					\

@@ -397,7 +397,7 @@ static void core_test_tunables(struct kunit *test)
 		KUNIT_EXPECT_EQ_MSG(test, fake_set(iosched_attrs, "read_expire",
 						   bad[i]),
 				    (ssize_t)-EINVAL, "'%s'", bad[i]);
-		KUNIT_EXPECT_NE_MSG(test, limit_param_set(bad[i], &kp), 0,
+		KUNIT_EXPECT_EQ_MSG(test, limit_param_set(bad[i], &kp), -EINVAL,
 				    "'%s'", bad[i]);
 		KUNIT_EXPECT_EQ(test, fake_set(iosched_attrs, "flavour", bad[i]),
 				(ssize_t)-EINVAL);
