@@ -465,11 +465,11 @@ static struct request *iosched_next_request(struct iosched *io)
 	}
 	if (time_after_eq(jiffies, (unsigned long)rq->fifo_time))
 		iosched_rq_stats(io, rq)->expired++;
-	if (IOSCHED_POLICY.dispatched) {
+	if (IOSCHED_POLICY.released)
 		iosched_rq_set_state(rq, iosched_rq_state(rq) |
 					 IOSCHED_RQ_COUNTED);
+	if (IOSCHED_POLICY.dispatched)
 		IOSCHED_POLICY.dispatched(io, rq);
-	}
 	return iosched_start(io, rq);
 }
 
@@ -689,12 +689,21 @@ static struct elevator_type iosched_type = {
 
 static int __init iosched_module_init(void)
 {
-	return elv_register(&iosched_type);
+	int ret = IOSCHED_POLICY.load ? IOSCHED_POLICY.load() : 0;
+
+	if (ret)
+		return ret;
+	ret = elv_register(&iosched_type);
+	if (ret && IOSCHED_POLICY.unload)
+		IOSCHED_POLICY.unload();
+	return ret;
 }
 module_init(iosched_module_init);
 
 static void __exit iosched_module_exit(void)
 {
 	elv_unregister(&iosched_type);
+	if (IOSCHED_POLICY.unload)
+		IOSCHED_POLICY.unload();
 }
 module_exit(iosched_module_exit);

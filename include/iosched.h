@@ -115,6 +115,8 @@ struct iosched {
  * otherwise. Those marked (opt) may be NULL.
  *
  * @size: size of the policy's struct, whose first member is a struct iosched
+ * @load: (opt) the module is loaded: set up what its devices share; sleeps
+ * @unload: (with @load) the module goes, no device has the scheduler; sleeps
  * @init: set up the policy's part, settings first; sleeps, no lock. Negative
  *	errno on failure, after which exit() is not called.
  * @exit: free it; sleeps, no lock; no request is queued or in flight
@@ -136,11 +138,14 @@ struct iosched {
  *	core then does; NULL when all have to wait for a completion
  * @dispatched: (opt) @rq goes to the device. Requests from the head of the
  *	queue (at_head, requeued) obey no bound and are not told.
- * @released: (with @dispatched) @rq has left the device, or comes back to be
- *	queued again. Any context, no lock. The core wakes the queue after it.
+ * @released: (opt) @rq has left the device, or comes back to be queued again,
+ *	after dispatched(). Any context, no lock. The core wakes the queue
+ *	after it.
  */
 struct iosched_policy {
 	size_t size;
+	int (*load)(void);
+	void (*unload)(void);
 	int (*init)(struct iosched *io);
 	void (*exit)(struct iosched *io);
 	struct rb_root *(*root)(struct iosched *io, unsigned int tier,
