@@ -9,6 +9,7 @@
 #ifndef _IOSCHED_COMPAT_H
 #define _IOSCHED_COMPAT_H
 
+#include <linux/backing-dev-defs.h>
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
 #include <linux/blktrace_api.h>
@@ -195,6 +196,88 @@ static inline struct request_queue *iosched_depth_queue(iosched_depth_t *q)
 static inline struct request_queue *iosched_depth_queue(iosched_depth_t *hctx)
 {
 	return hctx->queue;
+}
+#endif
+
+/*
+ * Changing a queue's limits: iosched_limits_begin() gives a copy to be changed,
+ * iosched_limits_commit() takes it or iosched_limits_cancel() drops it, nothing
+ * that sleeps in between. iosched_max_sectors() is the field of it that says
+ * how large a request may be at the user's wish (6.9 gave that a field of its
+ * own, and the limits a mutex). Nobody may hold the queue frozen, or wait with
+ * it frozen for somebody who is here: with the limits taken, sd sends commands
+ * to the very queue.
+ */
+#ifdef IOSCHED_HAVE_LIMITS_LOCK
+static inline struct queue_limits iosched_limits_begin(struct request_queue *q)
+{
+	return queue_limits_start_update(q);
+}
+
+static inline void iosched_limits_cancel(struct request_queue *q)
+{
+	queue_limits_cancel_update(q);
+}
+
+/* The kernel raises a small read-ahead by the way, which is the user's. */
+static inline int
+iosched_limits_commit(struct request_queue *q, struct queue_limits *lim)
+{
+	unsigned long ra_pages = q->disk ? q->disk->bdi->ra_pages : 0;
+	int ret = queue_limits_commit_update_frozen(q, lim);
+
+	if (q->disk)
+		q->disk->bdi->ra_pages = ra_pages;
+	return ret;
+}
+
+static inline unsigned int *iosched_max_sectors(struct queue_limits *lim)
+{
+	return &lim->max_user_sectors;
+}
+
+/* Would a boundary get in the way of writes that the device keeps whole? */
+static inline bool
+iosched_tears_atomic(const struct queue_limits *lim, unsigned int boundary)
+{
+	unsigned int whole = lim->atomic_write_hw_boundary >> SECTOR_SHIFT;
+
+	return lim->atomic_write_hw_max >> SECTOR_SHIFT > boundary ||
+	       (whole && boundary % whole);
+}
+#else
+static inline struct queue_limits iosched_limits_begin(struct request_queue *q)
+{
+	spin_lock_irq(&q->queue_lock);
+	return q->limits;
+}
+
+static inline void iosched_limits_cancel(struct request_queue *q)
+{
+	spin_unlock_irq(&q->queue_lock);
+}
+
+static inline int
+iosched_limits_commit(struct request_queue *q, struct queue_limits *lim)
+{
+	q->limits.max_sectors = lim->max_sectors;
+	q->limits.chunk_sectors = lim->chunk_sectors;
+	if (q->disk)
+		q->disk->bdi->io_pages = lim->max_sectors >>
+					 (PAGE_SHIFT - SECTOR_SHIFT);
+	spin_unlock_irq(&q->queue_lock);
+	return 0;
+}
+
+static inline unsigned int *iosched_max_sectors(struct queue_limits *lim)
+{
+	return &lim->max_sectors;
+}
+
+static inline bool
+iosched_tears_atomic(const struct queue_limits *lim, unsigned int boundary)
+{
+	return false;
 }
 #endif
 
