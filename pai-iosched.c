@@ -1,0 +1,486 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * PAI: a parameter-aware I/O scheduler for SSDs, with PAS and PASA.
+ *
+ * After "Parameter-aware I/O management for solid state disks (SSDs)",
+ * section 5.
+ *
+ * Problem: an SSD reads and programs its flash in clustered pages and has
+ * buffers of a certain size. A write of part of a clustered page costs reading
+ * the rest of it, and a request larger than the buffer waits for the flash.
+ * File systems know nothing of either.
+ *
+ * Idea: three parts, each of which can be used without the others.
+ *
+ *  1. PAS: no request is larger than the read or write buffer. (5.2)
+ *  2. PASA: and cuts fall on boundaries of clustered pages or blocks: first an
+ *     unaligned head, if need be, then aligned pieces. (5.2)
+ *     The block layer does both by the limits of the queue, which PAI sets
+ *     while it has it (include/pai-limits.h); the arithmetic and an example are
+ *     in include/pai-geometry.h. Merging stops where cutting would cut.
+ *  3. PAI: requests that are well-split, aligned and sized to the buffer, wait
+ *     in the normal queue and go first, oldest first. The others wait in the
+ *     pending queue to be merged; one that becomes well-split by merging moves
+ *     to the normal queue. No request is pending for longer than read_pending_us
+ *     or write_pending_us: then it takes its turn by age as if well-split. (5.3)
+ *
+ * What the paper leaves open, and what is done here:
+ *
+ *  - Waiting must not cost more than it wins. A pending request waits only while
+ *    the device is busy: the last completion lets the oldest one go. And one
+ *    that cannot be merged (it is as large as it may get, cut off by the block
+ *    layer, a discard) has nothing to wait for: it is never pending.
+ *  - The oldest of reads and writes goes first, as in the NOOP that the paper
+ *    extends.
+ *
+ * Example: clustered pages of 16 KB, a write buffer of 64 KB, the device busy.
+ * Writes of [4K,16K), [64K,128K), [0,4K) arrive. The first one is badly split
+ * and pending; the second is well-split and goes. The third one is put in front
+ * of the first, which now is aligned, yet not of the buffer's size: it stays
+ * pending until a merge, the device being idle or write_pending_us ends that;
+ * with well_split=aligned it would be well-split now and go.
+ *
+ * Data: pending or not is a property of a request, in rq->elv.priv[0]; so all
+ * of them share the core's FIFOs, whose order is their age, and one
+ * sector-sorted tree for each priority tier and direction, in which merging
+ * finds any neighbour. Where only pending requests are left a look at the oldest
+ * one is enough, so only pending requests that are not due are ever passed over.
+ */
+#include <linux/hrtimer.h>
+
+#include "compat-blkdev.h"
+#include "iosched-tunables.h"
+#include "pai-geometry.h"
+#include "pai-limits.h"
+
+#define IOSCHED_NAME "pai"
+
+/* Sectors in a KB, the unit of sizes in tunables. */
+#define PAI_KB	2
+
+/* What a queued request is: rq->elv.priv[0]. */
+enum pai_class {
+	PAI_WELL_SPLIT,		/* suits the device */
+	PAI_CLOSED,		/* does not, but no merge can change that */
+	PAI_PENDING,		/* waits to be merged */
+	PAI_CLASSES,
+};
+
+/**
+ * struct pai_stats - what became of the requests of a direction
+ * @requests: dispatched, by class
+ * @aligned: of those, begun on a boundary
+ * @full: of those, as large as the buffer
+ * @merges: bios and requests that a pending request has won
+ * @promoted: pending requests that became well-split by that
+ * @expired: requests that were pending for as long as they may
+ * @waited: time for which requests were pending, in ns
+ * @longest: the longest of these times
+ */
+struct pai_stats {
+	unsigned int requests[PAI_CLASSES];
+	unsigned int aligned;
+	unsigned int full;
+	unsigned int merges;
+	unsigned int promoted;
+	unsigned int expired;
+	u64 waited;
+	u64 longest;
+};
+
+struct pai_data {
+	struct iosched io;		/* first: the core's */
+
+	/* run-time data, under io.lock */
+	struct rb_root sort[IOSCHED_TIERS][IOSCHED_DIRS];
+	unsigned int free[IOSCHED_TIERS][IOSCHED_DIRS];	/* queued, not pending */
+	struct hrtimer timer;		/* runs out when a pending one is due */
+	struct pai_loan *loan;		/* the queue's limits */
+	struct pai_stats stats[IOSCHED_DIRS];
+
+	/* what follows from the settings, under io.lock */
+	struct pai_params params;
+	struct pai_cut cut[IOSCHED_DIRS];
+
+	/* settings */
+	unsigned int clustered_page_kb;
+	unsigned int clustered_block_kb;
+	unsigned int read_buffer_kb;
+	unsigned int write_buffer_kb;
+	unsigned int align;
+	unsigned int split;
+	unsigned int well_split;
+	unsigned int read_pending_us;
+	unsigned int write_pending_us;
+};
+
+static struct pai_data *pai_of(struct iosched *io)
+{
+	return container_of(io, struct pai_data, io);
+}
+
+static enum pai_class pai_class_of(struct request *rq)
+{
+	return (unsigned long)rq->elv.priv[0];
+}
+
+/*
+ * Well-split, closed or pending
+ */
+
+static unsigned int pai_full(struct pai_data *pd, unsigned int dir)
+{
+	return pai_full_size(&pd->params, &pd->cut[dir],
+			     queue_max_sectors(pd->io.q));
+}
+
+static bool pai_may_merge(struct iosched *io, unsigned int dir,
+			  sector_t start, sector_t end)
+{
+	return end <= pai_cut_end(&pai_of(io)->cut[dir], start);
+}
+
+/* Can merging make @rq larger, at either end? */
+static bool pai_may_grow(struct pai_data *pd, struct request *rq)
+{
+	unsigned int dir = rq_data_dir(rq);
+	sector_t pos = blk_rq_pos(rq), end = iosched_rq_end(rq);
+
+	return iosched_rq_mergeable(rq) && !blk_queue_nomerges(rq->q) &&
+	       blk_rq_sectors(rq) < queue_max_sectors(rq->q) &&
+	       (pai_may_merge(&pd->io, dir, pos, end + 1) ||
+		(pos && pai_may_merge(&pd->io, dir, pos - 1, end)));
+}
+
+static enum pai_class pai_classify(struct pai_data *pd, struct request *rq)
+{
+	if (req_op(rq) != REQ_OP_READ && req_op(rq) != REQ_OP_WRITE)
+		return PAI_CLOSED;
+	if (pai_well_split(&pd->params, blk_rq_pos(rq), blk_rq_sectors(rq),
+			   pai_full(pd, rq_data_dir(rq))))
+		return PAI_WELL_SPLIT;
+	return pai_may_grow(pd, rq) ? PAI_PENDING : PAI_CLOSED;
+}
+
+/* How many requests of the kind of @rq do not wait to be merged. */
+static unsigned int *pai_free(struct pai_data *pd, struct request *rq)
+{
+	return &pd->free[iosched_rq_tier(rq)][rq_data_dir(rq)];
+}
+
+static void pai_set_class(struct pai_data *pd, struct request *rq,
+			  enum pai_class class)
+{
+	rq->elv.priv[0] = (void *)(unsigned long)class;
+	if (class != PAI_PENDING)
+		++*pai_free(pd, rq);
+}
+
+static struct rb_root *pai_root(struct iosched *io, unsigned int tier,
+				unsigned int dir, sector_t sector)
+{
+	return &pai_of(io)->sort[tier][dir];
+}
+
+static struct rb_root *pai_place(struct iosched *io, struct request *rq)
+{
+	struct pai_data *pd = pai_of(io);
+
+	pai_set_class(pd, rq, pai_classify(pd, rq));
+	return &pd->sort[iosched_rq_tier(rq)][rq_data_dir(rq)];
+}
+
+static struct rb_root *pai_placed(struct request *rq)
+{
+	struct pai_data *pd = pai_of(iosched_of(rq->q));
+
+	return &pd->sort[iosched_rq_tier(rq)][rq_data_dir(rq)];
+}
+
+static void pai_removed(struct iosched *io, struct request *rq)
+{
+	if (pai_class_of(rq) != PAI_PENDING)
+		--*pai_free(pai_of(io), rq);
+}
+
+/* A merge may make a request well-split, and the next one undo that. */
+static void pai_resized(struct iosched *io, struct request *rq)
+{
+	struct pai_data *pd = pai_of(io);
+	struct pai_stats *st = &pd->stats[rq_data_dir(rq)];
+	enum pai_class was = pai_class_of(rq), class;
+
+	/* Not in a tree: it goes before all others anyway. */
+	if (RB_EMPTY_NODE(&rq->rb_node))
+		return;
+	class = pai_classify(pd, rq);
+	pai_removed(io, rq);
+	pai_set_class(pd, rq, class);
+	if (was == PAI_PENDING) {
+		st->merges++;
+		st->promoted += class == PAI_WELL_SPLIT;
+	}
+}
+
+/*
+ * Dispatch
+ */
+
+static u64 pai_due(struct pai_data *pd, struct request *rq)
+{
+	unsigned int us = rq_data_dir(rq) == READ ? pd->read_pending_us :
+						    pd->write_pending_us;
+
+	return rq->start_time_ns + (u64)us * NSEC_PER_USEC;
+}
+
+/* The oldest request of a direction that need not wait, or does no more. */
+static struct request *pai_next(struct pai_data *pd, unsigned int tier,
+				unsigned int dir, u64 now)
+{
+	struct request *rq;
+
+	list_for_each_entry(rq, &pd->io.fifo[tier][dir], queuelist) {
+		if (pai_class_of(rq) != PAI_PENDING || pai_due(pd, rq) <= now)
+			return rq;
+		if (!pd->free[tier][dir])
+			break;
+	}
+	return NULL;
+}
+
+static struct request *pai_older(struct request *a, struct request *b)
+{
+	if (!a || !b)
+		return a ? a : b;
+	return a->start_time_ns <= b->start_time_ns ? a : b;
+}
+
+static bool pai_device_busy(struct iosched *io)
+{
+	unsigned int tier;
+
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		if (iosched_tier_in_flight(io, tier))
+			return true;
+	return false;
+}
+
+static enum hrtimer_restart pai_timeout(struct hrtimer *timer)
+{
+	iosched_wake(&container_of(timer, struct pai_data, timer)->io);
+	return HRTIMER_NORESTART;
+}
+
+/* Look again when the first of these pending requests is due. */
+static void pai_wait(struct pai_data *pd, struct request *read,
+		     struct request *write)
+{
+	u64 due = read ? pai_due(pd, read) : U64_MAX;
+
+	if (write)
+		due = min(due, pai_due(pd, write));
+	if (!hrtimer_is_queued(&pd->timer) ||
+	    ktime_to_ns(hrtimer_get_expires(&pd->timer)) > due)
+		hrtimer_start(&pd->timer, ns_to_ktime(due), HRTIMER_MODE_ABS);
+}
+
+static struct request *pai_select(struct iosched *io, unsigned int tier)
+{
+	struct pai_data *pd = pai_of(io);
+	u64 now = ktime_get_ns();
+	struct request *read = pai_next(pd, tier, READ, now);
+	struct request *write = pai_next(pd, tier, WRITE, now);
+
+	if (read || write)
+		return pai_older(read, write);
+
+	read = list_first_entry_or_null(&io->fifo[tier][READ], struct request,
+					queuelist);
+	write = list_first_entry_or_null(&io->fifo[tier][WRITE],
+					 struct request, queuelist);
+	if (!pai_device_busy(io))
+		return pai_older(read, write);
+	pai_wait(pd, read, write);
+	return NULL;
+}
+
+static void pai_dispatched(struct iosched *io, struct request *rq)
+{
+	struct pai_data *pd = pai_of(io);
+	unsigned int full = pai_full(pd, rq_data_dir(rq));
+	struct pai_stats *st = &pd->stats[rq_data_dir(rq)];
+	u64 now, waited;
+
+	st->requests[pai_class_of(rq)]++;
+	st->aligned += pai_aligned(&pd->params, blk_rq_pos(rq), full);
+	st->full += full && pai_whole_pages(&pd->params,
+					    blk_rq_sectors(rq)) == full;
+	if (pai_class_of(rq) != PAI_PENDING)
+		return;
+
+	now = ktime_get_ns();
+	waited = now - rq->start_time_ns;
+	st->waited += waited;
+	st->longest = max(st->longest, waited);
+	if (now >= pai_due(pd, rq)) {
+		st->expired++;
+		iosched_note(io, "pai due %llu",
+			     (unsigned long long)blk_rq_pos(rq));
+	}
+}
+
+/*
+ * Settings
+ */
+
+static const char * const pai_align_names[] = { "page", "block" };
+static const char * const pai_split_names[] = { "none", "pas", "pasa" };
+static const char * const pai_well_split_names[] = { "paper", "aligned" };
+
+/* Take over the settings. Called when no request is in the trees. */
+static void pai_settle(struct iosched *io, void *unused)
+{
+	struct pai_data *pd = pai_of(io);
+
+	pd->params = (struct pai_params) {
+		.page		= pd->clustered_page_kb * PAI_KB,
+		.block		= pd->clustered_block_kb * PAI_KB,
+		.buffer		= { pd->read_buffer_kb * PAI_KB,
+				    pd->write_buffer_kb * PAI_KB },
+		.align		= pd->align,
+		.split		= pd->split,
+		.well_split	= pd->well_split,
+	};
+	pd->cut[READ] = pai_merge_cut(&pd->params, READ);
+	pd->cut[WRITE] = pai_merge_cut(&pd->params, WRITE);
+	pai_limits_set(pd->loan, &pd->params);
+}
+
+static int pai_set(struct iosched *io, unsigned int *field, unsigned int value)
+{
+	spin_lock(&io->lock);
+	WRITE_ONCE(*field, value);
+	iosched_replace_all(io, pai_settle, NULL);
+	spin_unlock(&io->lock);
+	blk_mq_run_hw_queues(io->q, true);
+	return 0;
+}
+
+/* The largest sizes are beyond any device, and far from overflowing. */
+#define PAI_TUNABLES(T)							\
+	T(pai_data, clustered_page_kb, 16, 1, 65536, pai_set,		\
+	  "KB in a clustered page")					\
+	T(pai_data, clustered_block_kb, 4096, 1, 1048576, pai_set,	\
+	  "KB in a clustered block")					\
+	T(pai_data, read_buffer_kb, 0, 0, 1048576, pai_set,		\
+	  "KB in the read buffer, 0: none")				\
+	T(pai_data, write_buffer_kb, 0, 0, 1048576, pai_set,		\
+	  "KB in the write buffer, 0: none")				\
+	T(pai_data, read_pending_us, 100, 0, 10000000, iosched_set,	\
+	  "us for which a read waits to be merged at most")		\
+	T(pai_data, write_pending_us, 1000, 0, 10000000, iosched_set,	\
+	  "us for which a write waits to be merged at most")
+
+#define PAI_CHOICES(T)							\
+	T(pai_data, align, PAI_ALIGN_PAGE, pai_align_names, pai_set,	\
+	  "what requests are aligned to: page, block (default page)")	\
+	T(pai_data, split, PAI_SPLIT_NONE, pai_split_names, pai_set,	\
+	  "how bios are cut: none, pas, pasa (default none)")		\
+	T(pai_data, well_split, PAI_WELL_SPLIT_PAPER,			\
+	  pai_well_split_names, pai_set,				\
+	  "which requests are well-split: paper, aligned (default paper)")
+
+PAI_TUNABLES(IOSCHED_TUNABLE_DEFINE)
+PAI_CHOICES(IOSCHED_CHOICE_DEFINE)
+
+/*
+ * Coming and going
+ */
+
+static int pai_init(struct iosched *io)
+{
+	struct pai_data *data = pai_of(io);
+	unsigned int tier;
+
+	PAI_TUNABLES(IOSCHED_TUNABLE_INIT)
+	PAI_CHOICES(IOSCHED_TUNABLE_INIT)
+	for (tier = 0; tier < IOSCHED_TIERS; tier++) {
+		data->sort[tier][READ] = RB_ROOT;
+		data->sort[tier][WRITE] = RB_ROOT;
+	}
+	compat_hrtimer_setup(&data->timer, pai_timeout, CLOCK_MONOTONIC,
+			     HRTIMER_MODE_ABS);
+	data->loan = pai_limits_open(io->q);
+	if (!data->loan)
+		return -ENOMEM;
+	pai_settle(io, NULL);
+	return 0;
+}
+
+static void pai_exit(struct iosched *io)
+{
+	struct pai_data *pd = pai_of(io);
+
+	hrtimer_cancel(&pd->timer);
+	pai_limits_close(pd->loan);
+}
+
+#ifdef CONFIG_BLK_DEBUG_FS
+static unsigned int pai_percent(unsigned int part, unsigned int all)
+{
+	return all ? div_u64(100ULL * part + all / 2, all) : 0;
+}
+
+static int pai_classes_show(void *data, struct seq_file *m)
+{
+	struct pai_data *pd = pai_of(iosched_of(data));
+	unsigned int dir;
+
+	seq_puts(m, "dir well_split closed pending aligned full aligned_percent full_percent merges promoted expired waited_us longest_us\n");
+	spin_lock(&pd->io.lock);
+	for (dir = READ; dir <= WRITE; dir++) {
+		struct pai_stats *st = &pd->stats[dir];
+		unsigned int *nr = st->requests;
+		unsigned int all = nr[PAI_WELL_SPLIT] + nr[PAI_CLOSED] +
+				   nr[PAI_PENDING];
+
+		seq_printf(m, "%s %u %u %u %u %u %u %u %u %u %u %llu %llu\n",
+			   dir == READ ? "read" : "write", nr[PAI_WELL_SPLIT],
+			   nr[PAI_CLOSED], nr[PAI_PENDING], st->aligned,
+			   st->full, pai_percent(st->aligned, all),
+			   pai_percent(st->full, all), st->merges,
+			   st->promoted, st->expired,
+			   div_u64(st->waited, NSEC_PER_USEC),
+			   div_u64(st->longest, NSEC_PER_USEC));
+	}
+	spin_unlock(&pd->io.lock);
+	return 0;
+}
+#endif
+
+static const struct iosched_policy pai_policy = {
+	.size		= sizeof(struct pai_data),
+	.load		= pai_limits_load,
+	.unload		= pai_limits_unload,
+	.init		= pai_init,
+	.exit		= pai_exit,
+	.root		= pai_root,
+	.place		= pai_place,
+	.placed		= pai_placed,
+	.removed	= pai_removed,
+	.resized	= pai_resized,
+	.may_merge	= pai_may_merge,
+	.select		= pai_select,
+	.dispatched	= pai_dispatched,
+};
+
+#define IOSCHED_POLICY		pai_policy
+#define IOSCHED_POLICY_ATTRS	PAI_TUNABLES(IOSCHED_TUNABLE_ATTR)	\
+				PAI_CHOICES(IOSCHED_TUNABLE_ATTR)
+#define IOSCHED_POLICY_DEBUGFS	{ "classes", 0400, pai_classes_show }
+#include "iosched-ops.h"
+
+MODULE_AUTHOR("The ssd-iosched developers");
+MODULE_DESCRIPTION("PAI, a parameter-aware I/O scheduler for SSDs");
+MODULE_LICENSE("GPL");
