@@ -407,13 +407,8 @@ static struct request *iosched_pick_by_tier(struct iosched *io,
 
 static bool iosched_device_full(struct iosched *io)
 {
-	unsigned int tier, in_flight = 0;
-
-	if (!io->depth)
-		return false;
-	for (tier = 0; tier < IOSCHED_TIERS; tier++)
-		in_flight += iosched_tier_in_flight(io, tier);
-	return in_flight >= io->depth;
+	return io->depth && iosched_dir_in_flight(io, READ) +
+			    iosched_dir_in_flight(io, WRITE) >= io->depth;
 }
 
 static struct request *iosched_pick_any(struct iosched *io)

@@ -234,6 +234,17 @@ static inline unsigned int iosched_in_flight(struct iosched_stats *st)
 	return READ_ONCE(st->dispatched) + atomic_read(&st->bypassed) - gone;
 }
 
+/* The same of all requests of a direction, and of all of a tier. */
+static inline unsigned int iosched_dir_in_flight(struct iosched *io,
+						 unsigned int dir)
+{
+	unsigned int tier, in_flight = 0;
+
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		in_flight += iosched_in_flight(&io->stats[tier][dir]);
+	return in_flight;
+}
+
 static inline unsigned int iosched_tier_in_flight(struct iosched *io,
 						  unsigned int tier)
 {

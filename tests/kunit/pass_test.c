@@ -150,6 +150,43 @@ static void pass_test_ascending(struct kunit *test)
 	fake_finish();
 }
 
+/*
+ * 5 % of 64 tags are three: while reads are about no more writes are in flight,
+ * what is put off goes when one has ended or the reads are forgotten.
+ */
+static void pass_test_write_share(struct kunit *test)
+{
+	static const unsigned int pages[] = { 0, 2, 4, 6, 8 };
+	struct pass_data *pd = pass_begin(test, 2 * MB);
+	struct request *writes[5], *read;
+
+	pd->write_share = 5;
+	pass_fill(1, REQ_OP_READ, pages, &read, 1);
+	pass_expect(test, 1, 0);
+	fake_complete(read);
+	pass_fill(0, REQ_OP_WRITE, pages, writes, 5);
+	pass_expect(test, 0, 0);
+	pass_expect(test, 0, 2);
+	pass_expect(test, 0, 4);
+	pass_expect(test, -1, 0);
+	KUNIT_EXPECT_FALSE(test, fake_has_work());
+	/* A read goes all the same. */
+	pass_fill(0, REQ_OP_READ, &pages[4], &read, 1);
+	pass_expect(test, 0, 8);
+	fake_complete(read);
+	pass_expect(test, -1, 0);
+	fake_complete(writes[0]);
+	pass_expect(test, 0, 6);
+	pass_expect(test, -1, 0);
+	fake_advance_ms(PASS_READS_ABOUT);
+	pass_expect(test, 0, 8);
+	fake_complete(writes[1]);
+	fake_complete(writes[2]);
+	fake_complete(writes[3]);
+	fake_complete(writes[4]);
+	fake_stop();
+}
+
 /* Whose deadline has passed goes first, but never into a full region. */
 static void pass_test_deadline(struct kunit *test)
 {
@@ -278,6 +315,9 @@ static struct {
 	unsigned int read_batch;
 	unsigned int write_batch;
 	unsigned int region_depth;
+	unsigned int write_share;
+	unsigned long reads_until;	/* reads are about until then, jiffies */
+	bool reads_seen;
 	long map;			/* which map in_flight counts in */
 	int ring[IOSCHED_TIERS][REGIONS + 1];	/* ends with -1 */
 	struct {
@@ -318,6 +358,9 @@ static void pm_start(struct kunit *test)
 	pd->read_batch = pm.read_batch;
 	pd->write_batch = pm.write_batch;
 	pd->region_depth = pm.region_depth;
+	pm.write_share = fake_random(2) ? 5 : 100;
+	pd->write_share = pm.write_share;
+	pm.reads_seen = false;
 	pm_forget();
 }
 
@@ -377,6 +420,27 @@ static bool pm_full(long region)
 	return pm.region_depth && in_flight >= pm.region_depth;
 }
 
+/* A share of less than one write is one. */
+static bool pm_writes_full(void)
+{
+	struct model_request *mr;
+	unsigned int in_flight = 0;
+
+	model_for_each(mr)
+		in_flight += mr->state == MODEL_IN_FLIGHT && mr->dir == WRITE;
+	return pm.write_share < 100 && pm.reads_seen &&
+	       time_before(jiffies, pm.reads_until) && in_flight &&
+	       (in_flight + 1) * 100 > FAKE_REQUESTS * pm.write_share;
+}
+
+static void pm_dispatched(struct model_request *mr)
+{
+	if (mr->dir != READ)
+		return;
+	pm.reads_seen = true;
+	pm.reads_until = jiffies + PASS_READS_ABOUT;
+}
+
 static bool pm_ready(struct model_request *mr)
 {
 	return !pm_full(mr->priv[0]);
@@ -389,7 +453,8 @@ static struct model_request *pm_take(unsigned int tier, int region)
 	sector_t *pos = pm.queue[tier][region].pos;
 	struct model_request *mr;
 
-	if (!pm_count(tier, region, *dir)) {
+	if (!pm_count(tier, region, *dir) ||
+	    (*dir == WRITE && pm_writes_full())) {
 		*taken = 0;
 		*dir = !*dir;
 	}
@@ -407,13 +472,20 @@ static struct model_request *pm_take(unsigned int tier, int region)
 	return mr;
 }
 
-/* The first of the ring that is not full; those before it go behind. */
+/* Whether it has a request that may go. */
+static bool pm_can_take(unsigned int tier, int region)
+{
+	return !pm_full(region) &&
+	       (!pm_writes_full() || pm_count(tier, region, READ));
+}
+
+/* The first of the ring that can; those before it go behind. */
 static struct model_request *pm_select(unsigned int tier)
 {
 	int i, region;
 
 	for (i = 0; i < REGIONS && pm.ring[tier][i] >= 0; i++)
-		if (!pm_full(pm.ring[tier][i]))
+		if (pm_can_take(tier, pm.ring[tier][i]))
 			break;
 	if (i == REGIONS || pm.ring[tier][i] < 0)
 		return NULL;
@@ -432,7 +504,7 @@ static bool pm_may_merge(unsigned int dir, sector_t start, sector_t end)
 
 static void pm_disturb(struct kunit *test)
 {
-	switch (fake_random(5)) {
+	switch (fake_random(6)) {
 	case 0:
 		model_set(test, "read_batch", &pm.read_batch, 1 + fake_random(4));
 		break;
@@ -443,6 +515,10 @@ static void pm_disturb(struct kunit *test)
 		model_set(test, "region_depth", &pm.region_depth, fake_random(4));
 		break;
 	case 3:
+		model_set(test, "write_share", &pm.write_share,
+			  fake_random(2) ? 1 + fake_random(10) : 100);
+		break;
+	case 4:
 		model_set(test, "region_size_mb", &pm.region_mb, 1 + fake_random(4));
 		pm_forget();
 		model_replaced();
@@ -469,6 +545,7 @@ static const struct model_policy pass_model = {
 	.may_merge = pm_may_merge,
 	.queued = pm_queued,
 	.unqueued = pm_unqueued,
+	.dispatched = pm_dispatched,
 	.disturb = pm_disturb,
 };
 
@@ -482,6 +559,7 @@ static struct kunit_case pass_cases[] = {
 	KUNIT_CASE(pass_test_figure_6_unbound),
 	KUNIT_CASE(pass_test_turns),
 	KUNIT_CASE(pass_test_ascending),
+	KUNIT_CASE(pass_test_write_share),
 	KUNIT_CASE(pass_test_deadline),
 	KUNIT_CASE(pass_test_border),
 	KUNIT_CASE(pass_test_grow),

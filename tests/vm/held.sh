@@ -23,6 +23,9 @@ bounds()
 		[ ! -e "$(tunable "$device" $name)" ] ||
 			echo "$2" >"$(tunable "$device" $name)"
 	done
+	# The same in percent; 100 is none.
+	[ ! -e "$(tunable "$device" write_share)" ] ||
+		echo $((100 - 99 * $2)) >"$(tunable "$device" write_share)"
 }
 
 scripts/ssdemu load small hw_queues=4 queue_depth=16 >/dev/null

@@ -142,7 +142,7 @@ def main():
         scripts/ssdemu load small hw_queues=1 queue_depth=64 >/dev/null
         modprobe pass-iosched region_size_mb={REGION_MB} \\
             region_depth={DEPTH} read_batch={READ_BATCH} \\
-            write_batch={WRITE_BATCH}
+            write_batch={WRITE_BATCH} write_share=100
         select_scheduler {DEVICE} pass
         echo 2 >"$(queue_of {DEVICE})/nomerges"
         trace_run {DEVICE} {TRACE} fio --name=mix --filename={DEVICE} \\
