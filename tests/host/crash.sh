@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# ext4 and xfs under each scheduler pass their fsck after the machine was reset
+# under load, and have every file that fsync() had promised to keep
+# timeout: 900
+set -euo pipefail
+
+fail()
+{
+	echo "fail: $*"
+	exit 1
+}
+
+work=$PWD/build/crash
+kernel=${1:-6.12}
+rm -rf "$work"
+mkdir -p "$work"
+trap 'rm -f "$work"/*.img' EXIT
+
+disks=()
+for scheduler in *-iosched.c; do
+	for kind in ext4 xfs; do
+		file=$work/${scheduler%.c}.$kind.img
+		truncate -s 320M "$file"
+		disks+=("--disk-image=$file")
+	done
+done
+status=0
+scripts/lab -q --kernel "$kernel" --timeout 300 "${disks[@]}" -- \
+	tests/crash-guest write "$work" >"$work/out" 2>&1 || status=$?
+# The lab calls a guest lost that ends without a verdict.
+if [ $status != 255 ] || ! grep -qx writing "$work/out"; then
+	fail "the guest did not crash as it should (status $status): $(tail -n 5 "$work/out")"
+fi
+scripts/lab -q --kernel "$kernel" --timeout 300 "${disks[@]}" -- \
+	tests/crash-guest check "$work"
