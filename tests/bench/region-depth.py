@@ -20,7 +20,7 @@ import harness
 import report
 
 FOLDER = harness.PROJECT / "build/region-depth"
-DEPTHS = (0, 1, 2, 4, 8, 16, 32)
+DEPTHS = (0, 2, 4, 8, 16)
 HEADING = "## Figures\n"
 DEVICES = {
     "pass-ssd1": ("pass-ssd1", {}),
@@ -108,9 +108,9 @@ def peer_table(cells):
         peers = [by_label[peer] for peer in harness.PEERS]
         rows.append([*name, *map(report.number, peers), *(
             percent(by_label[f"region_depth={depth}"], max(peers))
-            for depth in (0, 8, 32))])
+            for depth in (0, 8))])
     return markdown(["device", "workload", "regions", *harness.PEERS, "pass, 0",
-                     "pass, 8", "pass, 32"], rows)
+                     "pass, 8"], rows)
 
 
 def main():

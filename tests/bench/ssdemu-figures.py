@@ -126,6 +126,13 @@ def pai4():
                  f"({seen})", all(drops.get(size, 0) >= 10 for size in multiples))
 
 
+def write(dev, offset, size):
+    """A write, both in KB. In pieces that are one bio wherever their memory lies:
+    the border of two bios is not that of two clustered pages, but by chance."""
+    for done in range(0, size, 1024):
+        dev.io((offset + done) * KB, min(1024, size - done) * KB, True)
+
+
 def pai5():
     for drive, block, sizes in (("a", 4096, (512, 1024, 2048, 4096, 8192)),
                                 ("b", 16384, (2048, 4096, 8192, 16384, 32768)),
@@ -135,12 +142,14 @@ def pai5():
         for size in sizes:
             for kind, row in rows.items():
                 with Device(f"pai-{drive}", fill=100, capacity_mb=1280) as dev:
-                    count = max(8 * block // size, 8)
+                    # More writes than what open blocks could absorb.
+                    count = max(8 * block // size, 8,
+                                4 * dev.stats()["config"]["open_blocks"])
                     places = list(range(1280 * MB // (size * KB)))
                     places = places[:count] if kind == "seq" else RANDOM.sample(places, count)
                     dev.reset()
                     for place in places:
-                        dev.io(place * size * KB, size * KB, True)
+                        write(dev, place * size, size)
                     stats = dev.stats()
                     row.append(count * size * KB / stats["active_ns"] * 1e3)
         table(f"PAI figure 5, SSD-{drive.upper()}: MB/s of writes by size in KB",
