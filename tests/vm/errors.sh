@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # I/O errors, lost commands that time out and commands that come back unserved:
 # each I/O ends, once, as success or as error, and none stays in the scheduler
-# kernels: 6.1 6.12 debug-7.2
+# kernels: 6.1 6.12
 # timeout: 300
 . tests/vm/lib.sh
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Under device-mapper, a loop device and a file system: suspended and resumed,
 # frozen and thawed, CPUs going and coming, all under load, and the data is right
-# kernels: 6.1 6.12 debug-7.2
+# kernels: 6.1 6.12
 # timeout: 400
 . tests/vm/lib.sh
 

@@ -3,7 +3,7 @@
 # Tunables and module parameters get empty, huge, negative, truncated and binary
 # input from root, and any input from another user: EINVAL or a refused open, the
 # value as it was, nothing in the kernel's log
-# kernels: 6.1 6.12 debug-7.2
+# kernels: 6.1 6.12
 # timeout: 300
 """See above."""
 

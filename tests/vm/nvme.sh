@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # On an NVMe disk of several queues: right data, also through flushes and FUA,
 # and the disk may go while it is busy
-# kernels: 6.1 6.12 debug-7.2
+# kernels: 6.1 6.12
 # nvme: 128M
 # timeout: 300
 . tests/vm/lib.sh

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Devices of all shapes: one tag, many queues, tags shared by two devices, a
 # driver that sleeps, polled queues under io_uring: all I/O ends, the data is right
-# kernels: 6.1 6.12 debug-7.2
+# kernels: 6.1 6.12
 # timeout: 300
 . tests/vm/lib.sh
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Every tunable of ours, nr_requests, read_ahead_kb and max_sectors_kb may be
 # rewritten at random under load: a write takes or is refused, no request is lost
-# kernels: 6.1 6.12 debug-7.2
+# kernels: 6.1 6.12
 # timeout: 300
 . tests/vm/lib.sh
 

@@ -3,7 +3,7 @@
 # A zoned device: before 6.10 the kernel refuses a scheduler that does not lock
 # zones, and the device stays as it was; later ones plug writes by zone, and any
 # scheduler keeps their order
-# kernels: 6.1 6.12 debug-7.2
+# kernels: 6.1 6.12
 # timeout: 300
 . tests/vm/lib.sh
 
