@@ -163,46 +163,73 @@ static inline unsigned int lv_unit(const struct lv_geometry *g, u64 page)
 }
 
 /**
- * lv_set() - the units that a span of sectors touches
- * @g: geometry
- * @sector: first sector (512 B)
- * @sectors: how many; 0 touches nothing
- * @vector: bitmap of @g->units bits, overwritten
+ * struct lv_span - a span of sectors as pages of the allocation's row
+ * @first: place of its first page in the row
+ * @pages: how many; a whole row for more
  *
- * A page that is touched in part counts. A span that covers a whole row touches
- * all units, and so it is not walked further.
+ * All that its units depend on, and small enough to be kept in a word.
  */
-static inline void lv_set(const struct lv_geometry *g, u64 sector, u64 sectors,
-			  unsigned long *vector)
+struct lv_span {
+	u16 first;
+	u16 pages;
+};
+
+/* The pages that a span of sectors (512 B) touches, if only in part. */
+static inline struct lv_span lv_span(const struct lv_geometry *g, u64 sector,
+				     u64 sectors)
 {
-	unsigned int first, run, i;
+	struct lv_span span = {};
 	u64 page, pages;
 	u32 n;
 
-	bitmap_zero(vector, g->units);
 	if (!sectors)
-		return;
-
+		return span;
 	page = sector >> g->page_shift;
 	pages = ((sector + sectors - 1) >> g->page_shift) - page + 1;
-	if (pages >= g->planes || (g->identity && pages >= g->units)) {
+	div_u64_rem(page, g->planes, &n);
+	span.first = n;
+	span.pages = min_t(u64, pages, g->planes);
+	return span;
+}
+
+/**
+ * lv_set_span() - the units that a span touches
+ * @g: geometry
+ * @span: from lv_span() with the same geometry; no page touches nothing
+ * @vector: bitmap of @g->units bits, overwritten
+ *
+ * A span that covers a whole row touches all units, and so it is not walked.
+ */
+static inline void lv_set_span(const struct lv_geometry *g, struct lv_span span,
+			       unsigned long *vector)
+{
+	unsigned int first, run, i, n = span.first;
+
+	if (span.pages >= g->planes ||
+	    (g->identity && span.pages >= g->units)) {
 		bitmap_fill(vector, g->units);
 		return;
 	}
-
-	div_u64_rem(page, g->planes, &n);
+	bitmap_zero(vector, g->units);
 	if (g->identity) {
 		first = n % g->units;
-		run = min_t(u64, pages, g->units - first);
+		run = min(span.pages + 0U, g->units - first);
 		bitmap_set(vector, first, run);
-		bitmap_set(vector, 0, pages - run);
+		bitmap_set(vector, 0, span.pages - run);
 		return;
 	}
-	for (i = 0; i < pages; i++) {
+	for (i = 0; i < span.pages; i++) {
 		__set_bit(g->plane_of[n] % g->units, vector);
 		if (++n == g->planes)
 			n = 0;
 	}
+}
+
+/* The same from sectors: those of 0 sectors touch nothing. */
+static inline void lv_set(const struct lv_geometry *g, u64 sector, u64 sectors,
+			  unsigned long *vector)
+{
+	lv_set_span(g, lv_span(g, sector, sectors), vector);
 }
 
 /* Do two vectors share a unit? */
