@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Conflict-free batches: a queue of entries, each of which needs a set of
+ * parallel units (its vector), kept in batches within which no two entries
+ * need the same unit. After "Exploiting Parallelism for Access Conflict
+ * Minimization in Flash-based Solid State Drives", section IV.B.
+ *
+ * An entry joins the first batch that never had one of its units, or opens a
+ * new batch at the tail. A batch's vector keeps the units of entries that have
+ * gone: who comes later for the same unit goes in a later batch, so a batch
+ * comes to an end, and at each unit the batches are a queue in order.
+ *
+ * Example: vectors 0011, 0110, 1100 arrive. The first opens batch 1, the second
+ * shares unit 1 with it and opens batch 2, the third joins batch 1.
+ *
+ * Cost: placing an entry looks at batches, not at entries; finding the next
+ * one passes over each batch of which nobody can go with one comparison of
+ * bitmaps.
+ *
+ * Memory is given once, by cb_queue_init(). No locking: the caller's.
+ */
+#ifndef _CONFLICT_BATCH_H
+#define _CONFLICT_BATCH_H
+
+#include <linux/bitmap.h>
+#include <linux/list.h>
+#include <linux/types.h>
+
+/**
+ * struct cb_batch - entries that share no unit
+ * @list: in the queue's batches, in order of their creation
+ * @entries: those that wait
+ * @number: counts the queue's batches
+ * @size: entries that wait or have gone
+ * @gone: of these, have gone
+ * @overtaken: entries of other batches that took a unit for which this one,
+ *	the first of its queue, waited
+ * @since: arrival of the entry that opened it, ns
+ * @prioritised: the caller's
+ * @vectors: bitmaps: units of all entries, then units of those that wait
+ */
+struct cb_batch {
+	struct list_head list;
+	struct list_head entries;
+	unsigned int number;
+	unsigned int size;
+	unsigned int gone;
+	unsigned int overtaken;
+	u64 since;
+	bool prioritised;
+	unsigned long vectors[];
+};
+
+/**
+ * struct cb_entry - something that needs units
+ * @list: in the batch's entries, or free
+ * @batch: that it is in
+ * @item: the caller's
+ * @since: arrival, ns; the caller's to set before cb_place()
+ * @vector: bitmap of its units, not empty; the caller's to set before
+ *	cb_place(), then changed by cb_resize() only
+ */
+struct cb_entry {
+	struct list_head list;
+	struct cb_batch *batch;
+	void *item;
+	u64 since;
+	unsigned long vector[];
+};
+
+/**
+ * struct cb_queue - batches in order
+ * @units: bits of a vector
+ * @nr: entries that wait
+ * @opened: batches opened so far
+ * @batches: in order of creation
+ * @free_batches: not in use
+ * @free_entries: not in use
+ */
+struct cb_queue {
+	unsigned int units;
+	unsigned int nr;
+	unsigned int opened;
+	struct list_head batches;
+	struct list_head free_batches;
+	struct list_head free_entries;
+};
+
+static inline size_t cb_entry_size(unsigned int units)
+{
+	return struct_size_t(struct cb_entry, vector, BITS_TO_LONGS(units));
+}
+
+static inline size_t cb_batch_size(unsigned int units)
+{
+	return struct_size_t(struct cb_batch, vectors, 2 * BITS_TO_LONGS(units));
+}
+
+/* Bytes that a queue of at most @entries needs. */
+static inline size_t cb_queue_bytes(unsigned int units, unsigned int entries)
+{
+	return entries * (cb_entry_size(units) + cb_batch_size(units));
+}
+
+/**
+ * cb_queue_init() - make an empty queue
+ * @queue: to set up
+ * @units: bits of a vector
+ * @entries: most that it takes
+ * @memory: cb_queue_bytes() of it
+ */
+static inline void cb_queue_init(struct cb_queue *queue, unsigned int units,
+				 unsigned int entries, void *memory)
+{
+	queue->units = units;
+	queue->nr = 0;
+	queue->opened = 0;
+	INIT_LIST_HEAD(&queue->batches);
+	INIT_LIST_HEAD(&queue->free_batches);
+	INIT_LIST_HEAD(&queue->free_entries);
+	for (; entries; entries--) {
+		struct cb_batch *batch = memory;
+		struct cb_entry *entry = memory + cb_batch_size(units);
+
+		list_add_tail(&batch->list, &queue->free_batches);
+		list_add_tail(&entry->list, &queue->free_entries);
+		memory = (void *)entry + cb_entry_size(units);
+	}
+}
+
+/* Units of the batch's entries that wait. */
+static inline unsigned long *cb_waiting(const struct cb_queue *queue,
+					struct cb_batch *batch)
+{
+	return batch->vectors + BITS_TO_LONGS(queue->units);
+}
+
+/* The batch that was opened first, or NULL. */
+static inline struct cb_batch *cb_first(struct cb_queue *queue)
+{
+	return list_first_entry_or_null(&queue->batches, struct cb_batch, list);
+}
+
+static inline bool cb_full(struct cb_queue *queue)
+{
+	return list_empty(&queue->free_entries);
+}
+
+/* An entry to be placed; the queue must not be full. */
+static inline struct cb_entry *cb_get(struct cb_queue *queue)
+{
+	struct cb_entry *entry = list_first_entry(&queue->free_entries,
+						  struct cb_entry, list);
+
+	list_del(&entry->list);
+	return entry;
+}
+
+static inline struct cb_batch *cb_open(struct cb_queue *queue, u64 since)
+{
+	struct cb_batch *batch = list_first_entry(&queue->free_batches,
+						  struct cb_batch, list);
+
+	INIT_LIST_HEAD(&batch->entries);
+	batch->number = ++queue->opened;
+	batch->size = 0;
+	batch->gone = 0;
+	batch->overtaken = 0;
+	batch->since = since;
+	batch->prioritised = false;
+	bitmap_zero(batch->vectors, queue->units);
+	bitmap_zero(cb_waiting(queue, batch), queue->units);
+	list_move_tail(&batch->list, &queue->batches);
+	return batch;
+}
+
+static inline void cb_join(struct cb_queue *queue, struct cb_batch *batch,
+			   struct cb_entry *entry)
+{
+	unsigned long *waiting = cb_waiting(queue, batch);
+
+	bitmap_or(batch->vectors, batch->vectors, entry->vector, queue->units);
+	bitmap_or(waiting, waiting, entry->vector, queue->units);
+}
+
+static inline void cb_leave(struct cb_queue *queue, struct cb_batch *batch,
+			    struct cb_entry *entry)
+{
+	unsigned long *waiting = cb_waiting(queue, batch);
+
+	bitmap_andnot(batch->vectors, batch->vectors, entry->vector,
+		      queue->units);
+	bitmap_andnot(waiting, waiting, entry->vector, queue->units);
+}
+
+/**
+ * cb_place() - put an entry into the first batch that it fits in
+ * @queue: queue
+ * @entry: from cb_get(), its vector and arrival set
+ */
+static inline void cb_place(struct cb_queue *queue, struct cb_entry *entry)
+{
+	struct cb_batch *batch;
+
+	list_for_each_entry(batch, &queue->batches, list)
+		if (!bitmap_intersects(batch->vectors, entry->vector,
+				       queue->units))
+			break;
+	if (list_entry_is_head(batch, &queue->batches, list))
+		batch = cb_open(queue, entry->since);
+	cb_join(queue, batch, entry);
+	entry->batch = batch;
+	list_add_tail(&entry->list, &batch->entries);
+	batch->size++;
+	queue->nr++;
+}
+
+/* A batch in which nobody waits has come to its end; returns its size. */
+static inline unsigned int cb_check_end(struct cb_queue *queue,
+					struct cb_batch *batch)
+{
+	if (!list_empty(&batch->entries))
+		return 0;
+	list_move(&batch->list, &queue->free_batches);
+	return batch->size;
+}
+
+/**
+ * cb_take() - an entry goes
+ * @queue: queue
+ * @entry: to be taken out; its vector stays valid until the next cb_get()
+ *
+ * Return: the size of the batch if it has ended with this entry, else 0.
+ */
+static inline unsigned int cb_take(struct cb_queue *queue,
+				   struct cb_entry *entry)
+{
+	struct cb_batch *batch = entry->batch;
+	unsigned long *waiting = cb_waiting(queue, batch);
+
+	bitmap_andnot(waiting, waiting, entry->vector, queue->units);
+	list_move(&entry->list, &queue->free_entries);
+	queue->nr--;
+	batch->gone++;
+	return cb_check_end(queue, batch);
+}
+
+/**
+ * cb_drop() - an entry leaves as if it had never come
+ * @queue: queue
+ * @entry: to be taken out
+ *
+ * Return: the size of the batch if it has ended with this entry, else 0.
+ */
+static inline unsigned int cb_drop(struct cb_queue *queue,
+				   struct cb_entry *entry)
+{
+	struct cb_batch *batch = entry->batch;
+
+	cb_leave(queue, batch, entry);
+	list_move(&entry->list, &queue->free_entries);
+	queue->nr--;
+	batch->size--;
+	return cb_check_end(queue, batch);
+}
+
+/**
+ * cb_resize() - an entry needs other units than before
+ * @queue: queue
+ * @entry: a placed one
+ * @vector: what it needs now
+ *
+ * It stays where it is if it fits there, else it is placed anew.
+ */
+static inline void cb_resize(struct cb_queue *queue, struct cb_entry *entry,
+			     const unsigned long *vector)
+{
+	struct cb_batch *batch = entry->batch;
+
+	cb_leave(queue, batch, entry);
+	bitmap_copy(entry->vector, vector, queue->units);
+	if (!bitmap_intersects(batch->vectors, vector, queue->units)) {
+		cb_join(queue, batch, entry);
+		return;
+	}
+	list_del(&entry->list);
+	queue->nr--;
+	batch->size--;
+	cb_check_end(queue, batch);
+	cb_place(queue, entry);
+}
+
+/* The first entry of a batch that needs none of the @taken units, or NULL. */
+static inline struct cb_entry *cb_find_in(struct cb_queue *queue,
+					  struct cb_batch *batch,
+					  const unsigned long *taken)
+{
+	struct cb_entry *entry;
+
+	if (bitmap_subset(cb_waiting(queue, batch), taken, queue->units))
+		return NULL;
+	list_for_each_entry(entry, &batch->entries, list)
+		if (!bitmap_intersects(entry->vector, taken, queue->units))
+			return entry;
+	return NULL;
+}
+
+/* The batch's first entry claims its units: nobody behind it takes one. */
+static inline void cb_claim(struct cb_queue *queue, struct cb_batch *batch,
+			    unsigned long *taken)
+{
+	struct cb_entry *entry = list_first_entry(&batch->entries,
+						  struct cb_entry, list);
+
+	bitmap_or(taken, taken, entry->vector, queue->units);
+}
+
+/**
+ * cb_find() - the entry that goes next: of the first batch of which one can
+ * @queue: queue
+ * @taken: units that are not free; those that the first batch claims are added
+ * @patience: how often the first batch lets itself be overtaken
+ *
+ * An entry that needs many units might wait for ever for all of them to be free
+ * at once. So the first batch, once it has been overtaken @patience times,
+ * claims what its first entry needs, that one gone what the next one needs, and
+ * so on: not all at once, or as many units would stand idle.
+ *
+ * Return: the entry, or NULL when all have to wait.
+ */
+static inline struct cb_entry *cb_find(struct cb_queue *queue,
+				       unsigned long *taken,
+				       unsigned int patience)
+{
+	struct cb_batch *batch;
+
+	list_for_each_entry(batch, &queue->batches, list) {
+		struct cb_entry *entry = cb_find_in(queue, batch, taken);
+
+		if (entry)
+			return entry;
+		if (batch->overtaken >= patience)
+			cb_claim(queue, batch, taken);
+	}
+	return NULL;
+}
+
+/* Somebody goes who needs @vector: does the first batch wait for some of it? */
+static inline void cb_overtake(struct cb_queue *queue, struct cb_batch *by,
+			       const unsigned long *vector)
+{
+	struct cb_batch *first = cb_first(queue);
+
+	if (first && first != by &&
+	    bitmap_intersects(cb_waiting(queue, first), vector, queue->units))
+		first->overtaken++;
+}
+
+/* Does somebody in the queue wait for some of @vector? */
+static inline bool cb_conflicts(struct cb_queue *queue,
+				const unsigned long *vector)
+{
+	struct cb_batch *batch;
+
+	list_for_each_entry(batch, &queue->batches, list)
+		if (bitmap_intersects(cb_waiting(queue, batch), vector,
+				      queue->units))
+			return true;
+	return false;
+}
+
+#endif /* _CONFLICT_BATCH_H */

@@ -1,0 +1,766 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * PIQ: parallel issue queueing, an I/O scheduler that keeps requests that need
+ * the same part of an SSD out of each other's way.
+ *
+ * After "Exploiting Parallelism for Access Conflict Minimization in Flash-based
+ * Solid State Drives", sections IV and V.
+ *
+ * Problem: an SSD works on many requests at once as long as they lie in
+ * different parallel units (chips, or planes). A request whose unit is busy
+ * waits, and in a device that serves its queue in order so do all behind it.
+ *
+ * Idea: with a static allocation the units follow from the logical address. So
+ * the host can tell which requests conflict, and hold those back that would
+ * only wait.
+ *
+ *  1. A request's location vector is the set of units that it touches
+ *     (include/location-vector.h). (IV.A)
+ *  2. Reads and writes apart, a request joins the first batch in which nobody
+ *     needs one of its units, or opens a new one (include/conflict-batch.h).
+ *     The oldest `window` requests of a direction are in batches. (IV.B.1, 2)
+ *  3. Batches go in order, reads before writes. A request goes when nothing in
+ *     flight holds one of its units; until then later requests may, be it of a
+ *     later batch or writes. So no unit that somebody could use stays idle.
+ *     (The paper starts a batch when the one before it was issued.)
+ *  4. The oldest batch, once it was overtaken at its units as often as there
+ *     are requests in the window, claims what its requests need, one after the
+ *     other: large ones don't starve.
+ *  5. The first write batch that has waited for write_wait_us goes before the
+ *     reads and claims units likewise; the next one's wait begins after it.
+ *     (IV.B.3)
+ *  6. A request whose deadline has passed goes whatever holds its units.
+ *
+ * Example (figures 6 and 7): four units; reads 0011, 0110, 1100 and the same as
+ * writes. In order of arrival each waits for the one before it: three read and
+ * three write cycles. Here: {0011, 1100}, {0110} of the reads, then of the
+ * writes: two and two.
+ *
+ * The paper's six schemes (section V), each adding one thing to another:
+ *
+ *	noop	all requests in order of arrival, nobody is held back
+ *	rws	reads before writes, each in order of arrival
+ *	piq-r	rws, reads in batches
+ *	piq-w	rws, writes in batches
+ *	piq	both in batches
+ *	piq+	and writes don't wait for reads for ever (rule 5)
+ *
+ * Data: a map for each geometry, with the units that are held and the
+ * batches. It is replaced as a whole. A request in flight
+ * remembers in a word which pages of which map it holds; those of a former map
+ * are forgotten with it. Completions give units back without a lock
+ * (include/held-units.h).
+ */
+#include <linux/ktime.h>
+#include <linux/sched/mm.h>
+
+#include "conflict-batch.h"
+#include "held-units.h"
+#include "iosched-debugfs.h"
+#include "iosched-tunables.h"
+#include "location-vector.h"
+
+#define IOSCHED_NAME "piq"
+
+/* Most requests of a direction in batches, as in the paper's figure 18 and more. */
+#define PIQ_MAX_WINDOW 1024
+
+/* log2 of batch sizes that are told apart. */
+#define PIQ_SIZES 11
+
+/*
+ * rq->elv.priv[0] is NULL while the request waits outside the batches, its
+ * cb_entry in a batch, and in flight an odd word: the map's number, the pages
+ * that it holds and the first of these (lv_span).
+ */
+#define PIQ_HOLDS		BIT(0)
+#define PIQ_FIRST_SHIFT		1
+#define PIQ_PAGES_SHIFT		11
+#define PIQ_MAP_SHIFT		22
+
+/* Kinds of conflicts: between reads, between writes, between the two. */
+enum {
+	PIQ_RR,
+	PIQ_WW,
+	PIQ_RW,
+	PIQ_KINDS,
+};
+
+/**
+ * struct piq_scheme - what a scheme does
+ * @batches: reads, writes are in batches; else only the oldest may go
+ * @reads_first: reads before writes, and who would wait is held back
+ * @write_wait: write batches don't wait longer than write_wait_us
+ */
+struct piq_scheme {
+	bool batches[IOSCHED_DIRS];
+	bool reads_first;
+	bool write_wait;
+};
+
+enum {
+	PIQ_NOOP,
+	PIQ_RWS,
+	PIQ_READS,
+	PIQ_WRITES,
+	PIQ_BOTH,
+	PIQ_PLUS,
+};
+
+static const struct piq_scheme piq_schemes[] = {
+	[PIQ_NOOP]	= { },
+	[PIQ_RWS]	= { { false, false }, .reads_first = true },
+	[PIQ_READS]	= { { true, false }, .reads_first = true },
+	[PIQ_WRITES]	= { { false, true }, .reads_first = true },
+	[PIQ_BOTH]	= { { true, true }, .reads_first = true },
+	[PIQ_PLUS]	= { { true, true }, .reads_first = true,
+			    .write_wait = true },
+};
+
+static const char * const piq_scheme_names[] = {
+	[PIQ_NOOP]	= "noop",
+	[PIQ_RWS]	= "rws",
+	[PIQ_READS]	= "piq-r",
+	[PIQ_WRITES]	= "piq-w",
+	[PIQ_BOTH]	= "piq",
+	[PIQ_PLUS]	= "piq+",
+};
+
+static const char * const piq_level_names[] = { "chip", "plane" };
+
+static const char * const piq_allocation_names[] = {
+	"cwdp", "cwpd", "cdwp", "cdpw", "cpwd", "cpdw",
+	"wcdp", "wcpd", "wdcp", "wdpc", "wpcd", "wpdc",
+	"dcwp", "dcpw", "dwcp", "dwpc", "dpcw", "dpwc",
+	"pcwd", "pcdw", "pwcd", "pwdc", "pdcw", "pdwc",
+};
+
+/**
+ * struct piq_map - a geometry and what is where in it
+ * @rcu: released() may still look at it
+ * @number: tells its requests in flight from those of former maps
+ * @lv: geometry
+ * @queue: batches of each tier and direction
+ * @units: those that requests in flight hold
+ * @writing: units last taken by a write
+ * @taken: piq_select()'s: held or claimed
+ * @vector: of the request that is looked at
+ * @served: requests dispatched to each unit
+ * @batch_memory: for @queue
+ */
+struct piq_map {
+	struct rcu_head rcu;
+	unsigned long number;
+	struct lv_geometry lv;
+	struct cb_queue queue[IOSCHED_TIERS][IOSCHED_DIRS];
+	struct held_units units;
+	DECLARE_BITMAP(writing, LV_MAX_UNITS);
+	DECLARE_BITMAP(taken, LV_MAX_UNITS);
+	DECLARE_BITMAP(vector, LV_MAX_UNITS);
+	unsigned int served[LV_MAX_UNITS];
+	u8 batch_memory[] __aligned(sizeof(u64));
+};
+
+struct piq_data {
+	struct iosched io;		/* first: the core's */
+
+	/* run-time data, under io.lock; settings say what map they made */
+	struct piq_map __rcu *map;
+	struct rb_root sort[IOSCHED_TIERS][IOSCHED_DIRS];
+	/* first in the core's FIFO of those that found the window full */
+	struct request *outside[IOSCHED_TIERS][IOSCHED_DIRS];
+	u64 write_turn[IOSCHED_TIERS];	/* ns, end of the last prioritised one */
+	unsigned int conflicts[PIQ_KINDS];
+	unsigned int batches[IOSCHED_DIRS];
+	unsigned int sizes[IOSCHED_DIRS][PIQ_SIZES];
+	unsigned int prioritised;
+
+	/* settings */
+	unsigned int page_size_kb;
+	unsigned int channels;
+	unsigned int chips;
+	unsigned int dies;
+	unsigned int planes;
+	unsigned int allocation;
+	unsigned int level;
+	unsigned int window;
+	unsigned int scheme;
+	unsigned int write_wait_us;
+};
+
+static struct piq_data *piq_of(struct iosched *io)
+{
+	return container_of(io, struct piq_data, io);
+}
+
+/* The map, under io.lock. */
+static struct piq_map *piq_map(struct piq_data *pd)
+{
+	return rcu_dereference_protected(pd->map, lockdep_is_held(&pd->io.lock));
+}
+
+static bool piq_batched(struct piq_data *pd, unsigned int dir)
+{
+	return piq_schemes[pd->scheme].batches[dir];
+}
+
+/* The entry of a request that is in a batch, or NULL. */
+static struct cb_entry *piq_entry(struct request *rq)
+{
+	unsigned long word = (unsigned long)rq->elv.priv[0];
+
+	return word & PIQ_HOLDS ? NULL : rq->elv.priv[0];
+}
+
+/*
+ * The pages that a request needs. What moves no data (a discard) counts as its
+ * first page: it keeps its place in the order and doesn't hold the whole drive.
+ */
+static struct lv_span piq_span(struct piq_map *map, struct request *rq)
+{
+	bool data = bio_has_data(rq->bio);
+
+	return lv_span(&map->lv, blk_rq_pos(rq), data ? blk_rq_sectors(rq) : 1);
+}
+
+/*
+ * The map
+ */
+
+/*
+ * Make a map for the settings. Sleeps, but never waits for I/O: the queue may be
+ * frozen.
+ */
+static struct piq_map *piq_map_alloc(struct piq_data *pd)
+{
+	const unsigned int count[LV_DIGITS] = {
+		pd->channels, pd->chips, pd->dies, pd->planes
+	};
+	u64 planes = (u64)pd->channels * pd->chips * pd->dies * pd->planes;
+	u64 units = pd->level == LV_CHIP ? pd->channels * pd->chips : planes;
+	unsigned int flags, tier, dir;
+	struct piq_map *map;
+	u8 order[LV_DIGITS];
+	size_t bytes;
+
+	if (planes > LV_MAX_UNITS || !is_power_of_2(pd->page_size_kb)) {
+		pr_err("piq: %llu planes, pages of %u KB: must be at most %u, a power of two\n",
+		       planes, pd->page_size_kb, LV_MAX_UNITS);
+		return ERR_PTR(-EINVAL);
+	}
+	bytes = cb_queue_bytes(units, pd->window);
+	flags = memalloc_noio_save();
+	map = kvzalloc(struct_size(map, batch_memory,
+				   bytes * IOSCHED_TIERS * IOSCHED_DIRS),
+		       GFP_KERNEL);
+	memalloc_noio_restore(flags);
+	if (!map)
+		return ERR_PTR(-ENOMEM);
+
+	lv_parse_order(piq_allocation_names[pd->allocation], order);
+	lv_init(&map->lv, pd->page_size_kb << 10, count, order, pd->level);
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		for (dir = READ; dir <= WRITE; dir++)
+			cb_queue_init(&map->queue[tier][dir], units, pd->window,
+				      map->batch_memory +
+				      bytes * (tier * IOSCHED_DIRS + dir));
+	return map;
+}
+
+static void piq_map_switch(struct iosched *io, void *arg)
+{
+	struct piq_data *pd = piq_of(io);
+	struct piq_map *map = arg;
+
+	map->number = (piq_map(pd)->number + 1) & (ULONG_MAX >> PIQ_MAP_SHIFT);
+	rcu_assign_pointer(pd->map, map);
+}
+
+/* A setting on which the map depends. */
+static int piq_set_map(struct iosched *io, unsigned int *field,
+		       unsigned int value)
+{
+	struct piq_data *pd = piq_of(io);
+	unsigned int before = *field;
+	struct piq_map *map, *former;
+
+	WRITE_ONCE(*field, value);
+	map = piq_map_alloc(pd);
+	if (IS_ERR(map)) {
+		WRITE_ONCE(*field, before);
+		return PTR_ERR(map);
+	}
+	spin_lock(&io->lock);
+	former = piq_map(pd);
+	iosched_replace_all(io, piq_map_switch, map);
+	spin_unlock(&io->lock);
+	kvfree_rcu(former, rcu);
+	blk_mq_run_hw_queues(io->q, true);
+	return 0;
+}
+
+static void piq_scheme_switch(struct iosched *io, void *scheme)
+{
+	WRITE_ONCE(piq_of(io)->scheme, *(unsigned int *)scheme);
+}
+
+static int piq_set_scheme(struct iosched *io, unsigned int *field,
+			  unsigned int value)
+{
+	spin_lock(&io->lock);
+	iosched_replace_all(io, piq_scheme_switch, &value);
+	spin_unlock(&io->lock);
+	blk_mq_run_hw_queues(io->q, true);
+	return 0;
+}
+
+/*
+ * Where requests wait
+ */
+
+static struct rb_root *piq_root(struct iosched *io, unsigned int tier,
+				unsigned int dir, sector_t sector)
+{
+	return &piq_of(io)->sort[tier][dir];
+}
+
+static struct rb_root *piq_placed(struct request *rq)
+{
+	return piq_root(iosched_of(rq->q), iosched_rq_tier(rq),
+			rq_data_dir(rq), blk_rq_pos(rq));
+}
+
+/* With whom that waits or is in flight does a newcomer share a unit? */
+static void piq_count_conflicts(struct piq_data *pd, struct request *rq,
+				const unsigned long *vector)
+{
+	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq), unit;
+	struct piq_map *map = piq_map(pd);
+	bool same, other;
+
+	same = cb_conflicts(&map->queue[tier][dir], vector);
+	other = cb_conflicts(&map->queue[tier][!dir], vector);
+	for_each_and_bit(unit, vector, map->units.held, map->lv.units)
+		if (test_bit(unit, map->writing) == dir)
+			same = true;
+		else
+			other = true;
+	pd->conflicts[dir == READ ? PIQ_RR : PIQ_WW] += same;
+	pd->conflicts[PIQ_RW] += other;
+}
+
+static void piq_enter(struct piq_data *pd, struct cb_queue *queue,
+		      struct request *rq)
+{
+	struct cb_entry *entry = cb_get(queue);
+	struct piq_map *map = piq_map(pd);
+
+	lv_set_span(&map->lv, piq_span(map, rq), entry->vector);
+	piq_count_conflicts(pd, rq, entry->vector);
+	entry->item = rq;
+	entry->since = rq->start_time_ns;
+	rq->elv.priv[0] = entry;
+	cb_place(queue, entry);
+}
+
+/* The one behind @rq in its FIFO, or NULL. */
+static struct request *piq_behind(struct iosched *io, struct request *rq)
+{
+	struct list_head *fifo = &io->fifo[iosched_rq_tier(rq)][rq_data_dir(rq)];
+
+	return list_is_last(&rq->queuelist, fifo) ? NULL :
+	       list_next_entry(rq, queuelist);
+}
+
+/* Let those outside into the batches, as many as there is room for. */
+static void piq_admit(struct piq_data *pd, unsigned int tier, unsigned int dir)
+{
+	struct cb_queue *queue = &piq_map(pd)->queue[tier][dir];
+	struct request *rq;
+
+	while ((rq = pd->outside[tier][dir]) && !cb_full(queue)) {
+		pd->outside[tier][dir] = piq_behind(&pd->io, rq);
+		if (!piq_entry(rq))
+			piq_enter(pd, queue, rq);
+	}
+}
+
+static struct rb_root *piq_place(struct iosched *io, struct request *rq)
+{
+	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
+	struct piq_data *pd = piq_of(io);
+	struct cb_queue *queue = &piq_map(pd)->queue[tier][dir];
+
+	rq->elv.priv[0] = NULL;
+	if (piq_batched(pd, dir) && !pd->outside[tier][dir]) {
+		if (cb_full(queue))
+			pd->outside[tier][dir] = rq;
+		else
+			piq_enter(pd, queue, rq);
+	}
+	return piq_placed(rq);
+}
+
+static void piq_count_batch(struct piq_data *pd, unsigned int dir,
+			    unsigned int size)
+{
+	if (!size)
+		return;
+	pd->batches[dir]++;
+	pd->sizes[dir][ilog2(size)]++;
+}
+
+static void piq_removed(struct iosched *io, struct request *rq)
+{
+	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
+	struct piq_data *pd = piq_of(io);
+	struct cb_entry *entry = piq_entry(rq);
+
+	if (pd->outside[tier][dir] == rq)
+		pd->outside[tier][dir] = piq_behind(io, rq);
+	if (entry) {
+		piq_count_batch(pd, dir, cb_drop(&piq_map(pd)->queue[tier][dir],
+						 entry));
+		rq->elv.priv[0] = NULL;
+	}
+}
+
+/* @rq moves to the place of @next: into the batches, if that is there. */
+static void piq_inherits(struct iosched *io, struct request *rq,
+			 struct request *next)
+{
+	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
+	struct piq_data *pd = piq_of(io);
+	struct cb_entry *entry = piq_entry(next);
+
+	if (!entry || piq_entry(rq))
+		return;
+	if (pd->outside[tier][dir] == rq)
+		pd->outside[tier][dir] = piq_behind(io, rq);
+	entry->item = rq;
+	rq->elv.priv[0] = entry;
+	next->elv.priv[0] = NULL;
+}
+
+static void piq_resized(struct iosched *io, struct request *rq)
+{
+	struct piq_map *map = piq_map(piq_of(io));
+	struct cb_entry *entry = piq_entry(rq);
+
+	if (!entry)
+		return;
+	lv_set_span(&map->lv, piq_span(map, rq), map->vector);
+	cb_resize(&map->queue[iosched_rq_tier(rq)][rq_data_dir(rq)], entry,
+		  map->vector);
+}
+
+/*
+ * Who goes next
+ */
+
+/* The write batch whose turn has come before all reads, or NULL. */
+static struct cb_batch *piq_prioritised(struct piq_data *pd, unsigned int tier)
+{
+	struct cb_queue *queue = piq_map(pd)->queue[tier];
+	struct cb_batch *batch = cb_first(&queue[WRITE]);
+	u64 since;
+
+	/* Where no read waits, the writes need no precedence. */
+	if (!batch || !queue[READ].nr || !piq_schemes[pd->scheme].write_wait)
+		return NULL;
+	since = max(batch->since, pd->write_turn[tier]);
+	if (!batch->prioritised &&
+	    ktime_get_ns() < since + (u64)pd->write_wait_us * NSEC_PER_USEC)
+		return NULL;
+	batch->prioritised = true;
+	return batch;
+}
+
+/* In order of arrival: the oldest goes, or all wait for its units. */
+static struct request *piq_oldest(struct piq_data *pd, unsigned int tier,
+				  unsigned int dir)
+{
+	struct piq_map *map = piq_map(pd);
+	struct request *rq;
+
+	rq = list_first_entry_or_null(&pd->io.fifo[tier][dir], struct request,
+				      queuelist);
+	if (!rq)
+		return NULL;
+	lv_set_span(&map->lv, piq_span(map, rq), map->vector);
+	if (!bitmap_intersects(map->vector, map->taken, map->lv.units))
+		return rq;
+	bitmap_or(map->taken, map->taken, map->vector, map->lv.units);
+	return NULL;
+}
+
+static struct request *piq_pick(struct piq_data *pd, unsigned int tier,
+				unsigned int dir)
+{
+	struct piq_map *map = piq_map(pd);
+	struct cb_entry *entry;
+
+	if (!piq_batched(pd, dir))
+		return piq_oldest(pd, tier, dir);
+	entry = cb_find(&map->queue[tier][dir], map->taken, pd->window);
+	return entry ? entry->item : NULL;
+}
+
+/* The scheme noop: who came first, nobody waits. */
+static struct request *piq_first_come(struct iosched *io, unsigned int tier)
+{
+	struct request *read, *write;
+
+	read = list_first_entry_or_null(&io->fifo[tier][READ], struct request,
+					queuelist);
+	write = list_first_entry_or_null(&io->fifo[tier][WRITE], struct request,
+					 queuelist);
+	if (read && write)
+		return write->start_time_ns < read->start_time_ns ? write : read;
+	return read ? read : write;
+}
+
+static struct request *piq_select(struct iosched *io, unsigned int tier)
+{
+	struct piq_data *pd = piq_of(io);
+	struct piq_map *map = piq_map(pd);
+	struct cb_batch *batch;
+	struct request *rq;
+
+	if (!piq_schemes[pd->scheme].reads_first)
+		return piq_first_come(io, tier);
+	held_settle(&map->units, map->lv.units);
+	if (bitmap_full(map->units.held, map->lv.units))
+		return NULL;
+	bitmap_copy(map->taken, map->units.held, map->lv.units);
+	piq_admit(pd, tier, READ);
+	piq_admit(pd, tier, WRITE);
+
+	batch = piq_prioritised(pd, tier);
+	if (batch) {
+		struct cb_queue *queue = &map->queue[tier][WRITE];
+		struct cb_entry *entry = cb_find_in(queue, batch, map->taken);
+
+		if (entry)
+			return entry->item;
+		cb_claim(queue, batch, map->taken);
+	}
+	rq = piq_pick(pd, tier, READ);
+	return rq ? rq : piq_pick(pd, tier, WRITE);
+}
+
+/*
+ * Dispatch and completion
+ */
+
+/* @rq goes from its batch. */
+static void piq_go(struct piq_data *pd, struct request *rq,
+		   struct cb_entry *entry)
+{
+	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
+	struct cb_queue *queue = piq_map(pd)->queue[tier];
+	struct cb_batch *batch = entry->batch;
+	bool prioritised = batch->prioritised;
+	unsigned int size;
+
+	if (!batch->gone)
+		iosched_note(&pd->io, "piq batch %u %c %u size %u%s", tier,
+			     dir == READ ? 'R' : 'W', batch->number,
+			     batch->size, prioritised ? " prioritised" : "");
+	iosched_note(&pd->io, "piq %u %c %u %llu", tier, dir == READ ? 'R' : 'W',
+		     batch->number, (unsigned long long)blk_rq_pos(rq));
+	cb_overtake(&queue[READ], batch, entry->vector);
+	if (dir == WRITE)
+		cb_overtake(&queue[WRITE], batch, entry->vector);
+	size = cb_take(&queue[dir], entry);
+	piq_count_batch(pd, dir, size);
+	if (size && prioritised) {
+		pd->prioritised++;
+		pd->write_turn[tier] = ktime_get_ns();
+	}
+}
+
+static void piq_dispatched(struct iosched *io, struct request *rq)
+{
+	struct piq_data *pd = piq_of(io);
+	struct piq_map *map = piq_map(pd);
+	struct cb_entry *entry = piq_entry(rq);
+	struct lv_span span = piq_span(map, rq);
+	unsigned int unit;
+
+	if (entry)
+		piq_go(pd, rq, entry);
+	lv_set_span(&map->lv, span, map->vector);
+	held_take(&map->units, map->vector, map->lv.units);
+	for_each_set_bit(unit, map->vector, map->lv.units) {
+		__assign_bit(unit, map->writing, rq_data_dir(rq) == WRITE);
+		map->served[unit]++;
+	}
+	rq->elv.priv[0] = (void *)(PIQ_HOLDS |
+				   (unsigned long)span.first << PIQ_FIRST_SHIFT |
+				   (unsigned long)span.pages << PIQ_PAGES_SHIFT |
+				   map->number << PIQ_MAP_SHIFT);
+}
+
+static void piq_released(struct request *rq)
+{
+	unsigned long word = (unsigned long)rq->elv.priv[0];
+	struct lv_span span = {
+		.first = word >> PIQ_FIRST_SHIFT & (LV_MAX_UNITS - 1),
+		.pages = word >> PIQ_PAGES_SHIFT & (2 * LV_MAX_UNITS - 1),
+	};
+	DECLARE_BITMAP(vector, LV_MAX_UNITS);
+	struct piq_map *map;
+
+	rcu_read_lock();
+	map = rcu_dereference(piq_of(iosched_of(rq->q))->map);
+	if (word >> PIQ_MAP_SHIFT == map->number) {
+		lv_set_span(&map->lv, span, vector);
+		held_give_back(&map->units, vector, map->lv.units);
+	}
+	rcu_read_unlock();
+}
+
+/*
+ * Coming and going
+ */
+
+#define PIQ_TUNABLES(T)							\
+	T(piq_data, page_size_kb, 4, 1, 1024, piq_set_map,		\
+	  "KB in a flash page, a power of two")				\
+	T(piq_data, channels, 8, 1, 1024, piq_set_map,			\
+	  "channels in the drive")					\
+	T(piq_data, chips, 8, 1, 1024, piq_set_map,			\
+	  "chips on a channel")						\
+	T(piq_data, dies, 2, 1, 1024, piq_set_map,			\
+	  "dies in a chip")						\
+	T(piq_data, planes, 2, 1, 1024, piq_set_map,			\
+	  "planes in a die")						\
+	T(piq_data, window, 64, 1, PIQ_MAX_WINDOW, piq_set_map,		\
+	  "requests of a direction in batches")				\
+	T(piq_data, write_wait_us, 1000, 0, 60000000, iosched_set,	\
+	  "piq+: us until the first write batch goes before the reads")
+
+#define PIQ_CHOICES(T)							\
+	T(piq_data, allocation, 0, piq_allocation_names, piq_set_map,	\
+	  "order in which pages go over channels, ways, dies, planes: cwdp in any order") \
+	T(piq_data, level, LV_CHIP, piq_level_names, piq_set_map,	\
+	  "what works in parallel: chip or plane")			\
+	T(piq_data, scheme, PIQ_PLUS, piq_scheme_names, piq_set_scheme,	\
+	  "noop, rws, piq-r, piq-w, piq or piq+ (default)")
+
+PIQ_TUNABLES(IOSCHED_TUNABLE_DEFINE)
+PIQ_CHOICES(IOSCHED_CHOICE_DEFINE)
+
+static int piq_init(struct iosched *io)
+{
+	struct piq_data *data = piq_of(io);
+	struct piq_map *map;
+
+	PIQ_TUNABLES(IOSCHED_TUNABLE_INIT)
+	PIQ_CHOICES(IOSCHED_TUNABLE_INIT)
+	map = piq_map_alloc(data);
+	if (IS_ERR(map))
+		return PTR_ERR(map);
+	RCU_INIT_POINTER(data->map, map);
+	return 0;
+}
+
+static void piq_exit(struct iosched *io)
+{
+	kvfree(rcu_dereference_protected(piq_of(io)->map, true));
+}
+
+#ifdef CONFIG_BLK_DEBUG_FS
+static int piq_counts_show(void *data, struct seq_file *m)
+{
+	struct piq_data *pd = piq_of(iosched_of(data));
+	unsigned int dir, i;
+
+	spin_lock(&pd->io.lock);
+	seq_printf(m, "conflicts rr %u ww %u rw %u\n", pd->conflicts[PIQ_RR],
+		   pd->conflicts[PIQ_WW], pd->conflicts[PIQ_RW]);
+	seq_printf(m, "batches read %u write %u prioritised %u\n",
+		   pd->batches[READ], pd->batches[WRITE], pd->prioritised);
+	for (dir = READ; dir <= WRITE; dir++) {
+		seq_printf(m, "%s_sizes_log2", dir == READ ? "read" : "write");
+		for (i = 0; i < PIQ_SIZES; i++)
+			seq_printf(m, " %u", pd->sizes[dir][i]);
+		seq_putc(m, '\n');
+	}
+	spin_unlock(&pd->io.lock);
+	return 0;
+}
+
+static int piq_batches_show(void *data, struct seq_file *m)
+{
+	struct piq_data *pd = piq_of(iosched_of(data));
+	unsigned int tier, dir, units;
+	struct cb_batch *batch;
+	u64 now = ktime_get_ns();
+
+	seq_puts(m, "tier dir batch size gone overtaken age_us waiting units\n");
+	spin_lock(&pd->io.lock);
+	units = piq_map(pd)->lv.units;
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		for (dir = READ; dir <= WRITE; dir++) {
+			struct cb_queue *queue = &piq_map(pd)->queue[tier][dir];
+
+			list_for_each_entry(batch, &queue->batches, list)
+				seq_printf(m, "%s %s %u %u %u %u %lld %*pbl %*pbl\n",
+					   iosched_tier_names[tier],
+					   dir == READ ? "read" : "write",
+					   batch->number, batch->size,
+					   batch->gone, batch->overtaken,
+					   div_s64(now - batch->since, NSEC_PER_USEC),
+					   units, cb_waiting(queue, batch),
+					   units, batch->vectors);
+		}
+	spin_unlock(&pd->io.lock);
+	return 0;
+}
+
+static int piq_units_show(void *data, struct seq_file *m)
+{
+	struct piq_data *pd = piq_of(iosched_of(data));
+	struct piq_map *map;
+	unsigned int unit;
+
+	spin_lock(&pd->io.lock);
+	map = piq_map(pd);
+	seq_printf(m, "# %u units of %u planes\nunit served in_flight\n",
+		   map->lv.units, map->lv.planes);
+	for (unit = 0; unit < map->lv.units; unit++)
+		seq_printf(m, "%u %u %d\n", unit, map->served[unit],
+			   atomic_read(&map->units.holders[unit]));
+	spin_unlock(&pd->io.lock);
+	return 0;
+}
+#endif
+
+static const struct iosched_policy piq_policy = {
+	.size		= sizeof(struct piq_data),
+	.init		= piq_init,
+	.exit		= piq_exit,
+	.root		= piq_root,
+	.place		= piq_place,
+	.placed		= piq_placed,
+	.removed	= piq_removed,
+	.inherits	= piq_inherits,
+	.resized	= piq_resized,
+	.select		= piq_select,
+	.dispatched	= piq_dispatched,
+	.released	= piq_released,
+};
+
+#define IOSCHED_POLICY		piq_policy
+#define IOSCHED_POLICY_ATTRS	PIQ_TUNABLES(IOSCHED_TUNABLE_ATTR)	\
+				PIQ_CHOICES(IOSCHED_TUNABLE_ATTR)
+#define IOSCHED_POLICY_DEBUGFS	{ "piq", 0400, piq_counts_show },	\
+				{ "batches", 0400, piq_batches_show },	\
+				{ "units", 0400, piq_units_show }
+#include "iosched-ops.h"
+
+MODULE_AUTHOR("The ssd-iosched developers");
+MODULE_DESCRIPTION("PIQ, an I/O scheduler that avoids access conflicts in SSDs");
+MODULE_LICENSE("GPL");
