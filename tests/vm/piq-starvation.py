@@ -1,0 +1,54 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+# A flood of reads does not starve writes under PIQ+, small or large, while
+# under PIQ without the bound on their wait it does
+# virtual-time: yes
+# timeout: 300
+"""Readers keep more requests queued than the drive has units, so that at nearly
+every moment a read waits for each; a writer sends one write at a time. A write
+batch that has waited for write_wait_us goes next, so a write takes that long,
+then the operations that hold its units, then its own: a bound, not an average."""
+import json
+import subprocess
+
+from ssd import Device, check
+
+WAIT_US = 1000
+# What the drive takes for a page: read (so slow that the flood is bound by the
+# drive and not by the CPU, 16 a millisecond), or program with the transfers of
+# the four chips of a channel.
+READ_US = 1000
+OPERATION_US = READ_US + 50
+
+
+def flood(device, scheme, size):
+    """Latencies in us of writes of @size under a flood of reads, and their number."""
+    device.queue("iosched/scheme", scheme)
+    command = device.fio_command(name="reads", rw="randread", iodepth=256, thread=1,
+                                 time_based=1, runtime="900ms")
+    command += ["--name=writes", f"--filename={device.path}", "--rw=randwrite", f"--bs={size}k",
+                f"--blockalign={size}k", "--ioengine=psync", "--direct=1", "--thread=1",
+                "--startdelay=200ms", "--time_based=1", "--runtime=500ms"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    jobs = json.loads(done.stdout[done.stdout.index("{"):])["jobs"]
+    reads, writes = jobs[0]["read"], jobs[1]["write"]
+    longest = writes["lat_ns"]["max"] / 1e3
+    print(f"{scheme:5} {size:3} KB: {writes['total_ios']} writes, mean "
+          f"{writes['lat_ns']['mean'] / 1e3:.0f} us, longest {longest:.0f} us, "
+          f"beside {reads['total_ios']} reads", flush=True)
+    return writes["total_ios"], longest
+
+
+with Device("small", read_ns=READ_US * 1000, queue_depth=64) as device:
+    device.scheduler("piq")
+    device.queue("nr_requests", 512)
+    for name, value in (("channels", 4), ("chips", 4), ("dies", 1), ("planes", 1),
+                        ("window", 256), ("write_wait_us", WAIT_US)):
+        device.queue(f"iosched/{name}", value)
+    for size in (4, 64):
+        starved, _ = flood(device, "piq", size)
+        served, longest = flood(device, "piq+", size)
+        # The wait, a read that holds the unit, one that went meanwhile, its own.
+        bound = WAIT_US + 3 * OPERATION_US
+        check(longest < bound, f"piq+: no write of {size} KB took {bound} us")
+        check(served > 2 * starved, f"piq+ serves {served} writes of {size} KB, piq {starved}")
