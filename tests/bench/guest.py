@@ -44,6 +44,13 @@ def warm_up(runs):
                            stdout=subprocess.DEVNULL, check=True)
 
 
+def scheduler_says(device):
+    """What one of our schedulers tells of the run: its files in debugfs."""
+    folder = pathlib.Path("/sys/kernel/debug/block") / device.name / "sched"
+    return {name: (folder / name).read_text() for name in ("stats", "piq")
+            if (folder / name).exists()}
+
+
 def measure(run):
     """One run on a device made for it."""
     with Device(run["preset"], **run["keys"]) as device:
@@ -53,10 +60,11 @@ def measure(run):
         device.reset()
         result = fio(device, run)
         stats = device.stats()
+        said = scheduler_says(device)
     # Not what each single unit did.
     counters = {key: value for key, value in stats.items()
                 if not isinstance(value, list) or not isinstance(value[0], dict)}
-    return {"fio": result, "ssdemu": counters}
+    return {"fio": result, "ssdemu": counters, "scheduler": said}
 
 
 def main():

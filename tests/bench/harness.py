@@ -148,7 +148,7 @@ def run_guest(runs, name, folder, progress):
             return
         run = next(waiting)
         run.result = json.loads(line)
-        run.result["figures"] = figures(**run.result)
+        run.result["figures"] = figures(run.result["fio"], run.result["ssdemu"])
         what = ", ".join([run.device, run.job, *run.variables.values(), run.label])
         progress.step(f"{what}: {run.result['figures']['mbps']:.1f} MB/s")
 
