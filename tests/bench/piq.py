@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What PIQ gains and what it costs: the paper's ablation, and today's drives.
 
-    tests/bench/piq.py [--only PART]... [--again] [--traces FOLDER] FILE.md
+    tests/bench/piq.py [--only PART]... [--match TEXT] [--again] [--traces FOLDER] FILE.md
 
 Measures in virtual time and puts the tables into a Markdown file, below its
 heading "Figures"; what stands above stays. The figures are left in
@@ -263,6 +263,8 @@ def main():
                                      description=__doc__.splitlines()[0])
     parser.add_argument("--only", action="append", choices=PARTS, metavar="PART",
                         help="one of " + ", ".join(PARTS) + "; may be repeated")
+    parser.add_argument("--match", default="", metavar="TEXT",
+                        help="only tables that have TEXT in their names")
     parser.add_argument("--again", action="store_true",
                         help="tables from the figures of the last run")
     parser.add_argument("--traces", type=pathlib.Path,
@@ -273,7 +275,8 @@ def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
     lines = []
     for part in args.only or PARTS:
-        cells = PARTS[part](args.traces)
+        cells = {name: runs for name, runs in PARTS[part](args.traces).items()
+                 if args.match in name}
         if not args.again:
             measure(part, cells)
         lines += markdown(part, cells, read_back(part, cells))
