@@ -3,7 +3,8 @@
 # Under BP a lone far write is served by its deadline, though an endless stream
 # of writes in one erase block (or of other processes' slices) goes before it
 # virtual-time: yes
-# timeout: 300
+# check: 6.12
+# timeout: 900
 . tests/vm/lib.sh
 
 # Prints how many ms the far write took: far_write BASE WRITE_EXPIRE

@@ -3,7 +3,8 @@
 # A blktrace of BP at work: each write is the one that the four cases choose,
 # and the crossings are those that BP counts, fewer than without preference
 # virtual-time: yes
-# timeout: 300
+# check: 6.12
+# timeout: 900
 """Replay a trace against the paper's rules, written down a second time.
 
 On one CPU and a device that takes one request at a time, requests are

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # BP under thousands of processes, some killed in the middle, some that share an
 # I/O context, while its base is switched again and again
-# timeout: 300
+# check: 6.12
+# timeout: 900
 """Processes that come and go while both bases are in use."""
 import ctypes
 import mmap

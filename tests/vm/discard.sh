@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Discards and write-zeroes go through each scheduler and do what they say
-# timeout: 300
+# timeout: 900
 . tests/vm/lib.sh
 
 device=$(make_scsi_debug dev_size_mb=64 lbpu=1 lbpws=1 lbprz=1 \

@@ -3,7 +3,8 @@
 # I/O errors, lost commands that time out and commands that come back unserved:
 # each I/O ends, once, as success or as error, and none stays in the scheduler
 # kernels: 6.1 6.12
-# timeout: 300
+# check: 6.12
+# timeout: 900
 . tests/vm/lib.sh
 
 driver=/sys/bus/pseudo/drivers/scsi_debug

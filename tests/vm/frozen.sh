@@ -3,7 +3,8 @@
 # Under device-mapper, a loop device and a file system: suspended and resumed,
 # frozen and thawed, CPUs going and coming, all under load, and the data is right
 # kernels: 6.1 6.12
-# timeout: 400
+# check: 6.12
+# timeout: 900
 . tests/vm/lib.sh
 
 cpu=/sys/devices/system/cpu/cpu1/online

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # A request that a bound holds back is always woken: with every bound at 1, on
 # many regions and several hardware queues, and when the bounds change
-# timeout: 600
+# check: 6.12
+# timeout: 900
 . tests/vm/lib.sh
 
 # All jobs of a fixed number of I/Os come to their end.

@@ -3,7 +3,8 @@
 # What a cgroup's io.max allows is what it gets, under each scheduler too
 # virtual-time: yes
 # kernels: 6.1 6.12
-# timeout: 300
+# check: 6.12
+# timeout: 900
 . tests/vm/lib.sh
 
 limit=$((4 << 20))	# bytes per second

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Neighbouring requests merge at their back and at their front, but a request
 # never crosses a region border of PASS by merging
-# timeout: 300
+# timeout: 900
 . tests/vm/lib.sh
 
 device=$(make_null_blk disk0 size=1024 queue_mode=2 irqmode=2 \

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Each module of ours loads by name; each scheduler loads itself when selected
-# timeout: 120
+# timeout: 900
 . tests/vm/lib.sh
 
 loaded()

@@ -5,7 +5,8 @@
 # whoever was forgotten
 # virtual-time: yes
 # kernels: 6.1 6.12
-# timeout: 600
+# check: 6.12
+# timeout: 900
 """See above.
 
 With one request in flight at a time, all those before an overdue one in the FIFO

@@ -4,7 +4,8 @@
 # and the disk may go while it is busy
 # kernels: 6.1 6.12
 # nvme: 128M
-# timeout: 300
+# check: 6.12
+# timeout: 900
 . tests/vm/lib.sh
 
 modprobe nvme

@@ -3,7 +3,8 @@
 # Data survive being cut and merged by PAI in every way: fio's verify, ext4 and
 # XFS on top, discards
 # memory: 2G
-# timeout: 300
+# check: 6.12
+# timeout: 900
 . tests/vm/lib.sh
 
 device=/dev/ssdemu0

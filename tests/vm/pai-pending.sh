@@ -3,7 +3,8 @@
 # PAI keeps no request pending beyond its bound, neither under load nor when the
 # device is idle, and delays a lone request not at all
 # virtual-time: yes
-# timeout: 300
+# check: 6.12
+# timeout: 900
 . tests/vm/lib.sh
 
 device=/dev/ssdemu0

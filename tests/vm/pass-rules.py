@@ -3,7 +3,8 @@
 # A blktrace of PASS at work shows its rules: turns of one direction, bounded
 # and ascending, directions alternating, regions within their depth
 # virtual-time: yes
-# timeout: 300
+# check: 6.12
+# timeout: 900
 """Cut a trace into PASS's turns and check each of them.
 
 PASS leaves a note at the end of each turn (region, direction, number of

@@ -3,7 +3,8 @@
 # While reads are about, writes in flight keep to write_share percent of the
 # device's tags; they have them all when there is no read
 # virtual-time: yes
-# timeout: 300
+# check: 6.12
+# timeout: 900
 . tests/vm/lib.sh
 
 trace=/tmp/trace

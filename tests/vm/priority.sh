@@ -3,7 +3,7 @@
 # The real-time class goes before the best-effort one, and that before idle;
 # but nobody waits longer than prio_aging_expire for the device
 # virtual-time: yes
-# timeout: 600
+# timeout: 900
 . tests/vm/lib.sh
 
 device=$(make_null_blk disk0 size=1024 queue_mode=2 irqmode=2 \

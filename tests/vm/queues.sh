@@ -3,7 +3,8 @@
 # Devices of all shapes: one tag, many queues, tags shared by two devices, a
 # driver that sleeps, polled queues under io_uring: all I/O ends, the data is right
 # kernels: 6.1 6.12
-# timeout: 300
+# check: 6.12
+# timeout: 900
 . tests/vm/lib.sh
 
 # shape NAME SCHEDULER [attribute=value...]

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # A device that is removed under load takes nothing down with it
-# timeout: 300
+# timeout: 900
 . tests/vm/lib.sh
 
 for scheduler in $(our_schedulers); do

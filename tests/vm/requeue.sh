@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Requests that the driver hands back (host busy, every other one) come back
 # and complete, each once, with right data
-# timeout: 300
+# timeout: 900
 . tests/vm/lib.sh
 
 # 0x8000: scsi_debug answers every_nth command with SCSI_MLQUEUE_HOST_BUSY.

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # PASS divides a device anew when its capacity or region_size_mb changes, also
 # under load, and verifies through it
-# timeout: 300
+# check: 6.12
+# timeout: 900
 . tests/vm/lib.sh
 
 regions()

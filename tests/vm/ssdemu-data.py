@@ -3,6 +3,7 @@
 # Data on the emulated SSD are what was written: random mixed sizes with trim, flush
 # and FUA on every mapping, allocation, buffer and device scheduler; and what a
 # removed device had is gone.
+# check: 6.12
 # timeout: 900
 """A model in memory says what each sector must hold; several requests are under
 way at once, on spans that do not overlap."""

@@ -3,7 +3,8 @@
 # Emulated SSDs come and go: wrong configurations are refused in one line, in dmesg
 # too; several devices at once; removal under load; 128 GB in a guest of 2 GB.
 # memory: 2G
-# timeout: 600
+# check: 6.12
+# timeout: 900
 
 import os
 import subprocess

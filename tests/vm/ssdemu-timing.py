@@ -4,6 +4,7 @@
 # forms, worked out here from the configuration, within 1 %.
 # virtual-time: yes
 # memory: 1G
+# check: 6.12
 # timeout: 900
 """Latencies are the device's own, from the arrival of a request to its exact end:
 what the host adds by interrupts and system calls is no property of the device."""

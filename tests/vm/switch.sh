@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Switching among all schedulers at random under load loses no request
-# timeout: 600
+# timeout: 900
 . tests/vm/lib.sh
 
 modprobe -a bfq kyber-iosched

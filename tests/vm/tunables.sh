@@ -3,7 +3,8 @@
 # Every tunable of ours, nr_requests, read_ahead_kb and max_sectors_kb may be
 # rewritten at random under load: a write takes or is refused, no request is lost
 # kernels: 6.1 6.12
-# timeout: 300
+# check: 6.12
+# timeout: 900
 . tests/vm/lib.sh
 
 RANDOM=${SEED:-1}

@@ -4,7 +4,7 @@
 # SSD, null_blk (one and several queues) and virtio-blk: 256 MB for each scheduler,
 # 1 GB in a soak
 # disk: 128M
-# timeout: 600
+# timeout: 900
 . tests/vm/lib.sh
 
 modprobe virtio_blk

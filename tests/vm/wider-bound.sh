@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # Requests that a bound holds back go as soon as the bound is widened, not at
 # the next completion
-# timeout: 300
+# virtual-time: yes
+# check: 6.12
+# timeout: 900
 . tests/vm/lib.sh
 
 # Nothing completes for 20 seconds (of 250 jiffies).

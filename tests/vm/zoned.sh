@@ -4,7 +4,7 @@
 # zones, and the device stays as it was; later ones plug writes by zone, and any
 # scheduler keeps their order
 # kernels: 6.1 6.12
-# timeout: 300
+# timeout: 900
 . tests/vm/lib.sh
 
 device=$(make_null_blk zoned size=256 zoned=1 zone_size=16 memory_backed=1 \
