@@ -27,18 +27,20 @@
  * What the paper leaves open, and what is done here:
  *
  *  - Waiting must not cost more than it wins. A pending request waits only while
- *    the device is busy: the last completion lets the oldest one go. And one
- *    that cannot be merged (it is as large as it may get, cut off by the block
- *    layer, a discard) has nothing to wait for: it is never pending.
+ *    the device has well-split ones to do, before which it would not go anyway:
+ *    the last of them to complete ends that. So neither a lone request nor a
+ *    load of small ones is ever held back. And one that cannot be merged (it is
+ *    as large as it may get, cut off by the block layer, a discard) has nothing
+ *    to wait for: it is never pending.
  *  - The oldest of reads and writes goes first, as in the NOOP that the paper
  *    extends.
  *
- * Example: clustered pages of 16 KB, a write buffer of 64 KB, the device busy.
- * Writes of [4K,16K), [64K,128K), [0,4K) arrive. The first one is badly split
- * and pending; the second is well-split and goes. The third one is put in front
- * of the first, which now is aligned, yet not of the buffer's size: it stays
- * pending until a merge, the device being idle or write_pending_us ends that;
- * with well_split=aligned it would be well-split now and go.
+ * Example: clustered pages of 16 KB, a write buffer of 64 KB. Writes of
+ * [64K,128K), [4K,16K), [0,4K) arrive. The first one is well-split and goes. The
+ * second is badly split and pending. The third one is put in front of it, which
+ * makes it aligned, yet not of the buffer's size: it stays pending until more is
+ * merged, the first write has completed or write_pending_us has passed; with
+ * well_split=aligned it would be well-split now and go.
  *
  * Data: pending or not is a property of a request, in rq->elv.priv[0]; so all
  * of them share the core's FIFOs, whose order is their age, and one
@@ -96,6 +98,7 @@ struct pai_data {
 	unsigned int free[IOSCHED_TIERS][IOSCHED_DIRS];	/* queued, not pending */
 	struct hrtimer timer;		/* runs out when a pending one is due */
 	struct pai_loan *loan;		/* the queue's limits */
+	atomic_t well_split_in_flight;
 	struct pai_stats stats[IOSCHED_DIRS];
 
 	/* what follows from the settings, under io.lock */
@@ -256,16 +259,6 @@ static struct request *pai_older(struct request *a, struct request *b)
 	return a->start_time_ns <= b->start_time_ns ? a : b;
 }
 
-static bool pai_device_busy(struct iosched *io)
-{
-	unsigned int tier;
-
-	for (tier = 0; tier < IOSCHED_TIERS; tier++)
-		if (iosched_tier_in_flight(io, tier))
-			return true;
-	return false;
-}
-
 static enum hrtimer_restart pai_timeout(struct hrtimer *timer)
 {
 	iosched_wake(&container_of(timer, struct pai_data, timer)->io);
@@ -299,7 +292,7 @@ static struct request *pai_select(struct iosched *io, unsigned int tier)
 					queuelist);
 	write = list_first_entry_or_null(&io->fifo[tier][WRITE],
 					 struct request, queuelist);
-	if (!pai_device_busy(io))
+	if (!atomic_read(&pd->well_split_in_flight))
 		return pai_older(read, write);
 	pai_wait(pd, read, write);
 	return NULL;
@@ -316,6 +309,8 @@ static void pai_dispatched(struct iosched *io, struct request *rq)
 	st->aligned += pai_aligned(&pd->params, blk_rq_pos(rq), full);
 	st->full += full && pai_whole_pages(&pd->params,
 					    blk_rq_sectors(rq)) == full;
+	if (pai_class_of(rq) == PAI_WELL_SPLIT)
+		atomic_inc(&pd->well_split_in_flight);
 	if (pai_class_of(rq) != PAI_PENDING)
 		return;
 
@@ -328,6 +323,12 @@ static void pai_dispatched(struct iosched *io, struct request *rq)
 		iosched_note(io, "pai due %llu",
 			     (unsigned long long)blk_rq_pos(rq));
 	}
+}
+
+static void pai_released(struct request *rq)
+{
+	if (pai_class_of(rq) == PAI_WELL_SPLIT)
+		atomic_dec(&pai_of(iosched_of(rq->q))->well_split_in_flight);
 }
 
 /*
@@ -473,6 +474,7 @@ static const struct iosched_policy pai_policy = {
 	.may_merge	= pai_may_merge,
 	.select		= pai_select,
 	.dispatched	= pai_dispatched,
+	.released	= pai_released,
 };
 
 #define IOSCHED_POLICY		pai_policy

@@ -137,8 +137,9 @@ static inline void pai_limits_ask(struct pai_loan *loan,
 		pai_limit_take(&loan->boundary, &lim->chunk_sectors,
 			       cut.boundary);
 	else
-		pr_warn_once("pai: a boundary of %u KB does not go with the device's limits, none is set\n",
-			     cut.boundary / 2);
+		pr_warn("pai: %s: a boundary of %u KB does not go with the device's limits, none is set\n",
+			loan->disk ? loan->disk->disk_name : "?",
+			cut.boundary / 2);
 }
 
 static inline void pai_limits_update(struct pai_loan *loan, bool ask)
