@@ -167,7 +167,7 @@ def cpu_table(saved):
     """A row a case, beside none."""
     lines = ["| | instructions | more than none |", "| --- | ---: | ---: |"]
     for case, cost in saved["cpu"].items():
-        none = saved["cpu"][f"none, {case.rpartition(', ')[2]}"]
+        none = saved["cpu"]["none, " + ", ".join(case.split(", ")[-2:])]
         lines.append(f"| {case} | {cost:.0f} | {cost - none:+.0f} |")
     return lines
 
