@@ -217,7 +217,6 @@ def columns(each):
         cells[f"{way} p99.9"] = figures[f"{way}_p99.9"]
     cells["IOPS"] = figures["iops"]
     cells["units busy"] = figures["units_busy"]
-    cells["utilisation %"] = drive["unit_utilisation_ppm"] / 1e4
     return cells
 
 
