@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Tunables and module parameters outside their range are refused with EINVAL
 # and leave everything as it was
+# check: 6.1
 # timeout: 1200
 . tests/vm/lib.sh
 

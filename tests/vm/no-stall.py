@@ -75,7 +75,9 @@ def longest(device, load):
     command = ["fio", "--name=job", f"--filename={device.path}", "--rw=randrw", "--direct=1",
                "--ioengine=libaio", "--iodepth=16", "--bsrange=4k-64k", "--group_reporting",
                "--output-format=json"] + [f"--{key}={value}" for key, value in load.items()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=True)
+    # No time limit but the test's own: while the guest waits for a file of the
+    # host's to start fio, virtual time runs ahead, by minutes at times.
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     job = json.loads(done.stdout[done.stdout.index("{"):])["jobs"][0]
     return [job[kind]["lat_ns"]["max"] / 1e6 for kind in ("read", "write")]
 

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # Requests that a bound holds back go as soon as the bound is widened, not at
 # the next completion
-# virtual-time: yes
 # check: 6.12
 # timeout: 900
 . tests/vm/lib.sh
