@@ -19,7 +19,7 @@ SOURCES := Kbuild $(wildcard *-iosched.c) include tests/kunit tests/ssdemu
 KBUILD = $(MAKE) -C $(HEADERS) M=$(BUILD) $(if $(W),W=$(W)) $(if $(C),C=$(C))
 
 .DEFAULT_GOAL := modules
-.PHONY: modules install check-abi link demo check lint clean help
+.PHONY: modules install check-abi link demo check soak lint clean help
 
 modules: $(BUILD)/iosched-kernel.h ## build all modules (KVER=<release> or KDIR=<tree>)
 	+$(KBUILD) modules
@@ -54,8 +54,12 @@ demo: ## try it: PASS beside the stock schedulers in a virtual machine
 	tests/bench/demo.py
 
 check: ## all tests, in virtual machines
-	scripts/setup build lab lint
+	scripts/setup build lab debug lint
 	tests/run
+
+soak: ## the robustness tests in a loop, HOURS=n, then what was survived
+	scripts/setup build lab debug
+	tests/soak $(or $(HOURS),1)
 
 lint: ## checkpatch, sparse, shellcheck, ruff, codespell
 	scripts/setup build lab lint
