@@ -143,3 +143,23 @@ class Device:
             if load.poll() is not None:
                 raise Failed("fio ended too early")
             time.sleep(0.2)
+
+
+class NullBlk(Device):
+    """A null_blk device, with these attributes of its configfs @folder."""
+
+    def __init__(self, folder="bench", **attributes):
+        subprocess.run(["modprobe", "null_blk", "nr_devices=0"], check=True)
+        self.folder = pathlib.Path("/sys/kernel/config/nullb", folder)
+        self.folder.mkdir()
+        for key, value in {**attributes, "power": 1}.items():
+            (self.folder / key).write_text(str(value))
+        index = (self.folder / "index").read_text().strip()
+        # Older kernels have names of their own choosing.
+        self.name = next(name for name in (folder, f"nullb{index}")
+                         if pathlib.Path("/dev", name).exists())
+        self.path = f"/dev/{self.name}"
+        self.scheduler("none")
+
+    def remove(self):
+        self.folder.rmdir()

@@ -11,12 +11,8 @@ faster than the CPU, the time that an I/O takes is the instructions that it cost
 the flash here needs no time to speak of; the events that it goes through stay the same.
 """
 
-import pathlib
-import subprocess
+from ssd import Device, NullBlk, check
 
-from ssd import Device, check
-
-NULL = pathlib.Path("/sys/kernel/config/nullb/cost")
 DEPTH = 32
 INSTANT = {"read_ns": 100, "program_ns": 100, "erase_ns": 100, "command_ns": 1,
            "channel_mbps": 100_000, "host_mbps": 0, "firmware_ns": 0}
@@ -30,25 +26,7 @@ def per_io(dev, rw):
     return way["runtime"] * 1e6 / way["total_ios"]
 
 
-class NullBlk(Device):
-    """A device that ends its requests at once."""
-
-    def __init__(self):
-        subprocess.run(["modprobe", "null_blk", "nr_devices=0"], check=True)
-        NULL.mkdir()
-        for key, value in (("size", 1024), ("irqmode", 0), ("power", 1)):
-            (NULL / key).write_text(str(value))
-        index = (NULL / "index").read_text().strip()
-        self.name = next(name for name in ("cost", f"nullb{index}")
-                         if pathlib.Path("/dev", name).exists())
-        self.path = f"/dev/{self.name}"
-        self.scheduler("none")
-
-    def remove(self):
-        NULL.rmdir()
-
-
-with NullBlk() as dev:
+with NullBlk(size=1024, irqmode=0) as dev:
     base = {rw: per_io(dev, rw) for rw in ("randread", "randwrite")}
 print("null_blk, nothing inside: " + ", ".join(f"{rw} {ns:,.0f}" for rw, ns in base.items()))
 for preset, keys in (("small", {}), ("small", {"device_sched": "aos"}), ("nvme", {}),
