@@ -19,7 +19,7 @@ SOURCES := Kbuild $(wildcard *-iosched.c) include tests/kunit tests/ssdemu
 KBUILD = $(MAKE) -C $(HEADERS) M=$(BUILD) $(if $(W),W=$(W)) $(if $(C),C=$(C))
 
 .DEFAULT_GOAL := modules
-.PHONY: modules install check-abi link demo check lint clean help
+.PHONY: modules install check-abi link demo bench check lint clean help
 
 modules: $(BUILD)/iosched-kernel.h ## build all modules (KVER=<release> or KDIR=<tree>)
 	+$(KBUILD) modules
@@ -53,6 +53,12 @@ demo: ## try it: PASS beside the stock schedulers in a virtual machine
 	scripts/setup build lab plots
 	tests/bench/demo.py
 
+# ONLY= names kinds, DEVICE= presets: tests/bench/bench.py --help.
+bench: ## what each scheduler costs and gains (QUICK=1: in 10 minutes; HOSTS=file: real drives)
+	scripts/setup build lab plots $(if $(QUICK)$(HOSTS),,bench)
+	tests/bench/bench.py $(if $(QUICK),--quick) $(if $(HOSTS),--hosts $(HOSTS)) \
+		$(if $(ONLY),--only $(ONLY)) $(if $(DEVICE),--device $(DEVICE))
+
 check: ## all tests, in virtual machines
 	scripts/setup build lab lint
 	tests/run
@@ -71,5 +77,6 @@ help: ## this list
 	@echo '  KVER=<release>  an installed or fetched kernel; default: the running one'
 	@echo '  KDIR=<tree>     a full, built kernel tree instead'
 	@echo '  W=1, C=2        more warnings, sparse'
+	@echo '  QUICK=1, HOSTS=file, ONLY=kinds, DEVICE=presets   for make bench'
 
 FORCE:

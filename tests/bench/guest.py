@@ -9,8 +9,8 @@ import shutil
 import subprocess
 import sys
 
-from harness import BENCH, PERCENTILES
-from ssd import Device
+from harness import BENCH, NULL_BLK, PERCENTILES
+from ssd import Device, NullBlk
 
 
 def fio(device, run):
@@ -23,7 +23,8 @@ def fio(device, run):
         env={**os.environ, **run["variables"], "DEVICE": device.path},
         capture_output=True, text=True, check=False)
     if done.returncode:
-        sys.exit(f"fio {job.name}: {done.stderr.strip() or done.stdout[-500:]}")
+        said = done.stderr.strip() or done.stdout[-500:]
+        sys.exit(f"fio {job.name}, {run['preset']}, {run['scheduler']}: {said}")
     return json.loads(done.stdout[done.stdout.index("{"):])
 
 
@@ -51,19 +52,29 @@ def scheduler_says(device):
             if (folder / name).exists()}
 
 
+def prepare(device, run):
+    """Put a device under the run's scheduler."""
+    device.scheduler(run["scheduler"])
+    for name, value in run["tunables"].items():
+        device.queue(name, value)
+
+
 def measure(run):
     """One run on a device made for it."""
+    if run["preset"] == NULL_BLK:
+        with NullBlk(**run["keys"]) as device:
+            prepare(device, run)
+            return {"fio": fio(device, run), "ssdemu": {}}
     with Device(run["preset"], **run["keys"]) as device:
-        device.scheduler(run["scheduler"])
-        for name, value in run["tunables"].items():
-            device.queue(name, value)
+        prepare(device, run)
         device.reset()
         result = fio(device, run)
         stats = device.stats()
         said = scheduler_says(device)
-    # Not what each single unit did.
+    # Of what each single unit did only how many there are.
     counters = {key: value for key, value in stats.items()
                 if not isinstance(value, list) or not isinstance(value[0], dict)}
+    counters.update({key: len(stats[key]) for key in ("units", "channels")})
     return {"fio": result, "ssdemu": counters, "scheduler": said}
 
 

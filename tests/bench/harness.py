@@ -8,7 +8,9 @@ run's figures mean is in figures().
 """
 import concurrent.futures
 import dataclasses
+import hashlib
 import json
+import math
 import os
 import pathlib
 import platform
@@ -24,7 +26,9 @@ BENCH = PROJECT / "tests/bench"
 PRESETS = PROJECT / "tests/ssdemu/presets"
 KERNEL = "6.12"
 PEERS = ("none", "mq-deadline", "kyber", "bfq")
-PERCENTILES = (50, 90, 99, 99.9, 99.99)
+PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99)
+# A Run's preset for a device that is always faster than the CPU.
+NULL_BLK = "null_blk"
 # Emulation fills a core: more guests than there are only slow each other down.
 GUESTS = int(os.environ.get("GUESTS", min(2, os.cpu_count())))
 
@@ -40,9 +44,10 @@ class Failed(Exception):
 @dataclasses.dataclass
 class Run:
     """One fio job (@job.fio, its ${VARIABLES} from @variables) on a device
-    (@preset with @keys instead of the preset's) under a scheduler, with
-    @tunables of the queue, as {"iosched/read_batch": 8}. @device and @label
-    are how tables name the device and the scheduler."""
+    (@preset with @keys instead of the preset's; or NULL_BLK, with @keys its
+    attributes) under a scheduler, with @tunables of the queue, as
+    {"iosched/read_batch": 8}. @device and @label are how tables name the device
+    and the scheduler."""
     preset: str
     job: str
     scheduler: str
@@ -78,16 +83,138 @@ def figures(fio, ssdemu):
         for percentile in PERCENTILES:
             value = got["lat_ns"]["percentile"][f"{percentile:.6f}"]
             made[f"{direction}_p{percentile:g}"] = value / 1e6
-    made["write_amplification"] = ssdemu["write_amplification_milli"] / 1e3
-    made["erases"] = ssdemu["flash_erases"]
-    made["units_busy"] = ssdemu["units_busy_milli"] / 1e3
+    if ssdemu:
+        made["write_amplification"] = ssdemu["write_amplification_milli"] / 1e3
+        made["erases"] = ssdemu["flash_erases"]
+        made["units_busy"] = ssdemu["units_busy_milli"] / 1e3
+        made["utilisation"] = ssdemu["unit_utilisation_ppm"] / 1e6
+        made["of_bound"] = made["mbps"] / bound_mbps(ssdemu)
     return made
+
+
+def instructions(run):
+    """Instructions that an I/O of cost.fio took, all of fio's, the block layer's and
+    the driver's: one is a nanosecond, and the CPU never waits (matrix.py)."""
+    job = run.result["fio"]["jobs"][0]
+    runtime_ms = int(run.variables["RUNTIME"].removesuffix("ms"))
+    return runtime_ms * 1e6 / (job["read"]["total_ios"] + job["write"]["total_ios"])
+
+
+def bound_mbps(ssdemu):
+    """MB/s that the device could have served of what it was given: its busiest
+    part (units, channels, host interface, controller) at work all the time, with
+    the service times that it had. What an order of requests saves in service time
+    (switches between reads and writes, cleaning) moves the bound itself."""
+    config = ssdemu["config"]
+    moved = {"read": ssdemu["host_read_bytes"], "write": ssdemu["host_write_bytes"]}
+    requests = ssdemu["read_count"] + ssdemu["write_count"]
+    needs = [ssdemu["unit_busy_ns"] / ssdemu["units"],
+             ssdemu["channel_utilisation_ppm"] / 1e6 * ssdemu["elapsed_ns"],
+             requests * config.get("firmware_ns", 0)]
+    if config.get("host_mbps"):
+        host = max(moved.values()) if config.get("host_duplex") else sum(moved.values())
+        needs.append(host * 1e3 / config["host_mbps"])
+    return sum(moved.values()) / max(*needs, 1) * 1e3
+
+
+def ours():
+    """The schedulers of this project, as far as they exist."""
+    return tuple(sorted(path.name.removesuffix("-iosched.c")
+                        for path in PROJECT.glob("*-iosched.c")))
+
+
+def preset_keys(preset):
+    """The keys of a preset, numbers as numbers."""
+    pairs = {}
+    for line in (PRESETS / f"{preset}.conf").read_text().splitlines():
+        key, equals, value = line.partition("#")[0].partition("=")
+        if equals:
+            value = value.strip()
+            pairs[key.strip()] = int(value) if value.isdigit() else value
+    return pairs
+
+
+def probed_tunables(scheduler, preset):
+    """What a probe of the device would find out for one of our schedulers, taken
+    from the preset's own numbers: {tunable: value}."""
+    keys = preset_keys(preset)
+    page_kb = keys.get("page_size", 4096) // 1024
+    shape = {name: keys.get(name, 1) for name in ("channels", "chips", "dies", "planes")}
+    # One flash block of every plane.
+    block_kb = keys.get("pages", 64) * page_kb * math.prod(shape.values())
+    if scheduler == "pass":
+        return {"region_size_mb": keys.get("region_mb", 4096)}
+    if scheduler == "piq":
+        order = keys.get("allocation", "cwdp")
+        return {"page_size_kb": page_kb, **shape,
+                "level": "plane" if keys.get("advanced") else "chip",
+                **({"allocation": order} if sorted(order) == list("cdpw") else {})}
+    if scheduler == "bp":
+        return {"block_size_kb": block_kb, "open_blocks": min(keys.get("open_blocks", 1), 64)}
+    if scheduler == "pai":
+        at_once = page_kb * (shape["planes"] if keys.get("advanced") else 1)
+        return {"clustered_page_kb": keys.get("clustered_page_kb", at_once),
+                "clustered_block_kb": block_kb,
+                "read_buffer_kb": keys.get("read_buffer_kb", 0),
+                "write_buffer_kb": keys.get("write_buffer_kb", 0),
+                # As the paper: align, and cut to the buffers where there are any.
+                "split": "pasa"}
+    return {}
 
 
 def cpu_seconds():
     """CPU time, user and system, of all that was run so far."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
+
+
+class Store:
+    """Results that are kept, each by what it is the result of: the sources, the
+    kernel, and the run with the text of its job and preset. What an interrupted
+    benchmark has measured is not measured again."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.base = [sources(), release(), said("fio", "--version"),
+                     said("qemu-system-x86_64", "--version")]
+
+    def path(self, run):
+        """The file of a run's result."""
+        spec = {key: value for key, value in dataclasses.asdict(run).items()
+                if key not in ("result", "label", "device")}
+        texts = [(BENCH / f"{run.job}.fio").read_text()]
+        if run.preset != NULL_BLK:
+            texts.append((PRESETS / f"{run.preset}.conf").read_text())
+        if "LOG" in run.variables:
+            texts.append((PROJECT / run.variables["LOG"]).read_text())
+        key = json.dumps([self.base, spec, texts], sort_keys=True)
+        return self.folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
+
+    def recall(self, run):
+        """Take the result of a run, if it is known."""
+        try:
+            run.result = json.loads(self.path(run).read_text())
+        except FileNotFoundError:
+            return False
+        return True
+
+    def keep(self, run):
+        """Keep the result of a run."""
+        path = self.path(run)
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps(run.result))
+        part.rename(path)
+
+
+def sources():
+    """What decides how a kernel module behaves: a digest of the C sources."""
+    digest = hashlib.sha256()
+    for pattern in ("*-iosched.c", "include/*.h", "tests/ssdemu/*.[ch]",
+                    "Kbuild", "tests/bench/guest.py", "tests/vm/ssd.py"):
+        for path in sorted(PROJECT.glob(pattern)):
+            digest.update(f"{path.name}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
 
 
 class Progress:
@@ -115,12 +242,11 @@ class Progress:
                   file=sys.stderr, flush=True)
 
 
-def lab(command, log, hear):
-    """Run @command in a virtual-time guest; @hear gets each line it prints.
-    All of it, and what the lab says, is left in @log."""
+def lab(command, log, hear, options=("--virtual-time", f"--kernel={KERNEL}")):
+    """Run @command in a guest, in virtual time unless @options are others; @hear gets
+    each line it prints. All of it, and what the lab says, is left in @log."""
     with open(log, "w", encoding="utf-8") as out, subprocess.Popen(
-            [PROJECT / "scripts/lab", "--virtual-time", "--kernel", KERNEL,
-             "--timeout=36000", "--", *command],
+            [PROJECT / "scripts/lab", *options, "--timeout=36000", "--", *command],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=out,
             cwd=PROJECT, text=True) as process:
         labs.add(process)
@@ -137,8 +263,18 @@ def lab(command, log, hear):
                                 *(f"    {line}" for line in said[-8:])]))
 
 
-def run_guest(runs, name, folder, progress):
-    """Run @runs one after another in a guest of their own."""
+def run_script(command, log):
+    """Run a program of this folder on this machine, what it says in @log."""
+    with open(log, "w", encoding="utf-8") as out:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                              cwd=PROJECT, check=False)
+    if done.returncode:
+        raise Failed(f"{command[0].name} ended with status {done.returncode}, log: {log}")
+
+
+def run_guest(runs, name, folder, progress, keep=None):
+    """Run @runs one after another in a guest of their own; @keep gets each as
+    soon as it is done."""
     plan = folder / f"{name}.plan.json"
     plan.write_text(json.dumps([dataclasses.asdict(run) for run in runs]))
     waiting = iter(runs)
@@ -149,6 +285,8 @@ def run_guest(runs, name, folder, progress):
         run = next(waiting)
         run.result = json.loads(line)
         run.result["figures"] = figures(run.result["fio"], run.result["ssdemu"])
+        if keep:
+            keep(run)
         what = ", ".join([run.device, run.job, *run.variables.values(), run.label])
         progress.step(f"{what}: {run.result['figures']['mbps']:.1f} MB/s")
 
@@ -192,12 +330,12 @@ def release():
 
 def circumstances(runs):
     """What somebody else needs to get the same figures."""
-    presets = sorted({run.preset for run in runs})
+    presets = sorted({run.preset for run in runs} - {NULL_BLK, ""})
     jobs = sorted({run.job for run in runs})
     return {
         "what": "emulated device, virtual time",
         "command": [os.path.relpath(sys.argv[0], PROJECT), *sys.argv[1:]],
-        "commit": said("git", "describe", "--always", "--dirty", "--abbrev=12"),
+        "commit": commit(),
         "kernel": release(),
         "guest": "scripts/lab --virtual-time: 1 CPU, 1 instruction = 1 ns",
         "qemu": said("qemu-system-x86_64", "--version"),
@@ -214,6 +352,11 @@ def save(path, runs, **more):
     path.write_text(json.dumps({
         **circumstances(runs), **more,
         "runs": [dataclasses.asdict(run) for run in runs]}, indent=1) + "\n")
+
+
+def commit():
+    """The commit that is measured, and whether it was changed."""
+    return said("git", "describe", "--always", "--dirty", "--abbrev=12")
 
 
 def job_says(job):

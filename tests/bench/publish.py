@@ -1,0 +1,236 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0
+"""Make results the published ones: Documentation/results/ and README's section.
+
+    tests/bench/publish.py FOLDER NAME   keep FOLDER/results.json, without fio's raw
+                                         output, as Documentation/results/NAME.json
+    tests/bench/publish.py               write all tables again from what is kept
+    tests/bench/publish.py --check       fail if they are not what they would be then
+
+Each NAME.json becomes a NAME.md with all tables; NAME quick or full also the part of
+README.md between the marks "results: begin" and "results: end" (full, if there is one).
+"""
+import json
+import pathlib
+import sys
+
+import harness
+import page
+from report import number
+
+FOLDER = harness.PROJECT / "Documentation/results"
+README = harness.PROJECT / "README.md"
+BEGIN, END = "<!-- results: begin, by tests/bench/publish.py -->", "<!-- results: end -->"
+GROUPS = ("the drive of its paper", "other papers' drives", "drives of today")
+
+
+def markdown(head, rows):
+    """A table, all but the first column to the right."""
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return ["| " + " | ".join(map(str, line)) + " |" for line in lines] + [""]
+
+
+def group_of(scheduler, device):
+    """Which kind of drive a preset is to a scheduler."""
+    if device.partition("-")[0] == scheduler:
+        return GROUPS[0]
+    neutral = (harness.PRESETS / f"{device}.conf").read_text().startswith("# Neutral")
+    return GROUPS[2] if neutral else GROUPS[1]
+
+
+def gained(results):
+    """Rows: each of ours on each kind of drive, against the best of the peers."""
+    for scheduler in results.ours:
+        for group in GROUPS:
+            cells = [cell for kind in ("benefit", "depth", "trace")
+                     for cell in results.cells(kind) if scheduler in cell["results"]
+                     and group_of(scheduler, cell["device"]) == group]
+            gains = sorted((page.gain(results, cell, scheduler, page.COLUMNS[0]),
+                            f"{cell['device']}, {cell['workload']}") for cell in cells)
+            if not gains:
+                continue
+            values = [value for value, _ in gains]
+            yield [f"{scheduler}, {group}", len(values),
+                   f"{sum(value > 2 for value in values)} / "
+                   f"{sum(-2 <= value <= 2 for value in values)} / "
+                   f"{sum(value < -2 for value in values)}",
+                   f"{sum(values) / len(values):+.1f} %",
+                   f"{values[-1]:+.1f} % ({gains[-1][1]})",
+                   f"{values[0]:+.1f} % ({gains[0][1]})"]
+
+
+def costs(results):
+    """Rows: instructions an I/O."""
+    for workload, row in page.cost_rows(results):
+        yield [workload, f"{row['none']:,.0f}",
+               *(f"{row[label] - row['none']:+,.0f}" for label in row if label != "none")]
+
+
+def locked(results):
+    """Rows: what is done under a lock."""
+    for name, row in results.saved["locks"].items():
+        yield [name, f"{row['acquisitions']:.2f}", f"{row['held']:,.0f}",
+               f"{row['longest']:,.0f}", f"{row['contended']:.4f}"]
+
+
+def verdict(value, target, more=True):
+    """Whether a number does what it should, in words."""
+    return "met" if (value >= target if more else value <= target) else "missed"
+
+
+def cost_targets(results):
+    """At most half of what mq-deadline adds to none."""
+    for workload, row in page.cost_rows(results):
+        limit = (row["mq-deadline"] - row["none"]) / 2
+        for scheduler in results.ours:
+            added = row[scheduler] - row["none"]
+            yield [scheduler, f"instructions an I/O, {workload}", f"at most {limit:+,.0f}",
+                   f"{added:+,.0f}", verdict(added, limit, more=False)]
+
+
+def benefit_targets(results):
+    """On drives of today never more than 2 % behind; on the paper's drive the claim."""
+    kinds = ("benefit", "depth", "trace")
+    cells = [cell for kind in kinds for cell in results.cells(kind)]
+    for scheduler in results.ours:
+        groups = {group: [cell for cell in cells if scheduler in cell["results"] and
+                          group_of(scheduler, cell["device"]) == group] for group in GROUPS}
+        if groups[GROUPS[2]]:
+            worst = min(page.gain(results, cell, scheduler, page.COLUMNS[0])
+                        for cell in groups[GROUPS[2]])
+            yield [scheduler, "throughput on drives of today, worst cell, against the best "
+                   "peer", "at least -2 %", f"{worst:+.1f} %", verdict(worst, -2)]
+        if scheduler == "pass" and groups[GROUPS[0]]:
+            gains = [page.gain(results, cell, scheduler, page.COLUMNS[0])
+                     for cell in groups[GROUPS[0]]]
+            mean = sum(gains) / len(gains)
+            yield [scheduler, "throughput on its paper's drive, mean, against the best peer",
+                   "+25 %", f"{mean:+.1f} %", verdict(mean, 25)]
+        if scheduler == "piq":
+            for way, claim in (("read", -41), ("write", -40)):
+                changes = [100 * (cell["results"]["piq"][f"{way}_mean"] /
+                                  cell["results"]["none"][f"{way}_mean"] - 1)
+                           for cell in groups[GROUPS[0]] if cell["kind"] != "depth"]
+                if changes:
+                    mean = sum(changes) / len(changes)
+                    yield [scheduler, f"{way} latency on its paper's drive, mean, against none",
+                           f"{claim} %", f"{mean:+.1f} %", verdict(mean, claim, more=False)]
+
+
+def source(results, name):
+    """Where the figures are from."""
+    saved = results.saved
+    return (f"Emulated device, virtual time; Linux {saved['kernel']}, commit "
+            f"{saved['commit']}; `{' '.join(saved['command'])}`; all figures: "
+            f"[Documentation/results/{name}.md](Documentation/results/{name}.md).")
+
+
+def overview(results):
+    """The tables that README shows."""
+    lines = []
+    if any(map(results.cells, ("benefit", "depth", "trace"))):
+        lines += ["Throughput against the best of none, mq-deadline, kyber and bfq, with "
+                  "defaults or tuned, whichever is best in the cell; ours with the tunables "
+                  "that fit the device:", "",
+                  *markdown(["", "cells", "ahead / within 2 % / behind", "mean", "best",
+                             "worst"], gained(results))]
+    if results.cells("cpu"):
+        head = [label for label in page.cost_rows(results)[0][1] if label != "none"]
+        lines += ["Instructions an I/O on null_blk, fio's own included, under none, and what "
+                  "each scheduler adds:", "",
+                  *markdown(["", "none", *head], costs(results))]
+    if results.saved.get("locks"):
+        lines += ["Under the scheduler's lock, on a debug kernel, whose instructions are many "
+                  "more than a stock kernel's:", "",
+                  *markdown(["lock of", "acquisitions an I/O", "instructions held an I/O",
+                             "longest", "contended an I/O, 2 CPUs"], locked(results))]
+    rows = [*(cost_targets(results) if results.cells("cpu") else []),
+            *benefit_targets(results)]
+    # What a paper says of benchmarks that run here on a file system is in its own
+    # document, Documentation/X-results.md.
+    lines += ["Beside the numbers to beat:", "",
+              *markdown(["", "what", "target", "measured", ""], rows)]
+    return lines
+
+
+def every_cell(results):
+    """A table for each cell."""
+    for kind in ("benefit", "depth", "trace"):
+        for cell in results.cells(kind):
+            columns = [column for column in page.COLUMNS
+                       if any(column.key in row for row in cell["results"].values())]
+            yield from [f"### {cell['device']}: {cell['workload']}", ""]
+            yield from markdown(
+                ["", *(f"{column.head} {column.unit}".strip() for column in columns)],
+                [[f"**{label}**" if results.is_ours(label) else label, *(
+                    number(row[column.key]) if column.key in row else "" for column in columns)]
+                 for label, row in cell["results"].items()])
+
+
+def document(results, name):
+    """The text of NAME.md."""
+    said = source(results, name).replace("Documentation/results/", "").partition("; all")[0]
+    lines = [f"# Results: {name}", "", f"{said}. Generated by `tests/bench/publish.py` from "
+             f"[{name}.json]({name}.json).", "", "## Overview", "", *overview(results),
+             "## Cells", "", "Ours in bold. Latencies in ms from submission to completion; WA: "
+             "write amplification; units busy: the share of the time that the flash units "
+             "worked; of bound: throughput by what the device's busiest part, always at work, "
+             "would have given.", "", *every_cell(results)]
+    if results.saved["papers"]:
+        lines += ["## The papers' tables", "", *(
+            f"- [{paper['name']}](../{paper['name']}-results.md)"
+            for paper in results.saved["papers"])]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def outputs():
+    """{path: text} of all that is generated."""
+    made, newest = {}, None
+    for path in sorted(FOLDER.glob("*.json")):
+        results = page.Results(FOLDER, path.name)
+        made[path.with_suffix(".md")] = document(results, path.stem)
+        # "full" comes before "quick".
+        if path.stem in ("full", "quick") and newest is None:
+            newest = [BEGIN, "", source(results, path.stem), "", *overview(results), END]
+    text = README.read_text(encoding="utf-8")
+    if newest:
+        head, begin, rest = text.partition(BEGIN)
+        if not begin or END not in rest:
+            raise harness.Failed(f"no marks for the results in {README.name}")
+        made[README] = head + "\n".join(newest) + rest.partition(END)[2]
+    return made
+
+
+def slim(saved):
+    """What is worth keeping: figures of five digits, no raw output."""
+    saved = dict(saved)
+    for paper in saved["papers"]:
+        del paper["text"]
+    for cell in saved["cells"]:
+        for row in cell["results"].values():
+            row.update({key: float(f"{value:.5g}") for key, value in row.items()})
+    saved["runs"] = [{key: run[key] for key in ("preset", "job", "label", "scheduler",
+                                                "tunables", "keys", "variables")}
+                     for run in saved["runs"]]
+    return saved
+
+
+def main():
+    if len(sys.argv) == 3:
+        saved = slim(json.loads((pathlib.Path(sys.argv[1]) / "results.json").read_text()))
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        (FOLDER / f"{sys.argv[2]}.json").write_text(json.dumps(saved) + "\n")
+    elif sys.argv[1:] not in ([], ["--check"]):
+        sys.exit(__doc__)
+    stale = 0
+    for path, text in outputs().items():
+        if sys.argv[1:] != ["--check"]:
+            path.write_text(text, encoding="utf-8")
+        elif not path.exists() or path.read_text(encoding="utf-8") != text:
+            print(f"{path.relative_to(harness.PROJECT)} is not what publish.py makes of it")
+            stale += 1
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    harness.finish(main)
