@@ -4,6 +4,7 @@
 # is not confirmed, mounted, partitioned or no drive is refused and not written to;
 # both drives are measured and left under the scheduler that they had
 # kernels: 6.12
+# cpus: 1
 # timeout: 300
 import io
 import os
