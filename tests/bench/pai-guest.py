@@ -1,0 +1,160 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Inside the guest: make the runs of a plan (pai.py) on a new ext4 each, print
+a line of JSON for each: what the benchmark says, what the device counts, what
+requests the device got, and PAI's counters."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+from guest import warm_up
+from harness import BENCH, PROJECT
+from ssd import Device
+
+MOUNT = pathlib.Path("/mnt/pai")
+# Memory for dirty pages as in a machine of the paper's time, so that the drive
+# is at work while the benchmark is.
+DIRTY = {"dirty_background_bytes": 8 << 20, "dirty_bytes": 32 << 20}
+UNITS = {"bytes": 1, "kilobytes": 1 << 10, "megabytes": 1 << 20, "gigabytes": 1 << 30}
+
+
+def command(*words, **more):
+    """Output of a command; ends it all when it fails."""
+    done = subprocess.run(words, capture_output=True, text=True, check=False, **more)
+    if done.returncode:
+        sys.exit(f"{words[0]}: {done.stderr.strip() or done.stdout[-500:]}")
+    return done.stdout
+
+
+def postmark(size_kb, files, transactions):
+    """Bytes read and written by Postmark, as it says itself."""
+    script = (f"set location {MOUNT}\nset number {files}\nset seed 712\n"
+              f"set transactions {transactions}\nset subdirectories {files}\n"
+              f"set size {size_kb << 10} {size_kb << 10}\n"
+              "set read 4096\nset write 4096\nset buffering true\nrun\nquit\n")
+    said = command("postmark", input=script)
+    if "out of files" in said:
+        sys.exit(f"postmark: {transactions} transactions are too many for {files} files")
+    found = {}
+    for what in ("read", "written"):
+        match = re.search(rf"([0-9.]+) (\w+) {what} ", said)
+        if not match:
+            sys.exit(f"postmark: {said[-500:]}")
+        found[what] = float(match[1]) * UNITS[match[2]]
+    return found["read"], found["written"]
+
+
+def fio(job, *options):
+    """What fio prints of a job."""
+    return command("fio", "--output-format=json", *options, BENCH / f"{job}.fio",
+                   env={**os.environ, "DIR": str(MOUNT)})
+
+
+def moved(said):
+    """Bytes that an fio job has read and written."""
+    jobs = json.loads(said[said.index("{"):])["jobs"]
+    return (sum(job["read"]["io_bytes"] for job in jobs),
+            sum(job["write"]["io_bytes"] for job in jobs))
+
+
+def benchmark(run):
+    """Make the run's benchmark, until all of it has reached the drive."""
+    begun = time.monotonic()
+    if run["job"] == "postmark":
+        read, written = postmark(*(int(run["variables"][key]) for key in
+                                   ("SIZE_KB", "FILES", "TRANSACTIONS")))
+    else:
+        read, written = moved(fio(run["job"]))
+    command("sync", "-f", MOUNT)
+    seconds = time.monotonic() - begun
+    return {"seconds": seconds, "read_mbps": read / seconds / 1e6,
+            "write_mbps": written / seconds / 1e6}
+
+
+def requests(device, page, trace):
+    """Table 4 from a blktrace: the data requests that the device got."""
+    sizes, aligned = [], 0
+    said = command(PROJECT / "scripts/read-trace", trace)
+    for line in said.splitlines():
+        _, _, action, *rest = line.split()
+        if action == "D" and rest[0] in "RW" and int(rest[2]):
+            sizes.append(int(rest[2]))
+            aligned += int(rest[1]) % page == 0
+    return {"requests": len(sizes), "aligned": aligned,
+            "small": sum(size <= 512 for size in sizes)}
+
+
+def traced(device, run):
+    """A run with blktrace beside it."""
+    with tempfile.TemporaryDirectory() as folder:
+        trace = f"{folder}/trace"
+        with subprocess.Popen(["blktrace", "-d", device.path, "-o", trace, "-b", "1024",
+                               "-n", "16"], stdout=subprocess.DEVNULL) as tracer:
+            while not os.path.exists(f"/sys/kernel/debug/block/{device.name}/trace0"):
+                time.sleep(0.01)
+            made = benchmark(run)
+            tracer.terminate()
+        made["table4"] = requests(device, 2 * int(run["variables"]["PAGE_KB"]), trace)
+    return made
+
+
+def classes(device):
+    """PAI's debugfs figures by direction, or nothing."""
+    path = pathlib.Path(f"/sys/kernel/debug/block/{device.name}/sched/classes")
+    if not path.exists():
+        return {}
+    head, *lines = (line.split() for line in path.read_text().splitlines())
+    return {line[0]: dict(zip(head[1:], map(int, line[1:]), strict=True)) for line in lines}
+
+
+def measure(run):
+    """One run on a device and a file system made for it."""
+    with Device(run["preset"], **run["keys"]) as device:
+        command("mkfs.ext4", "-q", "-F", "-E",
+                "lazy_itable_init=0,lazy_journal_init=0,nodiscard", device.path)
+        MOUNT.mkdir(parents=True, exist_ok=True)
+        command("mount", device.path, MOUNT)
+        try:
+            if run["job"] != "postmark":
+                # The files are there before, and not in memory.
+                fio(run["job"], "--create_only=1")
+                command("sync", "-f", MOUNT)
+                pathlib.Path("/proc/sys/vm/drop_caches").write_text("1")
+            device.scheduler(run["scheduler"])
+            for name, value in run["tunables"].items():
+                device.queue(name, value)
+            # The queue's limits follow a moment later.
+            time.sleep(0.1)
+            device.reset()
+            made = traced(device, run) if "PAGE_KB" in run["variables"] else benchmark(run)
+            made["pai"] = classes(device)
+            stats = device.stats()
+        finally:
+            command("umount", MOUNT)
+    made["ssdemu"] = {key: value for key, value in stats.items()
+                      if not isinstance(value, list) or not isinstance(value[0], dict)}
+    return made
+
+
+def main():
+    runs = json.loads(pathlib.Path(sys.argv[1]).read_text())
+    warm_up(runs)
+    for program in ("postmark", "mkfs.ext4", "mount", "umount", "sync", "blktrace"):
+        pathlib.Path(shutil.which(program)).read_bytes()
+    measure({"preset": "small", "keys": {"memory_backed": 1}, "scheduler": "none",
+             "tunables": {}, "job": "postmark",
+             "variables": {"SIZE_KB": 64, "FILES": 12, "TRANSACTIONS": 12}})
+    for name, value in DIRTY.items():
+        pathlib.Path(f"/proc/sys/vm/{name}").write_text(str(value))
+    for run in runs:
+        print(json.dumps(measure(run)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
