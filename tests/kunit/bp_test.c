@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of BP's logic: the choice between writes (bp-preference.h),
- * anticipation (bp-antic.h), the table of processes (bp-process.h).
+ * BP: the choice between writes, anticipation and the table of processes by
+ * themselves, then its rules on a device in the test's hands.
  */
-#include <kunit/test.h>
-#include <linux/module.h>
-#include <linux/slab.h>
+#include "fake-blk.h"
 
-#include "bp-antic.h"
-#include "bp-preference.h"
-#include "bp-process.h"
+/* Who inserts is the test's choice. */
+static struct task_struct bp_tasks[3];
+static struct task_struct *bp_task = bp_tasks;
+#undef current
+#define current bp_task
+
+#include "../../bp-iosched.c"
 
 /* Sectors in a block here: sector 100 * b + n is in block b. */
 #define BLOCK	100
@@ -527,6 +529,443 @@ static void bp_test_processes(struct kunit *test)
 	bp_processes_exit(table);
 }
 
+/*
+ * The elevator
+ */
+
+#define KB(n)	((n) * 2)	/* sectors */
+
+static struct bp_data *bp_begin(struct kunit *test)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(bp_tasks); i++)
+		bp_tasks[i].pid = 100 + i;
+	bp_task = bp_tasks;
+	/* It takes one at a time. */
+	fake.set.queue_depth = 1;
+	KUNIT_ASSERT_EQ(test, fake_start(&iosched_type, KB(1 << 20)), 0);
+	fake_advance_ms(10);
+	return bp_of(iosched_of(fake.q));
+}
+
+static void bp_end(void)
+{
+	/* Nobody waits any more. */
+	bp_of(iosched_of(fake.q))->antic_us = 0;
+	fake_advance_ms(1000);
+	fake.set.queue_depth = FAKE_REQUESTS;
+	fake_finish();
+}
+
+/* A request of one of the tasks, at so many KB, of so many. */
+static struct request *bp_send(unsigned int task, blk_opf_t opf, u64 at,
+			       unsigned int kb)
+{
+	bp_task = &bp_tasks[task];
+	return fake_insert(opf, KB(at), KB(kb));
+}
+
+/* What goes next is at so many KB; it is left in the device. */
+static struct request *bp_next(struct kunit *test, u64 at)
+{
+	struct request *rq = fake_dispatch();
+
+	KUNIT_ASSERT_NOT_NULL(test, rq);
+	KUNIT_EXPECT_EQ(test, (u64)blk_rq_pos(rq), KB(at));
+	return rq;
+}
+
+static void bp_expect(struct kunit *test, u64 at)
+{
+	fake_complete(bp_next(test, at));
+}
+
+static void bp_expect_none(struct kunit *test)
+{
+	KUNIT_EXPECT_NULL(test, fake_dispatch());
+	KUNIT_EXPECT_FALSE(test, fake_has_work());
+}
+
+static void bp_send_example(struct kunit *test)
+{
+	bp_send(0, REQ_OP_WRITE, 1496, 4);
+	bp_expect(test, 1496);
+	bp_send(0, REQ_OP_WRITE, 1100, 4);
+	bp_send(0, REQ_OP_WRITE, 1600, 8);
+	bp_send(0, REQ_OP_WRITE, 2100, 4);
+	bp_send(0, REQ_OP_WRITE, 2200, 4);
+}
+
+/* The example on top of bp-iosched.c: one crossing instead of two. */
+static void bp_test_example(struct kunit *test)
+{
+	struct bp_data *bd = bp_begin(test);
+	static const u64 sweep[] = { 1600, 2100, 2200, 1100 };
+	static const u64 preferred[] = { 1600, 1100, 2100, 2200 };
+	unsigned int i;
+
+	bp_send_example(test);
+	for (i = 0; i < ARRAY_SIZE(preferred); i++)
+		bp_expect(test, preferred[i]);
+	KUNIT_EXPECT_EQ(test, bd->open.crossings, 2U);
+	KUNIT_EXPECT_EQ(test, bd->avoided, 1U);
+	KUNIT_EXPECT_EQ(test, bd->cases[BP_BOTH_IN], 1U);
+	/* 1100 with nothing nearer, and 2200 behind 2100. */
+	KUNIT_EXPECT_EQ(test, bd->cases[BP_ONE_IN], 2U);
+	KUNIT_EXPECT_EQ(test, bd->cases[BP_ONE_RUN], 1U);
+	fake_expect_file(test, bp_preference_show,
+			 "crossings 2\navoided 1\nboth_in 1\none_in 2\n"
+			 "one_run 1\ntwo_runs 0\nno_case 1\nin_open 0\n");
+	bp_end();
+
+	bd = bp_begin(test);
+	bd->preference = 0;
+	bp_send_example(test);
+	for (i = 0; i < ARRAY_SIZE(sweep); i++)
+		bp_expect(test, sweep[i]);
+	KUNIT_EXPECT_EQ(test, bd->open.crossings, 3U);
+	bp_end();
+}
+
+/* With two open blocks the other one goes before a third is opened. */
+static void bp_test_open_blocks(struct kunit *test)
+{
+	struct bp_data *bd = bp_begin(test);
+	unsigned int n;
+
+	for (n = 1; n <= 2; n++) {
+		bd->open_blocks = n;
+		bp_send(0, REQ_OP_WRITE, 1024, 4);
+		bp_expect(test, 1024);
+		bp_send(0, REQ_OP_WRITE, 4096, 4);
+		bp_expect(test, 4096);
+		bp_send(0, REQ_OP_WRITE, 1100, 4);
+		bp_send(0, REQ_OP_WRITE, 8192, 4);
+		bp_send(0, REQ_OP_WRITE, 8200, 4);
+		bp_expect(test, n == 1 ? 8192 : 1100);
+		bp_expect(test, n == 1 ? 8200 : 8192);
+		bp_expect(test, n == 1 ? 1100 : 8200);
+	}
+	KUNIT_EXPECT_EQ(test, bd->in_open, 1U);
+	bp_end();
+}
+
+/* The device has what it takes: nothing goes, not even what is late. */
+static void bp_test_full(struct kunit *test)
+{
+	struct request *rq;
+
+	bp_begin(test);
+	bp_send(0, REQ_OP_READ, 0, 4);
+	bp_send(0, REQ_OP_READ, 100, 4);
+	rq = bp_next(test, 0);
+	bp_expect_none(test);
+	fake_advance_ms(1000);
+	bp_expect_none(test);
+	fake_complete(rq);
+	KUNIT_EXPECT_GE(test, fake_runs, 1U);
+	bp_expect(test, 100);
+	bp_end();
+}
+
+/* Batches end in time, or when there is nothing more of their direction. */
+static void bp_test_batches(struct kunit *test)
+{
+	struct bp_data *bd = bp_begin(test);
+
+	bd->antic_us = 0;
+	bp_send(0, REQ_OP_WRITE, 0, 4);
+	bp_expect(test, 0);
+	bp_send(0, REQ_OP_WRITE, 100, 4);
+	bp_send(0, REQ_OP_WRITE, 200, 4);
+	bp_send(0, REQ_OP_READ, 5000, 4);
+	bp_send(0, REQ_OP_READ, 6000, 4);
+	bp_expect(test, 100);
+	fake_advance_ms(bd->write_batch_ms);
+	bp_expect(test, 5000);
+	fake_advance_ms(bd->read_batch_ms - 1);
+	bp_expect(test, 6000);
+	bp_expect(test, 200);
+	bp_end();
+}
+
+/* A process reads, and writes wait for its next read: @bd in that state. */
+static struct bp_data *bp_begin_wait(struct kunit *test)
+{
+	struct bp_data *bd = bp_begin(test);
+	struct request *rq;
+
+	/* The first batch of reads. */
+	bp_send(1, REQ_OP_WRITE, 0, 4);
+	bp_expect(test, 0);
+	bp_send(0, REQ_OP_READ, 1000, 4);
+	rq = bp_next(test, 1000);
+	bp_send(1, REQ_OP_WRITE, 100, 4);
+	bp_expect_none(test);
+	fake_complete(rq);
+	bp_expect_none(test);
+	KUNIT_EXPECT_PTR_EQ(test, (void *)bd->antic.whom,
+			    (void *)&bp_process_find(&bd->processes, &bp_tasks[0],
+						     IOSCHED_BE)->think);
+	return bd;
+}
+
+static void bp_expect_ended(struct kunit *test, struct bp_data *bd,
+			    enum bp_outcome outcome)
+{
+	unsigned int i;
+
+	KUNIT_EXPECT_NULL(test, bd->antic.whom);
+	for (i = 0; i < BP_OUTCOMES; i++)
+		KUNIT_EXPECT_EQ(test, bd->antic.ended[i], i == outcome ? 1U : 0U);
+}
+
+static void bp_test_hit(struct kunit *test)
+{
+	struct bp_data *bd = bp_begin_wait(test);
+
+	fake_advance_ns(300 * NSEC_PER_USEC);
+	bp_expect_none(test);
+	bp_send(0, REQ_OP_READ, 1004, 4);
+	bp_expect_ended(test, bd, BP_HIT);
+	bp_expect(test, 1004);
+	fake_expect_file(test, bp_anticipation_show,
+			 "hits 1\nmisses 0\nbroken 0\nwaited_us 300\nnewcomers_soon 256\n");
+	bp_end();
+}
+
+static void bp_test_miss(struct kunit *test)
+{
+	struct bp_data *bd = bp_begin_wait(test);
+	unsigned int runs = fake_runs;
+
+	fake_advance_ns(999 * NSEC_PER_USEC);
+	bp_expect_none(test);
+	KUNIT_EXPECT_EQ(test, fake_runs, runs);
+	fake_advance_ns(NSEC_PER_USEC);
+	KUNIT_EXPECT_EQ(test, fake_runs, runs + 1);
+	bp_expect(test, 100);
+	bp_expect_ended(test, bd, BP_MISS);
+	KUNIT_EXPECT_EQ(test, bd->antic.waited, 1000ULL);
+	bp_end();
+}
+
+static void bp_test_broken(struct kunit *test)
+{
+	struct bp_data *bd = bp_begin_wait(test);
+
+	/* A read of somebody else goes at once. */
+	bp_send(2, REQ_OP_READ, 9000, 4);
+	bp_expect_ended(test, bd, BP_BROKEN);
+	bp_expect(test, 9000);
+	bp_end();
+
+	/* A write that the process itself waits for ends it too. */
+	bd = bp_begin_wait(test);
+	bp_send(0, REQ_OP_WRITE | REQ_SYNC, 200, 4);
+	bp_expect_ended(test, bd, BP_MISS);
+	bp_end();
+
+	/* And so does another base; the write then has its turn. */
+	bd = bp_begin_wait(test);
+	KUNIT_EXPECT_GT(test, fake_set(iosched_attrs, "base", "fair\n"), 0);
+	bp_expect_ended(test, bd, BP_BROKEN);
+	bp_expect(test, 100);
+	bp_end();
+}
+
+/* No wait outlasts a deadline. */
+static void bp_test_wait_deadline(struct kunit *test)
+{
+	struct bp_data *bd = bp_begin(test);
+	struct request *rq;
+
+	bd->antic_us = 1000000;
+	bd->io.write_expire = 5;
+	bp_send(1, REQ_OP_WRITE, 0, 4);
+	bp_expect(test, 0);
+	bp_send(0, REQ_OP_READ, 1000, 4);
+	rq = bp_next(test, 1000);
+	bp_send(1, REQ_OP_WRITE, 100, 4);
+	fake_advance_ms(2);
+	fake_complete(rq);
+	bp_expect_none(test);
+	fake_advance_ms(2);
+	bp_expect_none(test);
+	fake_advance_ms(1);
+	bp_expect(test, 100);
+	KUNIT_EXPECT_EQ(test, bd->io.stats[IOSCHED_BE][WRITE].expired, 1U);
+	bp_end();
+}
+
+/* Near: others' far reads wait, a far read is none that was waited for. */
+static void bp_test_near(struct kunit *test)
+{
+	struct bp_data *bd = bp_begin_wait(test);
+
+	bd->antic_near_kb = 100;
+	bp_send(2, REQ_OP_READ, 9000, 4);
+	bp_expect_none(test);
+	bp_send(0, REQ_OP_READ, 5000, 4);
+	bp_expect_ended(test, bd, BP_MISS);
+	bp_expect(test, 5000);
+	bp_expect_none(test);
+	fake_advance_ms(1);
+	bp_expect(test, 9000);
+	bp_end();
+}
+
+/* A process that takes its time is not waited for. */
+static void bp_test_not_worth(struct kunit *test)
+{
+	struct bp_data *bd = bp_begin(test);
+	unsigned int i;
+
+	for (i = 0; i < 10; i++) {
+		bp_send(0, REQ_OP_READ, 1000 + 4 * i, 4);
+		bp_expect(test, 1000 + 4 * i);
+		fake_advance_ms(10);
+	}
+	bp_send(0, REQ_OP_READ, 2000, 4);
+	bp_expect(test, 2000);
+	bp_send(1, REQ_OP_WRITE, 100, 4);
+	bp_expect(test, 100);
+	for (i = 0; i < BP_OUTCOMES; i++)
+		KUNIT_EXPECT_EQ(test, bd->antic.ended[i], 0U);
+	bp_end();
+}
+
+/* Slices in turn; the rest of one is kept for its process, if that is worth it. */
+static void bp_test_fair(struct kunit *test)
+{
+	struct bp_data *bd = bp_begin(test);
+
+	KUNIT_EXPECT_GT(test, fake_set(iosched_attrs, "base", "fair"), 0);
+	bp_send(0, REQ_OP_READ, 1000, 4);
+	bp_send(1, REQ_OP_READ, 3000, 4);
+	bp_send(0, REQ_OP_READ, 2000, 4);
+	bp_send(2, REQ_OP_WRITE, 7000, 4);
+	bp_expect(test, 1000);
+	bp_expect(test, 2000);
+	/* It is waited for, and comes. */
+	bp_expect_none(test);
+	bp_send(0, REQ_OP_READ, 2100, 4);
+	KUNIT_EXPECT_EQ(test, bd->antic.ended[BP_HIT], 1U);
+	bp_expect(test, 2100);
+	/* It is waited for, and does not: the next two have their turns. */
+	bp_expect_none(test);
+	fake_advance_ms(1);
+	bp_expect(test, 3000);
+	fake_advance_ms(bd->slice_sync_ms);
+	bp_expect(test, 7000);
+	fake_expect_file(test, bp_processes_show,
+			 "# the longest unused first\n"
+			 "pid tier level slices queued in_flight think_us distance_kb\n"
+			 "101 be 4 1 0 0 0 0\n100 be 4 1 0 0 0 0\n");
+
+	/* A slice that is over goes to the end of the line, alone it goes on. */
+	bd->antic_us = 0;
+	bp_send(0, REQ_OP_READ, 1000, 4);
+	bp_send(0, REQ_OP_READ, 1100, 4);
+	bp_send(1, REQ_OP_READ, 3000, 4);
+	bp_expect(test, 1000);
+	fake_advance_ms(bd->slice_sync_ms);
+	bp_expect(test, 3000);
+	bp_expect(test, 1100);
+	bp_end();
+}
+
+static void bp_test_levels(struct kunit *test)
+{
+	static const unsigned int slices[] = { 180, 160, 140, 120, 100, 80, 60, 40 };
+	struct bp_data *bd = bp_begin(test);
+	struct request *rq;
+	unsigned int i;
+
+	bd->base = BP_FAIR;
+	for (i = 0; i < BP_LEVELS; i++) {
+		struct bp_queue *queue = &bd->processes.all[0].queue;
+
+		queue->level = i;
+		KUNIT_EXPECT_EQ(test, bp_slice(bd, queue),
+				msecs_to_jiffies(slices[i]));
+		queue->level = BP_LEVEL_NORM;
+		KUNIT_EXPECT_EQ(test, bp_slice(bd, &bd->async[0][i]),
+				msecs_to_jiffies(DIV_ROUND_UP(40 * slices[i], 100)));
+		rq = fake_alloc(REQ_OP_WRITE, KB(100 * i), 8,
+				IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, i));
+		KUNIT_EXPECT_EQ(test, bp_level(rq), i);
+		fake_insert_request(rq, false);
+		KUNIT_EXPECT_PTR_EQ(test, bp_queue_of(bd, rq),
+				    &bd->async[IOSCHED_BE][i]);
+	}
+	bp_end();
+}
+
+/* Bios in front of what is queued, under both bases. */
+static void bp_test_front_merge(struct kunit *test)
+{
+	unsigned int base;
+
+	for (base = 0; base < 2; base++) {
+		struct bp_data *bd = bp_begin(test);
+
+		bd->base = base;
+		bp_send(0, REQ_OP_READ, 1000, 4);
+		bp_send(0, REQ_OP_WRITE, 2000, 4);
+		KUNIT_EXPECT_TRUE(test, fake_merge_bio(REQ_OP_READ, KB(996), KB(4), 0));
+		KUNIT_EXPECT_TRUE(test, fake_merge_bio(REQ_OP_WRITE, KB(1996), KB(4), 0));
+		bp_send(0, REQ_OP_WRITE | REQ_SYNC, 3000, 4);
+		KUNIT_EXPECT_TRUE(test, fake_merge_bio(REQ_OP_WRITE | REQ_SYNC,
+						       KB(2996), KB(4), 0));
+		bp_end();
+	}
+}
+
+/* No room for a process: its requests count as nobody's, and none is lost. */
+static void bp_test_no_room(struct kunit *test)
+{
+	struct bp_data *bd = bp_begin(test);
+	struct request *rq;
+	unsigned int i;
+
+	bd->base = BP_FAIR;
+	for (i = 0; i < BP_PROCESSES; i++)
+		atomic_set(&bd->processes.all[i].in_flight, 1);
+	rq = bp_send(0, REQ_OP_READ, 1000, 4);
+	KUNIT_EXPECT_NULL(test, bp_process_of(rq));
+	bp_expect(test, 1000);
+	for (i = 0; i < BP_PROCESSES; i++)
+		atomic_set(&bd->processes.all[i].in_flight, 0);
+	bp_end();
+}
+
+/* What comes back from the driver is the same process's, and counted once. */
+static void bp_test_requeue(struct kunit *test)
+{
+	struct bp_data *bd = bp_begin(test);
+	struct bp_process *process;
+	struct request *rq;
+
+	bp_send(0, REQ_OP_READ, 1000, 4);
+	rq = bp_next(test, 1000);
+	process = bp_process_of(rq);
+	KUNIT_EXPECT_EQ(test, atomic_read(&process->in_flight), 1);
+	fake_requeue(rq);
+	KUNIT_EXPECT_TRUE(test, bp_process_idle(process));
+	bp_task = &bp_tasks[2];
+	fake_insert_request(rq, false);
+	KUNIT_EXPECT_PTR_EQ(test, bp_process_of(rq), process);
+	KUNIT_EXPECT_EQ(test, process->queued, 1U);
+	KUNIT_EXPECT_GT(test, fake_set(iosched_attrs, "base", "fair"), 0);
+	KUNIT_EXPECT_EQ(test, process->queued, 1U);
+	KUNIT_EXPECT_EQ(test, bd->base, BP_FAIR + 0U);
+	bp_expect(test, 1000);
+	KUNIT_EXPECT_TRUE(test, bp_process_idle(process));
+	bp_end();
+}
+
 static struct kunit_case bp_test_cases[] = {
 	KUNIT_CASE_PARAM(bp_test_choice, bp_choice_gen_params),
 	KUNIT_CASE_PARAM(bp_test_mirror, bp_choice_gen_params),
@@ -537,15 +976,29 @@ static struct kunit_case bp_test_cases[] = {
 	KUNIT_CASE(bp_test_newcomers),
 	KUNIT_CASE(bp_test_wait),
 	KUNIT_CASE(bp_test_processes),
+	KUNIT_CASE(bp_test_example),
+	KUNIT_CASE(bp_test_open_blocks),
+	KUNIT_CASE(bp_test_full),
+	KUNIT_CASE(bp_test_batches),
+	KUNIT_CASE(bp_test_hit),
+	KUNIT_CASE(bp_test_miss),
+	KUNIT_CASE(bp_test_broken),
+	KUNIT_CASE(bp_test_wait_deadline),
+	KUNIT_CASE(bp_test_near),
+	KUNIT_CASE(bp_test_not_worth),
+	KUNIT_CASE(bp_test_fair),
+	KUNIT_CASE(bp_test_levels),
+	KUNIT_CASE(bp_test_front_merge),
+	KUNIT_CASE(bp_test_no_room),
+	KUNIT_CASE(bp_test_requeue),
 	{}
 };
 
 static struct kunit_suite bp_test_suite = {
 	.name = "ssd-iosched-bp",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
 	.test_cases = bp_test_cases,
 };
 
 kunit_test_suite(bp_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of the BP I/O scheduler");
-MODULE_LICENSE("GPL");

@@ -127,8 +127,10 @@ static void fake_free_request(struct request *rq);
 
 #undef schedule_work
 #undef msecs_to_jiffies
+#undef jiffies_to_usecs
 #define jiffies				fake_jiffies()
 #define msecs_to_jiffies(ms)		((unsigned long)(ms))
+#define jiffies_to_usecs(j)		((unsigned int)((j) * USEC_PER_MSEC))
 #define ktime_get			fake_ktime_get
 #define ktime_get_ns			fake_ktime_get_ns
 #define hrtimer_start			fake_hrtimer_start
