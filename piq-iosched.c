@@ -30,6 +30,10 @@
  *     reads and claims units likewise; the next one's wait begins after it.
  *     (IV.B.3)
  *  6. A request whose deadline has passed goes whatever holds its units.
+ *  7. The paper leaves to others what the drive does by itself (garbage
+ *     collection). With busy_units, off by default, a unit whose request took
+ *     much longer than most counts as held for a while after it
+ *     (include/slow-units.h).
  *
  * Example (figures 6 and 7): four units; reads 0011, 0110, 1100 and the same as
  * writes. In order of arrival each waits for the one before it: three read and
@@ -51,14 +55,17 @@
  * are forgotten with it. Completions give units back without a lock
  * (include/held-units.h).
  */
+#include <linux/hrtimer.h>
 #include <linux/ktime.h>
 #include <linux/sched/mm.h>
 
+#include "compat-blkdev.h"
 #include "conflict-batch.h"
 #include "held-units.h"
 #include "iosched-debugfs.h"
 #include "iosched-tunables.h"
 #include "location-vector.h"
+#include "slow-units.h"
 
 #define IOSCHED_NAME "piq"
 
@@ -142,6 +149,7 @@ static const char * const piq_allocation_names[] = {
  * @lv: geometry
  * @queue: batches of each tier and direction
  * @units: those that requests in flight hold
+ * @slow: which of these are slow, with busy_units
  * @writing: units last taken by a write
  * @taken: piq_select()'s: held or claimed
  * @vector: of the request that is looked at
@@ -154,6 +162,7 @@ struct piq_map {
 	struct lv_geometry lv;
 	struct cb_queue queue[IOSCHED_TIERS][IOSCHED_DIRS];
 	struct held_units units;
+	struct slow_units slow;
 	DECLARE_BITMAP(writing, LV_MAX_UNITS);
 	DECLARE_BITMAP(taken, LV_MAX_UNITS);
 	DECLARE_BITMAP(vector, LV_MAX_UNITS);
@@ -174,6 +183,7 @@ struct piq_data {
 	unsigned int batches[IOSCHED_DIRS];
 	unsigned int sizes[IOSCHED_DIRS][PIQ_SIZES];
 	unsigned int prioritised;
+	struct hrtimer late_timer;	/* gives back units of slow requests */
 
 	/* settings */
 	unsigned int page_size_kb;
@@ -186,6 +196,7 @@ struct piq_data {
 	unsigned int window;
 	unsigned int scheme;
 	unsigned int write_wait_us;
+	unsigned int busy_units;
 };
 
 static struct piq_data *piq_of(struct iosched *io)
@@ -592,6 +603,8 @@ static void piq_dispatched(struct iosched *io, struct request *rq)
 		piq_go(pd, rq, entry);
 	lv_set_span(&map->lv, span, map->vector);
 	held_take(&map->units, map->vector, map->lv.units);
+	if (pd->busy_units)
+		slow_began(&map->slow, map->vector, map->lv.units);
 	for_each_set_bit(unit, map->vector, map->lv.units) {
 		__assign_bit(unit, map->writing, rq_data_dir(rq) == WRITE);
 		map->served[unit]++;
@@ -602,8 +615,36 @@ static void piq_dispatched(struct iosched *io, struct request *rq)
 				   map->number << PIQ_MAP_SHIFT);
 }
 
+static enum hrtimer_restart piq_late(struct hrtimer *timer)
+{
+	struct piq_data *pd = container_of(timer, struct piq_data, late_timer);
+	DECLARE_BITMAP(vector, LV_MAX_UNITS);
+	struct piq_map *map;
+
+	rcu_read_lock();
+	map = rcu_dereference(pd->map);
+	slow_late(&map->slow, vector, map->lv.units);
+	held_give_back(&map->units, vector, map->lv.units);
+	rcu_read_unlock();
+	iosched_wake(&pd->io);
+	return HRTIMER_NORESTART;
+}
+
+/* Some units are kept: let piq_late() give them back. */
+static void piq_start_timer(struct piq_data *pd, unsigned int us)
+{
+	/* Either the timer's run is still to come or it isn't queued any more. */
+	smp_mb();
+	if (!hrtimer_is_queued(&pd->late_timer))
+		hrtimer_start(&pd->late_timer,
+			      ns_to_ktime((u64)us * NSEC_PER_USEC),
+			      HRTIMER_MODE_REL);
+}
+
 static void piq_released(struct request *rq)
 {
+	struct piq_data *pd = piq_of(iosched_of(rq->q));
+	unsigned int us = READ_ONCE(pd->busy_units);
 	unsigned long word = (unsigned long)rq->elv.priv[0];
 	struct lv_span span = {
 		.first = word >> PIQ_FIRST_SHIFT & (LV_MAX_UNITS - 1),
@@ -613,9 +654,12 @@ static void piq_released(struct request *rq)
 	struct piq_map *map;
 
 	rcu_read_lock();
-	map = rcu_dereference(piq_of(iosched_of(rq->q))->map);
+	map = rcu_dereference(pd->map);
 	if (word >> PIQ_MAP_SHIFT == map->number) {
 		lv_set_span(&map->lv, span, vector);
+		if (us && slow_ended(&map->slow, vector, map->lv.units,
+				     rq_data_dir(rq)))
+			piq_start_timer(pd, us);
 		held_give_back(&map->units, vector, map->lv.units);
 	}
 	rcu_read_unlock();
@@ -639,7 +683,9 @@ static void piq_released(struct request *rq)
 	T(piq_data, window, 64, 1, PIQ_MAX_WINDOW, piq_set_map,		\
 	  "requests of a direction in batches")				\
 	T(piq_data, write_wait_us, 1000, 0, 60000000, iosched_set,	\
-	  "piq+: us until the first write batch goes before the reads")
+	  "piq+: us until the first write batch goes before the reads")	\
+	T(piq_data, busy_units, 0, 0, 1000000, iosched_set,		\
+	  "us for which a unit that was slow counts as held, 0: off")
 
 #define PIQ_CHOICES(T)							\
 	T(piq_data, allocation, 0, piq_allocation_names, piq_set_map,	\
@@ -662,12 +708,15 @@ static int piq_init(struct iosched *io)
 	map = piq_map_alloc(data);
 	if (IS_ERR(map))
 		return PTR_ERR(map);
+	compat_hrtimer_setup(&data->late_timer, piq_late, CLOCK_MONOTONIC,
+			     HRTIMER_MODE_REL);
 	RCU_INIT_POINTER(data->map, map);
 	return 0;
 }
 
 static void piq_exit(struct iosched *io)
 {
+	hrtimer_cancel(&piq_of(io)->late_timer);
 	kvfree(rcu_dereference_protected(piq_of(io)->map, true));
 }
 
@@ -680,8 +729,9 @@ static int piq_counts_show(void *data, struct seq_file *m)
 	spin_lock(&pd->io.lock);
 	seq_printf(m, "conflicts rr %u ww %u rw %u\n", pd->conflicts[PIQ_RR],
 		   pd->conflicts[PIQ_WW], pd->conflicts[PIQ_RW]);
-	seq_printf(m, "batches read %u write %u prioritised %u\n",
-		   pd->batches[READ], pd->batches[WRITE], pd->prioritised);
+	seq_printf(m, "batches read %u write %u prioritised %u\nslow %d\n",
+		   pd->batches[READ], pd->batches[WRITE], pd->prioritised,
+		   atomic_read(&piq_map(pd)->slow.slow));
 	for (dir = READ; dir <= WRITE; dir++) {
 		seq_printf(m, "%s_sizes_log2", dir == READ ? "read" : "write");
 		for (i = 0; i < PIQ_SIZES; i++)
