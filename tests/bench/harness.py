@@ -272,9 +272,10 @@ def run_script(command, log):
         raise Failed(f"{command[0].name} ended with status {done.returncode}, log: {log}")
 
 
-def run_guest(runs, name, folder, progress, keep=None):
-    """Run @runs one after another in a guest of their own; @keep gets each as
-    soon as it is done."""
+def run_guest(runs, name, folder, progress, keep=None, program="guest.py"):
+    """Run @runs one after another in a guest of their own, by a @program of this
+    folder that takes a plan and prints results; @keep gets each as soon as it is
+    done."""
     plan = folder / f"{name}.plan.json"
     plan.write_text(json.dumps([dataclasses.asdict(run) for run in runs]))
     waiting = iter(runs)
@@ -284,14 +285,15 @@ def run_guest(runs, name, folder, progress, keep=None):
             return
         run = next(waiting)
         run.result = json.loads(line)
-        run.result["figures"] = figures(run.result["fio"], run.result["ssdemu"])
+        if "fio" in run.result:
+            run.result["figures"] = figures(run.result["fio"], run.result["ssdemu"])
         if keep:
             keep(run)
         what = ", ".join([run.device, run.job, *run.variables.values(), run.label])
         progress.step(f"{what}: {run.result['figures']['mbps']:.1f} MB/s")
 
     # The guest's own copy of tests/vm/ssd.py is the one that knows the device.
-    lab(["env", f"PYTHONPATH={PROJECT}/tests/vm", BENCH / "guest.py", plan],
+    lab(["env", f"PYTHONPATH={PROJECT}/tests/vm", BENCH / program, plan],
         folder / f"{name}.log", hear)
     if next(waiting, None):
         raise Failed(f"not all runs came back, log: {folder / name}.log")
@@ -329,9 +331,10 @@ def release():
 
 
 def circumstances(runs):
-    """What somebody else needs to get the same figures."""
+    """What somebody else needs to get the same figures. A job without a file is
+    what a program of this folder does."""
     presets = sorted({run.preset for run in runs} - {NULL_BLK, ""})
-    jobs = sorted({run.job for run in runs})
+    jobs = sorted({run.job for run in runs if (BENCH / f"{run.job}.fio").exists()})
     return {
         "what": "emulated device, virtual time",
         "command": [os.path.relpath(sys.argv[0], PROJECT), *sys.argv[1:]],

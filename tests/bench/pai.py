@@ -1,11 +1,11 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
 """What PAI, PAS and PASA gain and cost, in virtual time: the PAI paper's table 4
-and figures 9 and 10, then beside the kernel's own schedulers.
+and figures 9 and 10, beside the kernel's own schedulers, then on drives of today.
 
     tests/bench/pai.py [--again] [--into FILE.md] [GROUP...]
 
-Groups (default: all), each in guests of its own, results in build/pai/:
+Groups (default: all), results in build/pai/:
 """
 import argparse
 import dataclasses
@@ -19,9 +19,12 @@ FOLDER = harness.PROJECT / "build/pai"
 HEADING = "## Figures\n"
 SSDS = ("pai-a", "pai-b", "pai-c", "pai-d")
 NEUTRAL = ("sata", "nvme", "qlc")
-PROFILES = ("pai-fileserver", "pai-webserver", "pai-oltp")
-# A file system of a gigabyte, on a drive whose blocks all hold data.
-KEYS = {"capacity_mb": 1024, "memory_backed": 1, "fill": 100}
+JOBS = ("pai-fileserver", "pai-webserver", "pai-oltp", "pai-streams")
+# Where the kernel's own schedulers are measured, too: jobs, drives.
+BESIDE = ("pai-oltp", "pai-streams"), ("pai-a", "pai-d")
+# The paper's drives in use: all blocks hold data. Today's as they are, but smaller.
+USED = {"capacity_mb": 512, "fill": 100}
+SMALLER = {"capacity_mb": 4096}
 # A queue of the paper's time holds 128 requests; with queue_depth=1 the kernel
 # would let a scheduler hold two. Without a scheduler there is nothing to set.
 REQUESTS = {"nr_requests": 128}
@@ -31,15 +34,12 @@ PARAMETERS = {
     "pai-b": (128, 16384, 0, 128),
     "pai-c": (4, 5120, 3072, 112),
     "pai-d": (128, 16384, 64, 0),
-    # What tests/ssdemu/presets/ say of today's: a plane's page, its block.
-    "sata": (16, 1024, 4096, 16384),
-    "nvme": (16, 1024, 4096, 4096),
-    "qlc": (16, 1536, 2048, 2048),
 }
 # Postmark's file sizes in KB: files and transactions that write about as much.
-POSTMARK = {256: (128, 128), 512: (64, 64), 1024: (32, 32), 2048: (16, 24),
-            4096: (8, 16), 8192: (6, 12)}
+POSTMARK = {256: (64, 96), 8192: (4, 10)}
 CONFIGURATIONS = ("NoPAS-NOOP", "NoPAS-PAI", "PAS-PAI", "PASA-PAI")
+EVERYTHING = (*CONFIGURATIONS, *harness.PEERS[1:])
+SPLITS = {"NoPAS-PAI": "none", "PAS-PAI": "pas", "PASA-PAI": "pasa"}
 
 
 @dataclasses.dataclass
@@ -50,19 +50,29 @@ class Table:
     figure: str = ""
 
     def runs(self):
+        """All of them."""
         return [run for row in self.rows.values() for run in row]
 
     def lines(self):
         """As Markdown: MB/s of the first column, the others relative to it."""
-        labels = [run.label for run in next(iter(self.rows.values()))]
+        labels = [run.label for run in max(self.rows.values(), key=len)]
         lines = [f"**{self.title}**", "", "| | " + " | ".join(labels) + " |",
                  "|---|" + "---:|" * len(labels)]
         for name, runs in self.rows.items():
-            values = [run.result[self.figure] for run in runs]
-            cells = [f"{values[0]:.2f}", *(f"{100 * (value / values[0] - 1):+.1f} %"
-                                           for value in values[1:])]
-            lines.append(f"| {name} | " + " | ".join(cells) + " |")
+            values = [run.result["figures"][self.figure] if run.result else None
+                      for run in runs]
+            values += [None] * (len(labels) - len(values))
+            if not values[0]:
+                continue
+            cells = ["" if value is None else f"{100 * (value / values[0] - 1):+.1f} %"
+                     for value in values[1:]]
+            lines.append(" | ".join([f"| {name} | {values[0]:.2f}", *cells]) + " |")
         return [*lines, ""]
+
+
+# The paper's words on its table 4 (section 6.2): files of 8 MB: aligned and at most
+# 256 KB, in percent, and more requests than with NoPAS.
+TABLE_4 = {"NoPAS-PAI": (38, 23, 0), "PAS-PAI": (35, 100, 171), "PASA-PAI": (88, 100, 186)}
 
 
 class Requests(Table):
@@ -82,28 +92,35 @@ class Requests(Table):
                              f"{100 * (count / base - 1):+.0f} % | "
                              f"{100 * made['aligned'] / count:.0f} % | "
                              f"{100 * made['small'] / count:.0f} % |")
+        lines += [f"| paper, 8192 KB files, {label} | | {more:+} % | {aligned} % | {small} % |"
+                  for label, (aligned, small, more) in TABLE_4.items()]
         return [*lines, ""]
 
 
 def pai(preset, split, **more):
-    """Tunables of PAI for a drive."""
-    names = ("clustered_page_kb", "clustered_block_kb", "read_buffer_kb", "write_buffer_kb")
-    settings = dict(zip(names, PARAMETERS[preset], strict=True))
+    """Tunables of PAI for a drive: of the paper's what its tables say, of others what
+    a probe would find."""
+    if preset in PARAMETERS:
+        names = ("clustered_page_kb", "clustered_block_kb", "read_buffer_kb",
+                 "write_buffer_kb")
+        settings = dict(zip(names, PARAMETERS[preset], strict=True))
+    else:
+        settings = harness.probed_tunables("pai", preset)
     settings.update(split=split, **more)
     return {**REQUESTS, **{f"iosched/{name}": value for name, value in settings.items()}}
 
 
 def run(preset, job, label, tunables=None, **variables):
     """A run; @label says the scheduler."""
-    if label == "NoPAS-NOOP" or label in harness.PEERS:
-        scheduler = "none" if label == "NoPAS-NOOP" else label
-        tunables = {} if scheduler == "none" else REQUESTS
-    else:
-        scheduler = "pai"
-        if tunables is None:
-            splits = {"NoPAS-PAI": "none", "PAS-PAI": "pas", "PASA-PAI": "pasa"}
-            tunables = pai(preset, splits[label])
-    return harness.Run(preset, job, scheduler, tunables=tunables, keys=KEYS, label=label,
+    scheduler = "pai"
+    if label in (CONFIGURATIONS[0], "none"):
+        scheduler, tunables = "none", {}
+    elif label in harness.PEERS:
+        scheduler, tunables = label, REQUESTS
+    elif tunables is None:
+        tunables = pai(preset, SPLITS[label])
+    keys = {**(USED if preset in SSDS else SMALLER), "memory_backed": 1}
+    return harness.Run(preset, job, scheduler, tunables=tunables, keys=keys, label=label,
                        variables={key: str(value) for key, value in variables.items()})
 
 
@@ -120,98 +137,58 @@ def directions(title, rows):
 
 
 def table4():
-    """the requests that a drive gets from Postmark, from blktrace"""
-    page = PARAMETERS["pai-a"][0]
-    return [Requests("Table 4: Postmark on pai-a", {
-        f"{size} KB files": [run("pai-a", "postmark", label, PAGE_KB=page, **files(size))
-                             for label in CONFIGURATIONS[1:]]
-        for size in (256, 8192)})]
+    """the requests that a drive gets from Postmark, and from streams that begin
+    anywhere, from blktrace"""
+    jobs = {"8192 KB files": ("postmark", files(8192)), "streams": ("pai-streams", {})}
+    return [Requests("Table 4: pai-a", {
+        name: [run("pai-a", job, label, PAGE_KB=PARAMETERS["pai-a"][0], **more)
+               for label in CONFIGURATIONS[1:]] for name, (job, more) in jobs.items()})]
 
 
 def figure9():
-    """Postmark with files of 256 KB to 8 MB, four configurations, four drives"""
-    return [table for preset in SSDS for table in directions(
-        f"Figure 9: Postmark on {preset}", {
-            f"{size} KB files": [run(preset, "postmark", label, **files(size))
-                                 for label in CONFIGURATIONS]
-            for size in POSTMARK})]
+    """Postmark on the paper's drives in its four configurations, small files on the
+    first only"""
+    return [Table(f"Figure 9: Postmark on {preset}, MB/s written", {
+        f"{size} KB files": [run(preset, "postmark", label, **files(size))
+                             for label in CONFIGURATIONS]
+        for size in POSTMARK if size == max(POSTMARK) or preset == SSDS[0]}, "write_mbps")
+        for preset in SSDS]
 
 
 def figure10():
-    """fileserver, webserver, OLTP: four configurations, four drives"""
-    return [table for preset in SSDS for table in directions(
-        f"Figure 10: {preset}", {
-            job.partition("-")[2]: [run(preset, job, label) for label in CONFIGURATIONS]
-            for job in PROFILES})]
+    """fileserver, webserver, OLTP, and streams that begin anywhere, on the paper's
+    drives: its four configurations, and some beside the kernel's own schedulers"""
+    def labels(job, preset):
+        return EVERYTHING if job in BESIDE[0] and preset in BESIDE[1] else CONFIGURATIONS
 
-
-def beside(presets):
-    """PASA-PAI beside the kernel's own schedulers."""
-    labels = (*harness.PEERS, "PASA-PAI")
-    return [table for preset in presets for table in directions(
-        f"Beside the kernel's own: {preset}", {
-            "postmark, 8 MB": [run(preset, "postmark", label, **files(8192))
-                               for label in labels],
-            **{job.partition("-")[2]: [run(preset, job, label) for label in labels]
-               for job in PROFILES}})]
-
-
-def peers():
-    """beside none, mq-deadline, kyber, bfq on the paper's drives"""
-    return beside(SSDS)
+    return [table for preset in SSDS for table in directions(f"Figure 10: {preset}", {
+        job.partition("-")[2]: [run(preset, job, label) for label in labels(job, preset)]
+        for job in JOBS})]
 
 
 def neutral():
-    """the same on drives of today"""
-    return beside(NEUTRAL)
-
-
-def sweep(title, settings):
-    """One setting after another, on each drive: the sum of both directions would
-    hide what one pays, so each has its table."""
-    return [table for preset in SSDS + NEUTRAL[1:2] for table in directions(
-        f"{title}: {preset}", {
-            job.partition("-")[2]: [
-                run(preset, job, label, pai(preset, "pasa", **values))
-                for label, values in settings.items()]
-            for job in PROFILES})]
+    """OLTP on drives of today: PASA-PAI, and PAI with nothing set, beside the kernel's
+    own"""
+    rows = {preset: [*(run(preset, "pai-oltp", label) for label in (*harness.PEERS, "PASA-PAI")),
+                     run(preset, "pai-oltp", "PAI as it comes", {})] for preset in NEUTRAL}
+    return directions("OLTP", rows)
 
 
 def defaults():
-    """the pending times and well_split, for the choice of their defaults"""
-    return sweep("Defaults, PASA-PAI", {
-        "paper 0/0": {"well_split": "paper", "read_pending_us": 0, "write_pending_us": 0},
-        "aligned 0/0": {"well_split": "aligned", "read_pending_us": 0, "write_pending_us": 0},
-        "paper 100/1000": {"well_split": "paper", "read_pending_us": 100,
-                           "write_pending_us": 1000},
-        "aligned 100/1000": {"well_split": "aligned", "read_pending_us": 100,
-                             "write_pending_us": 1000},
-        "paper 1000/10000": {"well_split": "paper", "read_pending_us": 1000,
-                             "write_pending_us": 10000}})
+    """well_split and the pending times, for the choice of their defaults: PASA-PAI"""
+    settings = {f"{well} {read}/{write}": {
+        "well_split": well, "read_pending_us": read, "write_pending_us": write}
+        for well in ("paper", "aligned") for read, write in (
+            (0, 0), (100, 1000), (1000, 10000))}
+    rows = {f"{preset}, {job.partition('-')[2]}": [
+        run(preset, job, label, pai(preset, "pasa", **values))
+        for label, values in settings.items()]
+        for preset, job in (("pai-a", "pai-oltp"), ("pai-a", "pai-streams"),
+                            ("pai-c", "pai-oltp"))}
+    return directions("Read/write pending time in us", rows)
 
 
-GROUPS = {group.__name__: group for group in (table4, figure9, figure10, peers, neutral,
-                                              defaults)}
-
-
-def run_guest(runs, name, progress):
-    """Make @runs one after another in a guest of their own."""
-    plan = FOLDER / f"{name}.plan.json"
-    plan.write_text(json.dumps([dataclasses.asdict(run) for run in runs]))
-    waiting = iter(runs)
-
-    def hear(line):
-        if not line.startswith("{"):
-            return
-        made = next(waiting)
-        made.result = json.loads(line)
-        progress.step(f"{made.preset}, {made.job}, {made.label}: "
-                      f"{made.result['write_mbps']:.1f} MB/s written")
-
-    harness.lab(["env", f"PYTHONPATH={harness.PROJECT}/tests/vm:{harness.BENCH}",
-                 harness.BENCH / "pai-guest.py", plan], FOLDER / f"{name}.log", hear)
-    if next(waiting, None):
-        raise harness.Failed(f"not all runs came back, log: {FOLDER / name}.log")
+GROUPS = {group.__name__: group for group in (table4, figure9, figure10, neutral, defaults)}
 
 
 def different(tables):
@@ -219,17 +196,17 @@ def different(tables):
     return list({id(run): run for table in tables for run in table.runs()}.values())
 
 
-def measure(group, tables):
-    """Make all runs of a group, a guest for each drive; leave them in a file."""
-    runs = different(tables)
+def measure(groups):
+    """Make all runs of the groups, {name: tables}, and leave each group's in a file."""
+    found = {name: different(tables) for name, tables in groups.items()}
+    runs = [run for each in found.values() for run in each]
     progress = harness.Progress(len(runs))
+    part = (len(runs) + harness.GUESTS - 1) // harness.GUESTS
     harness.run_all([functools.partial(
-        run_guest, [run for run in runs if run.preset == preset], f"{group}-{preset}",
-        progress) for preset in dict.fromkeys(run.preset for run in runs)])
-    fio_jobs = [run for run in runs if run.job != "postmark"]
-    (FOLDER / f"{group}.json").write_text(json.dumps({
-        **harness.circumstances(fio_jobs), "postmark": POSTMARK,
-        "runs": [dataclasses.asdict(run) for run in runs]}, indent=1) + "\n")
+        harness.run_guest, runs[at:at + part], f"runs-{at}", FOLDER, progress,
+        program="pai-guest.py") for at in range(0, len(runs), part)])
+    for name, each in found.items():
+        harness.save(FOLDER / f"{name}.json", each, postmark=POSTMARK)
 
 
 def read_back(group, tables):
@@ -258,13 +235,13 @@ def main():
     if unknown:
         parser.error(f"no such group: {', '.join(sorted(unknown))}")
     FOLDER.mkdir(parents=True, exist_ok=True)
+    chosen = {name: GROUPS[name]() for name in args.groups or GROUPS}
+    if not args.again:
+        measure(chosen)
     lines = []
-    for name in args.groups or GROUPS:
-        tables = GROUPS[name]()
-        if not args.again:
-            measure(name, tables)
+    for name, tables in chosen.items():
         saved = read_back(name, tables)
-        what = GROUPS[name].__doc__
+        what = " ".join(GROUPS[name].__doc__.split())
         how = f"`tests/bench/pai.py {name}`, commit {saved['commit']}, kernel {saved['kernel']}."
         lines += [f"### {what[0].upper()}{what[1:]}", "", how, ""]
         lines += [line for table in tables for line in table.lines()]
