@@ -111,14 +111,13 @@ def requests(page, trace):
 def traced(device, run):
     """A run with blktrace beside it."""
     with tempfile.TemporaryDirectory() as folder:
-        trace = f"{folder}/trace"
-        with subprocess.Popen(["blktrace", "-d", device.path, "-o", trace, "-b", "1024",
-                               "-n", "16"], stdout=subprocess.DEVNULL) as tracer:
+        with subprocess.Popen(["blktrace", "-d", device.path, "-D", folder, "-o", "trace",
+                               "-b", "1024", "-n", "16"], stdout=subprocess.DEVNULL) as tracer:
             while not os.path.exists(f"/sys/kernel/debug/block/{device.name}/trace0"):
                 time.sleep(0.01)
             made = benchmark(run)
             tracer.terminate()
-        made["table4"] = requests(2 * int(run["variables"]["PAGE_KB"]), trace)
+        made["table4"] = requests(2 * int(run["variables"]["PAGE_KB"]), f"{folder}/trace")
     return made
 
 
