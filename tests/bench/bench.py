@@ -88,7 +88,7 @@ def paper_commands(folder):
     """{scheduler: (command, files)}: how the papers' own tables are measured, and the
     Markdown files that they end in. tests/bench/X.py is the script of scheduler X."""
     into = {name: folder / f"{name}.md" for name in harness.ours()}
-    words = {"piq": ["FILE"], "pai": ["--into", "FILE"]}
+    words = {"pass": ["FILE"], "piq": ["FILE"], "pai": ["--into", "FILE"]}
     for name, file in into.items():
         script = harness.BENCH / f"{name}.py"
         if script.exists():
@@ -116,6 +116,10 @@ def paper_tables(folder, fresh):
         if file.exists():
             where = "this run" if fresh else str(kept.relative_to(harness.PROJECT))
             found.append({"name": name, "from": where, "text": file.read_text()})
+    # AOS is no scheduler of the host's but the device's own.
+    figures = harness.PROJECT / "Documentation/ssdemu-figures.md"
+    found.append({"name": "the emulated SSD, AOS", "text": figures.read_text(),
+                  "from": str(figures.relative_to(harness.PROJECT))})
     return found
 
 

@@ -5,27 +5,45 @@ for each: fio's result and the device's counters."""
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
+import time
 
 from harness import BENCH, NULL_BLK, PERCENTILES
 from ssd import Device, NullBlk
 
 
+def wait_for_second():
+    """Begin where the clock's ticks fall as they do in every other run. Waiting costs
+    nothing in virtual time."""
+    time.sleep(1 - time.monotonic() % 1)
+
+
+def start_fio(device, run):
+    """fio, started with the run's job on @device."""
+    wait_for_second()
+    percentiles = ":".join(map(str, PERCENTILES))
+    return subprocess.Popen(
+        ["fio", "--output-format=json", "--lat_percentiles=1", "--clat_percentiles=0",
+         f"--percentile_list={percentiles}", BENCH / f"{run['job']}.fio"],
+        env={**os.environ, **run["variables"], "DEVICE": device.path},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def end_fio(process, run):
+    """The result of a fio that was started."""
+    out, error = process.communicate()
+    if process.returncode:
+        sys.exit(f"fio {run['job']}, {run['preset']}, {run['scheduler']}: "
+                 f"{error.strip() or out[-500:]}")
+    return json.loads(out[out.index("{"):])
+
+
 def fio(device, run):
     """fio's result of the run's job on @device."""
-    job = BENCH / f"{run['job']}.fio"
-    percentiles = ":".join(map(str, PERCENTILES))
-    done = subprocess.run(
-        ["fio", "--output-format=json", "--lat_percentiles=1",
-         "--clat_percentiles=0", f"--percentile_list={percentiles}", job],
-        env={**os.environ, **run["variables"], "DEVICE": device.path},
-        capture_output=True, text=True, check=False)
-    if done.returncode:
-        said = done.stderr.strip() or done.stdout[-500:]
-        sys.exit(f"fio {job.name}, {run['preset']}, {run['scheduler']}: {said}")
-    return json.loads(done.stdout[done.stdout.index("{"):])
+    return end_fio(start_fio(device, run), run)
 
 
 def warm_up(runs):
@@ -59,12 +77,47 @@ def prepare(device, run):
         device.queue(name, value)
 
 
+def done(device):
+    """I/Os that a device has ended so far, merged ones too."""
+    stat = list(map(int, pathlib.Path(f"/sys/block/{device.name}/stat").read_text().split()))
+    return stat[0] + stat[1] + stat[4] + stat[5]
+
+
+def work(device):
+    """I/Os so far, and nanoseconds that the CPU has worked: was not idle. By the
+    kernel's list of timers, which is exact, other than /proc/stat."""
+    ios = done(device)
+    idle = re.findall(r"\.(?:idle|iowait)_sleeptime *: (\d+)",
+                      pathlib.Path("/proc/timer_list").read_text())
+    return ios, time.monotonic_ns() - sum(map(int, idle))
+
+
+def cost(device, run):
+    """What I/Os take, in the middle of a run, so that neither the start nor the end of
+    fio is in it: their number and the work that they were."""
+    milliseconds = int(run["variables"]["RUNTIME"].removesuffix("ms"))
+    # Whoever looked for partitions was first.
+    begun = done(device)
+    process = start_fio(device, run)
+    while done(device) == begun and process.poll() is None:
+        time.sleep(0.001)
+    # Not to be interrupted between the two figures of a look.
+    os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+    time.sleep(0.05)
+    before = work(device)
+    time.sleep(milliseconds / 1000 - 0.1)
+    after = work(device)
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    return {"fio": end_fio(process, run), "ssdemu": {}, "ios": after[0] - before[0],
+            "worked_ns": after[1] - before[1]}
+
+
 def measure(run):
     """One run on a device made for it."""
     if run["preset"] == NULL_BLK:
         with NullBlk(**run["keys"]) as device:
             prepare(device, run)
-            return {"fio": fio(device, run), "ssdemu": {}}
+            return cost(device, run)
     with Device(run["preset"], **run["keys"]) as device:
         prepare(device, run)
         device.reset()

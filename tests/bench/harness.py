@@ -87,17 +87,16 @@ def figures(fio, ssdemu):
         made["write_amplification"] = ssdemu["write_amplification_milli"] / 1e3
         made["erases"] = ssdemu["flash_erases"]
         made["units_busy"] = ssdemu["units_busy_milli"] / 1e3
-        made["utilisation"] = ssdemu["unit_utilisation_ppm"] / 1e6
+        # While any is busy: fio's own start and end don't count.
+        made["utilisation"] = made["units_busy"] / ssdemu["units"]
         made["of_bound"] = made["mbps"] / bound_mbps(ssdemu)
     return made
 
 
 def instructions(run):
     """Instructions that an I/O of cost.fio took, all of fio's, the block layer's and
-    the driver's: one is a nanosecond, and the CPU never waits (matrix.py)."""
-    job = run.result["fio"]["jobs"][0]
-    runtime_ms = int(run.variables["RUNTIME"].removesuffix("ms"))
-    return runtime_ms * 1e6 / (job["read"]["total_ios"] + job["write"]["total_ios"])
+    the driver's, none while the CPU was idle (guest.py): one is a nanosecond."""
+    return run.result["worked_ns"] / run.result["ios"]
 
 
 def bound_mbps(ssdemu):

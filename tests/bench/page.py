@@ -181,11 +181,13 @@ def lock_table(results):
                   for name, row in locks.items()])
 
 
-def from_markdown(text):
-    """HTML of what the papers' tables are written in: headings, tables, paragraphs."""
-    def is_row(line):
-        return line.startswith("|")
+def is_row(line):
+    """Whether a line of Markdown belongs to a table."""
+    return line.startswith("|")
 
+
+def prose(text):
+    """HTML of Markdown's headings, tables and paragraphs."""
     def cells(line):
         return [cell.strip().replace("**", "") for cell in line.strip("|").split("|")]
 
@@ -200,6 +202,15 @@ def from_markdown(text):
                 yield f"<h4>{html.escape(rest)}</h4>"
             elif paragraph.strip():
                 yield f"<p>{html.escape(paragraph.strip())}</p>"
+
+
+def from_markdown(text):
+    """HTML of what the papers' tables are written in: prose, and what is fenced."""
+    for place, part in enumerate(re.split("^```.*$", text, flags=re.MULTILINE)):
+        if place % 2:
+            yield f"<pre>{html.escape(part.strip())}</pre>"
+        else:
+            yield from prose(part)
 
 
 class Plots:
@@ -243,7 +254,7 @@ class Plots:
                       va="center", fontsize=7.5)
         axes.set_xlim(min(0, *values.values()), most * 1.22)
         axes.invert_yaxis()
-        axes.set_title(title, fontsize=9, loc="left")
+        axes.set_title(title, fontsize=8, loc="left")
         axes.set_xticks([])
         axes.tick_params(axis="y", length=0, labelsize=8)
         axes.spines[["top", "right", "bottom"]].set_visible(False)

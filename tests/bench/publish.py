@@ -167,6 +167,13 @@ def every_cell(results):
                  for label, row in cell["results"].items()])
 
 
+def kept_in(paper):
+    """The document with a paper's tables."""
+    if paper["from"].endswith(".md"):
+        return pathlib.Path(paper["from"]).name
+    return f"{paper['name']}-results.md"
+
+
 def document(results, name):
     """The text of NAME.md."""
     said = source(results, name).replace("Documentation/results/", "").partition("; all")[0]
@@ -178,8 +185,7 @@ def document(results, name):
              "would have given.", "", *every_cell(results)]
     if results.saved["papers"]:
         lines += ["## The papers' tables", "", *(
-            f"- [{paper['name']}](../{paper['name']}-results.md)"
-            for paper in results.saved["papers"])]
+            f"- [{paper['name']}](../{kept_in(paper)})" for paper in results.saved["papers"])]
     return "\n".join(lines).rstrip() + "\n"
 
 

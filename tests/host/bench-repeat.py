@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # The benchmark gives the same figures, to 0.5 %, when it is run again in another
 # guest; and what was measured is known afterwards, until a source changes
-# timeout: 900
+# timeout: 1800
 """Two guests make the same runs: an emulated SSD under two schedulers, and the
 instructions of an I/O on null_blk."""
 import os
@@ -22,11 +22,11 @@ COARSE = ("max", "_p")
 
 def runs():
     """What is measured, anew."""
-    times = {"RAMP": "50ms", "RUNTIME": "150ms"}
+    times = {"RAMP": "200ms", "RUNTIME": "1500ms"}
     job, variables = matrix.mixed("randrw", "4k", 32)
     made = [harness.Run("sata", job, scheduler, variables=variables | times)
             for scheduler in ("mq-deadline", "pass")]
-    variables = matrix.cost_workload("randrw", "4k", 32) | {"RUNTIME": "100ms"}
+    variables = matrix.cost_workload("randrw", "4k", 32) | {"RUNTIME": "400ms"}
     return [*made, harness.Run(harness.NULL_BLK, "cost", "pass", {}, matrix.TIMED, variables)]
 
 
