@@ -153,7 +153,8 @@ static const char * const piq_allocation_names[] = {
  * @writing: units last taken by a write
  * @taken: piq_select()'s: held or claimed
  * @vector: of the request that is looked at
- * @served: requests dispatched to each unit
+ * @stuck: tiers of which nobody could go when it was last looked, and nothing
+ *	has changed since but perhaps @units
  * @batch_memory: for @queue
  */
 struct piq_map {
@@ -166,7 +167,7 @@ struct piq_map {
 	DECLARE_BITMAP(writing, LV_MAX_UNITS);
 	DECLARE_BITMAP(taken, LV_MAX_UNITS);
 	DECLARE_BITMAP(vector, LV_MAX_UNITS);
-	unsigned int served[LV_MAX_UNITS];
+	unsigned int stuck;
 	u8 batch_memory[] __aligned(sizeof(u64));
 };
 
@@ -345,17 +346,21 @@ static struct rb_root *piq_placed(struct request *rq)
 static void piq_count_conflicts(struct piq_data *pd, struct request *rq,
 				const unsigned long *vector)
 {
-	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq), unit;
+	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq), i;
 	struct piq_map *map = piq_map(pd);
+	unsigned long reads = 0, writes = 0;
 	bool same, other;
 
-	same = cb_conflicts(&map->queue[tier][dir], vector);
-	other = cb_conflicts(&map->queue[tier][!dir], vector);
-	for_each_and_bit(unit, vector, map->units.held, map->lv.units)
-		if (test_bit(unit, map->writing) == dir)
-			same = true;
-		else
-			other = true;
+	for (i = 0; i < BITS_TO_LONGS(map->lv.units); i++) {
+		unsigned long shared = vector[i] & map->units.held[i];
+
+		reads |= shared & ~map->writing[i];
+		writes |= shared & map->writing[i];
+	}
+	same = (dir == READ ? reads : writes) ||
+	       cb_conflicts(&map->queue[tier][dir], vector);
+	other = (dir == READ ? writes : reads) ||
+		cb_conflicts(&map->queue[tier][!dir], vector);
 	pd->conflicts[dir == READ ? PIQ_RR : PIQ_WW] += same;
 	pd->conflicts[PIQ_RW] += other;
 }
@@ -400,8 +405,10 @@ static struct rb_root *piq_place(struct iosched *io, struct request *rq)
 {
 	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
 	struct piq_data *pd = piq_of(io);
-	struct cb_queue *queue = &piq_map(pd)->queue[tier][dir];
+	struct piq_map *map = piq_map(pd);
+	struct cb_queue *queue = &map->queue[tier][dir];
 
+	map->stuck = 0;
 	rq->elv.priv[0] = NULL;
 	if (piq_batched(pd, dir) && !pd->outside[tier][dir]) {
 		if (cb_full(queue))
@@ -426,12 +433,14 @@ static void piq_removed(struct iosched *io, struct request *rq)
 	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
 	struct piq_data *pd = piq_of(io);
 	struct cb_entry *entry = piq_entry(rq);
+	struct piq_map *map = piq_map(pd);
 
+	map->stuck = 0;
 	if (pd->outside[tier][dir] == rq)
 		pd->outside[tier][dir] = piq_behind(io, rq);
 	if (entry) {
-		piq_count_batch(pd, dir, cb_drop(&piq_map(pd)->queue[tier][dir],
-						 entry));
+		piq_count_batch(pd, dir,
+				cb_drop(&map->queue[tier][dir], entry));
 		rq->elv.priv[0] = NULL;
 	}
 }
@@ -458,6 +467,7 @@ static void piq_resized(struct iosched *io, struct request *rq)
 	struct piq_map *map = piq_map(piq_of(io));
 	struct cb_entry *entry = piq_entry(rq);
 
+	map->stuck = 0;
 	if (!entry)
 		return;
 	lv_set_span(&map->lv, piq_span(map, rq), map->vector);
@@ -499,9 +509,9 @@ static struct request *piq_oldest(struct piq_data *pd, unsigned int tier,
 	if (!rq)
 		return NULL;
 	lv_set_span(&map->lv, piq_span(map, rq), map->vector);
-	if (!bitmap_intersects(map->vector, map->taken, map->lv.units))
+	if (!lv_meet(map->vector, map->taken, map->lv.units))
 		return rq;
-	bitmap_or(map->taken, map->taken, map->vector, map->lv.units);
+	lv_or(map->taken, map->vector, map->lv.units);
 	return NULL;
 }
 
@@ -531,19 +541,14 @@ static struct request *piq_first_come(struct iosched *io, unsigned int tier)
 	return read ? read : write;
 }
 
-static struct request *piq_select(struct iosched *io, unsigned int tier)
+/* Reads before writes, but for the write batch whose turn it is. */
+static struct request *piq_in_order(struct piq_data *pd, unsigned int tier)
 {
-	struct piq_data *pd = piq_of(io);
 	struct piq_map *map = piq_map(pd);
 	struct cb_batch *batch;
 	struct request *rq;
 
-	if (!piq_schemes[pd->scheme].reads_first)
-		return piq_first_come(io, tier);
-	held_settle(&map->units, map->lv.units);
-	if (bitmap_full(map->units.held, map->lv.units))
-		return NULL;
-	bitmap_copy(map->taken, map->units.held, map->lv.units);
+	lv_copy(map->taken, map->units.held, map->lv.units);
 	piq_admit(pd, tier, READ);
 	piq_admit(pd, tier, WRITE);
 
@@ -558,6 +563,24 @@ static struct request *piq_select(struct iosched *io, unsigned int tier)
 	}
 	rq = piq_pick(pd, tier, READ);
 	return rq ? rq : piq_pick(pd, tier, WRITE);
+}
+
+static struct request *piq_select(struct iosched *io, unsigned int tier)
+{
+	struct piq_data *pd = piq_of(io);
+	struct piq_map *map = piq_map(pd);
+	struct request *rq;
+
+	if (!piq_schemes[pd->scheme].reads_first)
+		return piq_first_come(io, tier);
+	if (held_settle(&map->units, map->lv.units))
+		map->stuck = 0;
+	else if (map->stuck & BIT(tier))
+		return NULL;
+	rq = piq_in_order(pd, tier);
+	if (!rq)
+		map->stuck |= BIT(tier);
+	return rq;
 }
 
 /*
@@ -597,18 +620,22 @@ static void piq_dispatched(struct iosched *io, struct request *rq)
 	struct piq_map *map = piq_map(pd);
 	struct cb_entry *entry = piq_entry(rq);
 	struct lv_span span = piq_span(map, rq);
-	unsigned int unit;
+	unsigned long *vector = map->vector;
 
-	if (entry)
+	if (entry) {
 		piq_go(pd, rq, entry);
-	lv_set_span(&map->lv, span, map->vector);
-	held_take(&map->units, map->vector, map->lv.units);
-	if (pd->busy_units)
-		slow_began(&map->slow, map->vector, map->lv.units);
-	for_each_set_bit(unit, map->vector, map->lv.units) {
-		__assign_bit(unit, map->writing, rq_data_dir(rq) == WRITE);
-		map->served[unit]++;
+		/* Gone, but not used again yet. */
+		vector = entry->vector;
+	} else {
+		lv_set_span(&map->lv, span, vector);
 	}
+	held_take(&map->units, vector, map->lv.units);
+	if (rq_data_dir(rq) == WRITE)
+		lv_or(map->writing, vector, map->lv.units);
+	else
+		lv_andnot(map->writing, vector, map->lv.units);
+	if (pd->busy_units)
+		slow_began(&map->slow, vector, map->lv.units);
 	rq->elv.priv[0] = (void *)(PIQ_HOLDS |
 				   (unsigned long)span.first << PIQ_FIRST_SHIFT |
 				   (unsigned long)span.pages << PIQ_PAGES_SHIFT |
@@ -781,7 +808,7 @@ static int piq_units_show(void *data, struct seq_file *m)
 	seq_printf(m, "# %u units of %u planes\nunit served in_flight\n",
 		   map->lv.units, map->lv.planes);
 	for (unit = 0; unit < map->lv.units; unit++)
-		seq_printf(m, "%u %u %d\n", unit, map->served[unit],
+		seq_printf(m, "%u %u %d\n", unit, map->units.taken[unit],
 			   atomic_read(&map->units.holders[unit]));
 	spin_unlock(&pd->io.lock);
 	return 0;

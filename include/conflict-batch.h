@@ -22,9 +22,10 @@
 #ifndef _CONFLICT_BATCH_H
 #define _CONFLICT_BATCH_H
 
-#include <linux/bitmap.h>
 #include <linux/list.h>
 #include <linux/types.h>
+
+#include "location-vector.h"
 
 /**
  * struct cb_batch - entries that share no unit
@@ -168,8 +169,8 @@ static inline struct cb_batch *cb_open(struct cb_queue *queue, u64 since)
 	batch->overtaken = 0;
 	batch->since = since;
 	batch->prioritised = false;
-	bitmap_zero(batch->vectors, queue->units);
-	bitmap_zero(cb_waiting(queue, batch), queue->units);
+	lv_zero(batch->vectors, queue->units);
+	lv_zero(cb_waiting(queue, batch), queue->units);
 	list_move_tail(&batch->list, &queue->batches);
 	return batch;
 }
@@ -179,8 +180,8 @@ static inline void cb_join(struct cb_queue *queue, struct cb_batch *batch,
 {
 	unsigned long *waiting = cb_waiting(queue, batch);
 
-	bitmap_or(batch->vectors, batch->vectors, entry->vector, queue->units);
-	bitmap_or(waiting, waiting, entry->vector, queue->units);
+	lv_or(batch->vectors, entry->vector, queue->units);
+	lv_or(waiting, entry->vector, queue->units);
 }
 
 static inline void cb_leave(struct cb_queue *queue, struct cb_batch *batch,
@@ -188,9 +189,8 @@ static inline void cb_leave(struct cb_queue *queue, struct cb_batch *batch,
 {
 	unsigned long *waiting = cb_waiting(queue, batch);
 
-	bitmap_andnot(batch->vectors, batch->vectors, entry->vector,
-		      queue->units);
-	bitmap_andnot(waiting, waiting, entry->vector, queue->units);
+	lv_andnot(batch->vectors, entry->vector, queue->units);
+	lv_andnot(waiting, entry->vector, queue->units);
 }
 
 /**
@@ -203,8 +203,7 @@ static inline void cb_place(struct cb_queue *queue, struct cb_entry *entry)
 	struct cb_batch *batch;
 
 	list_for_each_entry(batch, &queue->batches, list)
-		if (!bitmap_intersects(batch->vectors, entry->vector,
-				       queue->units))
+		if (!lv_meet(batch->vectors, entry->vector, queue->units))
 			break;
 	if (list_entry_is_head(batch, &queue->batches, list))
 		batch = cb_open(queue, entry->since);
@@ -238,7 +237,7 @@ static inline unsigned int cb_take(struct cb_queue *queue,
 	struct cb_batch *batch = entry->batch;
 	unsigned long *waiting = cb_waiting(queue, batch);
 
-	bitmap_andnot(waiting, waiting, entry->vector, queue->units);
+	lv_andnot(waiting, entry->vector, queue->units);
 	list_move(&entry->list, &queue->free_entries);
 	queue->nr--;
 	batch->gone++;
@@ -265,10 +264,10 @@ static inline unsigned int cb_drop(struct cb_queue *queue,
 }
 
 /**
- * cb_resize() - an entry needs other units than before
+ * cb_resize() - an entry needs more units than before
  * @queue: queue
  * @entry: a placed one
- * @vector: what it needs now
+ * @vector: what it needs now, what it needed before included
  *
  * It stays where it is if it fits there, else it is placed anew.
  */
@@ -277,9 +276,11 @@ static inline void cb_resize(struct cb_queue *queue, struct cb_entry *entry,
 {
 	struct cb_batch *batch = entry->batch;
 
+	if (lv_within(vector, entry->vector, queue->units))
+		return;
 	cb_leave(queue, batch, entry);
-	bitmap_copy(entry->vector, vector, queue->units);
-	if (!bitmap_intersects(batch->vectors, vector, queue->units)) {
+	lv_copy(entry->vector, vector, queue->units);
+	if (!lv_meet(batch->vectors, vector, queue->units)) {
 		cb_join(queue, batch, entry);
 		return;
 	}
@@ -297,10 +298,10 @@ static inline struct cb_entry *cb_find_in(struct cb_queue *queue,
 {
 	struct cb_entry *entry;
 
-	if (bitmap_subset(cb_waiting(queue, batch), taken, queue->units))
+	if (lv_within(cb_waiting(queue, batch), taken, queue->units))
 		return NULL;
 	list_for_each_entry(entry, &batch->entries, list)
-		if (!bitmap_intersects(entry->vector, taken, queue->units))
+		if (!lv_meet(entry->vector, taken, queue->units))
 			return entry;
 	return NULL;
 }
@@ -312,7 +313,7 @@ static inline void cb_claim(struct cb_queue *queue, struct cb_batch *batch,
 	struct cb_entry *entry = list_first_entry(&batch->entries,
 						  struct cb_entry, list);
 
-	bitmap_or(taken, taken, entry->vector, queue->units);
+	lv_or(taken, entry->vector, queue->units);
 }
 
 /**
@@ -352,7 +353,7 @@ static inline void cb_overtake(struct cb_queue *queue, struct cb_batch *by,
 	struct cb_batch *first = cb_first(queue);
 
 	if (first && first != by &&
-	    bitmap_intersects(cb_waiting(queue, first), vector, queue->units))
+	    lv_meet(cb_waiting(queue, first), vector, queue->units))
 		first->overtaken++;
 }
 
@@ -363,8 +364,7 @@ static inline bool cb_conflicts(struct cb_queue *queue,
 	struct cb_batch *batch;
 
 	list_for_each_entry(batch, &queue->batches, list)
-		if (bitmap_intersects(cb_waiting(queue, batch), vector,
-				      queue->units))
+		if (lv_meet(cb_waiting(queue, batch), vector, queue->units))
 			return true;
 	return false;
 }

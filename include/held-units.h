@@ -21,50 +21,78 @@
  * @holders: requests that hold the unit. Atomic.
  * @freed: units whose last holder has left since held_settle(). Atomic.
  * @held: units that are held, some perhaps no longer. Under the lock.
+ * @taken: how often each was taken. Under the lock.
  */
 struct held_units {
 	atomic_t holders[LV_MAX_UNITS];
-	DECLARE_BITMAP(freed, LV_MAX_UNITS);
+	atomic_long_t freed[BITS_TO_LONGS(LV_MAX_UNITS)];
 	DECLARE_BITMAP(held, LV_MAX_UNITS);
+	unsigned int taken[LV_MAX_UNITS];
 };
 
 /* Take the units of @vector, whether or not others hold them. Under the lock. */
 static inline void held_take(struct held_units *units,
 			     const unsigned long *vector, unsigned int nr)
 {
-	unsigned int unit;
+	unsigned int word, unit;
 
-	for_each_set_bit(unit, vector, nr)
-		atomic_inc(&units->holders[unit]);
-	bitmap_or(units->held, units->held, vector, nr);
+	for (word = 0; word < BITS_TO_LONGS(nr); word++) {
+		unsigned long rest;
+
+		for (rest = vector[word]; rest; rest &= rest - 1) {
+			unit = word * BITS_PER_LONG + __ffs(rest);
+			atomic_inc(&units->holders[unit]);
+			units->taken[unit]++;
+		}
+		units->held[word] |= vector[word];
+	}
 }
 
 /* Give them back. Any context, no lock. */
 static inline void held_give_back(struct held_units *units,
 				  const unsigned long *vector, unsigned int nr)
 {
-	unsigned int unit;
-
-	for_each_set_bit(unit, vector, nr)
-		if (atomic_dec_and_test(&units->holders[unit]))
-			set_bit(unit, units->freed);
-}
-
-/* Bring @held up to date. Under the lock. */
-static inline void held_settle(struct held_units *units, unsigned int nr)
-{
-	unsigned int word, bit;
+	unsigned int word, unit;
 
 	for (word = 0; word < BITS_TO_LONGS(nr); word++) {
-		unsigned long freed = READ_ONCE(units->freed[word]);
+		unsigned long rest, freed = 0;
 
+		for (rest = vector[word]; rest; rest &= rest - 1) {
+			unit = word * BITS_PER_LONG + __ffs(rest);
+			if (atomic_dec_and_test(&units->holders[unit]))
+				freed |= rest & -rest;
+		}
 		if (freed)
-			freed = xchg(&units->freed[word], 0);
-		for_each_set_bit(bit, &freed, BITS_PER_LONG)
-			if (!atomic_read(&units->holders[word * BITS_PER_LONG +
-							 bit]))
-				units->held[word] &= ~BIT(bit);
+			atomic_long_or(freed, &units->freed[word]);
 	}
+}
+
+/**
+ * held_settle() - bring @held up to date
+ * @units: units, under the lock
+ * @nr: how many
+ *
+ * Return: whether one may have come free.
+ */
+static inline bool held_settle(struct held_units *units, unsigned int nr)
+{
+	unsigned int word, unit;
+	bool news = false;
+
+	for (word = 0; word < BITS_TO_LONGS(nr); word++) {
+		unsigned long rest;
+
+		if (!atomic_long_read(&units->freed[word]))
+			continue;
+		news = true;
+		rest = atomic_long_xchg(&units->freed[word], 0);
+		for (; rest; rest &= rest - 1) {
+			unit = word * BITS_PER_LONG + __ffs(rest);
+			if (!atomic_read(&units->holders[unit]))
+				units->held[word] &= ~(rest & -rest);
+		}
+	}
+	return news;
 }
 
 #endif /* _HELD_UNITS_H */

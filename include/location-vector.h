@@ -192,6 +192,85 @@ static inline struct lv_span lv_span(const struct lv_geometry *g, u64 sector,
 	return span;
 }
 
+/*
+ * Vectors word by word: nearly all drives have one to four words, for which the
+ * calls of <linux/bitmap.h> cost more than what they do. Bits behind the last
+ * unit are never set.
+ */
+
+static inline void lv_zero(unsigned long *vector, unsigned int units)
+{
+	unsigned int i;
+
+	for (i = 0; i < BITS_TO_LONGS(units); i++)
+		vector[i] = 0;
+}
+
+static inline void lv_copy(unsigned long *to, const unsigned long *from,
+			   unsigned int units)
+{
+	unsigned int i;
+
+	for (i = 0; i < BITS_TO_LONGS(units); i++)
+		to[i] = from[i];
+}
+
+/* Add the units of @vector. */
+static inline void lv_or(unsigned long *to, const unsigned long *vector,
+			 unsigned int units)
+{
+	unsigned int i;
+
+	for (i = 0; i < BITS_TO_LONGS(units); i++)
+		to[i] |= vector[i];
+}
+
+/* Take the units of @vector out. */
+static inline void lv_andnot(unsigned long *from, const unsigned long *vector,
+			     unsigned int units)
+{
+	unsigned int i;
+
+	for (i = 0; i < BITS_TO_LONGS(units); i++)
+		from[i] &= ~vector[i];
+}
+
+/* Do two vectors share a unit? */
+static inline bool lv_meet(const unsigned long *a, const unsigned long *b,
+			   unsigned int units)
+{
+	unsigned int i;
+
+	for (i = 0; i < BITS_TO_LONGS(units); i++)
+		if (a[i] & b[i])
+			return true;
+	return false;
+}
+
+/* Are all units of @vector in @of? */
+static inline bool lv_within(const unsigned long *vector,
+			     const unsigned long *of, unsigned int units)
+{
+	unsigned int i;
+
+	for (i = 0; i < BITS_TO_LONGS(units); i++)
+		if (vector[i] & ~of[i])
+			return false;
+	return true;
+}
+
+/* Set a run of units that are not in @vector yet. */
+static inline void lv_set_run(unsigned long *vector, unsigned int first,
+			      unsigned int run)
+{
+	unsigned int bit = first % BITS_PER_LONG;
+
+	if (run && bit + run <= BITS_PER_LONG)
+		vector[BIT_WORD(first)] |= GENMASK(bit + run - 1, bit);
+	else
+		bitmap_set(vector, first, run);
+}
+
 /**
  * lv_set_span() - the units that a span touches
  * @g: geometry
@@ -205,17 +284,18 @@ static inline void lv_set_span(const struct lv_geometry *g, struct lv_span span,
 {
 	unsigned int first, run, i, n = span.first;
 
+	lv_zero(vector, g->units);
 	if (span.pages >= g->planes ||
 	    (g->identity && span.pages >= g->units)) {
-		bitmap_fill(vector, g->units);
+		lv_set_run(vector, 0, g->units);
 		return;
 	}
-	bitmap_zero(vector, g->units);
 	if (g->identity) {
 		first = n % g->units;
 		run = min(span.pages + 0U, g->units - first);
-		bitmap_set(vector, first, run);
-		bitmap_set(vector, 0, span.pages - run);
+		lv_set_run(vector, first, run);
+		if (span.pages > run)
+			lv_set_run(vector, 0, span.pages - run);
 		return;
 	}
 	for (i = 0; i < span.pages; i++) {
@@ -236,7 +316,7 @@ static inline void lv_set(const struct lv_geometry *g, u64 sector, u64 sectors,
 static inline bool lv_conflict(const struct lv_geometry *g,
 			       const unsigned long *a, const unsigned long *b)
 {
-	return bitmap_intersects(a, b, g->units);
+	return lv_meet(a, b, g->units);
 }
 
 #endif /* _LOCATION_VECTOR_H */
