@@ -23,12 +23,12 @@
  *     flight holds one of its units; until then later requests may, be it of a
  *     later batch or writes. So no unit that somebody could use stays idle.
  *     (The paper starts a batch when the one before it was issued.)
- *  4. The oldest batch, once it was overtaken at its units as often as there
- *     are requests in the window, claims what its requests need, one after the
- *     other: large ones don't starve.
+ *  4. A batch that has waited for claim_us claims the units that its requests
+ *     wait for: nobody of a later batch gets one of them. So a request that
+ *     needs many units at once is not overtaken for ever. (Not in the paper.)
  *  5. The first write batch that has waited for write_wait_us goes before the
- *     reads and claims units likewise; the next one's wait begins after it.
- *     (IV.B.3)
+ *     reads and claims units likewise; the next one's wait begins after it
+ *     (IV.B.3), but ends when it claims by rule 4 and is older than all reads.
  *  6. A request whose deadline has passed goes whatever holds its units.
  *  7. The paper leaves to others what the drive does by itself (garbage
  *     collection). With busy_units, off by default, a unit whose request took
@@ -49,23 +49,17 @@
  *	piq	both in batches
  *	piq+	and writes don't wait for reads for ever (rule 5)
  *
- * Data: a map for each geometry, with the units that are held and the
- * batches. It is replaced as a whole. A request in flight
- * remembers in a word which pages of which map it holds; those of a former map
- * are forgotten with it. Completions give units back without a lock
- * (include/held-units.h).
+ * Data: a map for each geometry, with the units that are held and the batches,
+ * which is replaced as a whole (include/piq-map.h). Completions give units back
+ * without a lock (include/held-units.h).
  */
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
-#include <linux/sched/mm.h>
 
 #include "compat-blkdev.h"
-#include "conflict-batch.h"
-#include "held-units.h"
 #include "iosched-debugfs.h"
 #include "iosched-tunables.h"
-#include "location-vector.h"
-#include "slow-units.h"
+#include "piq-map.h"
 
 #define IOSCHED_NAME "piq"
 
@@ -74,16 +68,6 @@
 
 /* log2 of batch sizes that are told apart. */
 #define PIQ_SIZES 11
-
-/*
- * rq->elv.priv[0] is NULL while the request waits outside the batches, its
- * cb_entry in a batch, and in flight an odd word: the map's number, the pages
- * that it holds and the first of these (lv_span).
- */
-#define PIQ_HOLDS		BIT(0)
-#define PIQ_FIRST_SHIFT		1
-#define PIQ_PAGES_SHIFT		11
-#define PIQ_MAP_SHIFT		22
 
 /* Kinds of conflicts: between reads, between writes, between the two. */
 enum {
@@ -142,35 +126,6 @@ static const char * const piq_allocation_names[] = {
 	"pcwd", "pcdw", "pwcd", "pwdc", "pdcw", "pdwc",
 };
 
-/**
- * struct piq_map - a geometry and what is where in it
- * @rcu: released() may still look at it
- * @number: tells its requests in flight from those of former maps
- * @lv: geometry
- * @queue: batches of each tier and direction
- * @units: those that requests in flight hold
- * @slow: which of these are slow, with busy_units
- * @writing: units last taken by a write
- * @taken: piq_select()'s: held or claimed
- * @vector: of the request that is looked at
- * @stuck: tiers of which nobody could go when it was last looked, and nothing
- *	has changed since but perhaps @units
- * @batch_memory: for @queue
- */
-struct piq_map {
-	struct rcu_head rcu;
-	unsigned long number;
-	struct lv_geometry lv;
-	struct cb_queue queue[IOSCHED_TIERS][IOSCHED_DIRS];
-	struct held_units units;
-	struct slow_units slow;
-	DECLARE_BITMAP(writing, LV_MAX_UNITS);
-	DECLARE_BITMAP(taken, LV_MAX_UNITS);
-	DECLARE_BITMAP(vector, LV_MAX_UNITS);
-	unsigned int stuck;
-	u8 batch_memory[] __aligned(sizeof(u64));
-};
-
 struct piq_data {
 	struct iosched io;		/* first: the core's */
 
@@ -197,6 +152,7 @@ struct piq_data {
 	unsigned int window;
 	unsigned int scheme;
 	unsigned int write_wait_us;
+	unsigned int claim_us;
 	unsigned int busy_units;
 };
 
@@ -216,67 +172,20 @@ static bool piq_batched(struct piq_data *pd, unsigned int dir)
 	return piq_schemes[pd->scheme].batches[dir];
 }
 
-/* The entry of a request that is in a batch, or NULL. */
-static struct cb_entry *piq_entry(struct request *rq)
-{
-	unsigned long word = (unsigned long)rq->elv.priv[0];
-
-	return word & PIQ_HOLDS ? NULL : rq->elv.priv[0];
-}
-
-/*
- * The pages that a request needs. What moves no data (a discard) counts as its
- * first page: it keeps its place in the order and doesn't hold the whole drive.
- */
-static struct lv_span piq_span(struct piq_map *map, struct request *rq)
-{
-	bool data = bio_has_data(rq->bio);
-
-	return lv_span(&map->lv, blk_rq_pos(rq), data ? blk_rq_sectors(rq) : 1);
-}
-
 /*
  * The map
  */
 
-/*
- * Make a map for the settings. Sleeps, but never waits for I/O: the queue may be
- * frozen.
- */
-static struct piq_map *piq_map_alloc(struct piq_data *pd)
+/* Make a map for the settings. Sleeps. */
+static struct piq_map *piq_new_map(struct piq_data *pd)
 {
 	const unsigned int count[LV_DIGITS] = {
 		pd->channels, pd->chips, pd->dies, pd->planes
 	};
-	u64 planes = (u64)pd->channels * pd->chips * pd->dies * pd->planes;
-	u64 units = pd->level == LV_CHIP ? pd->channels * pd->chips : planes;
-	unsigned int flags, tier, dir;
-	struct piq_map *map;
-	u8 order[LV_DIGITS];
-	size_t bytes;
 
-	if (planes > LV_MAX_UNITS || !is_power_of_2(pd->page_size_kb)) {
-		pr_err("piq: %llu planes, pages of %u KB: must be at most %u, a power of two\n",
-		       planes, pd->page_size_kb, LV_MAX_UNITS);
-		return ERR_PTR(-EINVAL);
-	}
-	bytes = cb_queue_bytes(units, pd->window);
-	flags = memalloc_noio_save();
-	map = kvzalloc(struct_size(map, batch_memory,
-				   bytes * IOSCHED_TIERS * IOSCHED_DIRS),
-		       GFP_KERNEL);
-	memalloc_noio_restore(flags);
-	if (!map)
-		return ERR_PTR(-ENOMEM);
-
-	lv_parse_order(piq_allocation_names[pd->allocation], order);
-	lv_init(&map->lv, pd->page_size_kb << 10, count, order, pd->level);
-	for (tier = 0; tier < IOSCHED_TIERS; tier++)
-		for (dir = READ; dir <= WRITE; dir++)
-			cb_queue_init(&map->queue[tier][dir], units, pd->window,
-				      map->batch_memory +
-				      bytes * (tier * IOSCHED_DIRS + dir));
-	return map;
+	return piq_map_alloc(count, pd->page_size_kb,
+			     piq_allocation_names[pd->allocation], pd->level,
+			     pd->window);
 }
 
 static void piq_map_switch(struct iosched *io, void *arg)
@@ -284,7 +193,7 @@ static void piq_map_switch(struct iosched *io, void *arg)
 	struct piq_data *pd = piq_of(io);
 	struct piq_map *map = arg;
 
-	map->number = (piq_map(pd)->number + 1) & (ULONG_MAX >> PIQ_MAP_SHIFT);
+	piq_map_succeeds(map, piq_map(pd));
 	rcu_assign_pointer(pd->map, map);
 }
 
@@ -297,7 +206,7 @@ static int piq_set_map(struct iosched *io, unsigned int *field,
 	struct piq_map *map, *former;
 
 	WRITE_ONCE(*field, value);
-	map = piq_map_alloc(pd);
+	map = piq_new_map(pd);
 	if (IS_ERR(map)) {
 		WRITE_ONCE(*field, before);
 		return PTR_ERR(map);
@@ -342,27 +251,16 @@ static struct rb_root *piq_placed(struct request *rq)
 			rq_data_dir(rq), blk_rq_pos(rq));
 }
 
-/* With whom that waits or is in flight does a newcomer share a unit? */
+/* Count with whom a newcomer shares units. */
 static void piq_count_conflicts(struct piq_data *pd, struct request *rq,
 				const unsigned long *vector)
 {
-	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq), i;
-	struct piq_map *map = piq_map(pd);
-	unsigned long reads = 0, writes = 0;
-	bool same, other;
+	unsigned int dir = rq_data_dir(rq);
+	bool with[IOSCHED_DIRS];
 
-	for (i = 0; i < BITS_TO_LONGS(map->lv.units); i++) {
-		unsigned long shared = vector[i] & map->units.held[i];
-
-		reads |= shared & ~map->writing[i];
-		writes |= shared & map->writing[i];
-	}
-	same = (dir == READ ? reads : writes) ||
-	       cb_conflicts(&map->queue[tier][dir], vector);
-	other = (dir == READ ? writes : reads) ||
-		cb_conflicts(&map->queue[tier][!dir], vector);
-	pd->conflicts[dir == READ ? PIQ_RR : PIQ_WW] += same;
-	pd->conflicts[PIQ_RW] += other;
+	piq_conflicts(piq_map(pd), iosched_rq_tier(rq), vector, with);
+	pd->conflicts[dir == READ ? PIQ_RR : PIQ_WW] += with[dir];
+	pd->conflicts[PIQ_RW] += with[!dir];
 }
 
 static void piq_enter(struct piq_data *pd, struct cb_queue *queue,
@@ -479,19 +377,32 @@ static void piq_resized(struct iosched *io, struct request *rq)
  * Who goes next
  */
 
+/* Batches that were opened before this claim the units that they wait for. */
+static u64 piq_claims_before(struct piq_data *pd, u64 now)
+{
+	u64 wait = (u64)pd->claim_us * NSEC_PER_USEC;
+
+	return max(now, wait) - wait;
+}
+
 /* The write batch whose turn has come before all reads, or NULL. */
 static struct cb_batch *piq_prioritised(struct piq_data *pd, unsigned int tier)
 {
 	struct cb_queue *queue = piq_map(pd)->queue[tier];
 	struct cb_batch *batch = cb_first(&queue[WRITE]);
-	u64 since;
+	struct cb_batch *read = cb_first(&queue[READ]);
+	u64 now, turn;
 
 	/* Where no read waits, the writes need no precedence. */
-	if (!batch || !queue[READ].nr || !piq_schemes[pd->scheme].write_wait)
+	if (!batch || !read || !piq_schemes[pd->scheme].write_wait)
 		return NULL;
-	since = max(batch->since, pd->write_turn[tier]);
-	if (!batch->prioritised &&
-	    ktime_get_ns() < since + (u64)pd->write_wait_us * NSEC_PER_USEC)
+	if (batch->prioritised)
+		return batch;
+	now = ktime_get_ns();
+	turn = max(batch->since, pd->write_turn[tier]) +
+	       (u64)pd->write_wait_us * NSEC_PER_USEC;
+	if (now < turn && (batch->since >= piq_claims_before(pd, now) ||
+			   batch->since >= read->since))
 		return NULL;
 	batch->prioritised = true;
 	return batch;
@@ -519,11 +430,15 @@ static struct request *piq_pick(struct piq_data *pd, unsigned int tier,
 				unsigned int dir)
 {
 	struct piq_map *map = piq_map(pd);
+	struct cb_queue *queue = &map->queue[tier][dir];
 	struct cb_entry *entry;
 
 	if (!piq_batched(pd, dir))
 		return piq_oldest(pd, tier, dir);
-	entry = cb_find(&map->queue[tier][dir], map->taken, pd->window);
+	if (!queue->nr)
+		return NULL;
+	entry = cb_find(queue, map->taken,
+			piq_claims_before(pd, ktime_get_ns()));
 	return entry ? entry->item : NULL;
 }
 
@@ -592,7 +507,6 @@ static void piq_go(struct piq_data *pd, struct request *rq,
 		   struct cb_entry *entry)
 {
 	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
-	struct cb_queue *queue = piq_map(pd)->queue[tier];
 	struct cb_batch *batch = entry->batch;
 	bool prioritised = batch->prioritised;
 	unsigned int size;
@@ -603,10 +517,7 @@ static void piq_go(struct piq_data *pd, struct request *rq,
 			     batch->size, prioritised ? " prioritised" : "");
 	iosched_note(&pd->io, "piq %u %c %u %llu", tier, dir == READ ? 'R' : 'W',
 		     batch->number, (unsigned long long)blk_rq_pos(rq));
-	cb_overtake(&queue[READ], batch, entry->vector);
-	if (dir == WRITE)
-		cb_overtake(&queue[WRITE], batch, entry->vector);
-	size = cb_take(&queue[dir], entry);
+	size = cb_take(&piq_map(pd)->queue[tier][dir], entry);
 	piq_count_batch(pd, dir, size);
 	if (size && prioritised) {
 		pd->prioritised++;
@@ -629,17 +540,9 @@ static void piq_dispatched(struct iosched *io, struct request *rq)
 	} else {
 		lv_set_span(&map->lv, span, vector);
 	}
-	held_take(&map->units, vector, map->lv.units);
-	if (rq_data_dir(rq) == WRITE)
-		lv_or(map->writing, vector, map->lv.units);
-	else
-		lv_andnot(map->writing, vector, map->lv.units);
+	piq_hold(map, rq, span, vector);
 	if (pd->busy_units)
 		slow_began(&map->slow, vector, map->lv.units);
-	rq->elv.priv[0] = (void *)(PIQ_HOLDS |
-				   (unsigned long)span.first << PIQ_FIRST_SHIFT |
-				   (unsigned long)span.pages << PIQ_PAGES_SHIFT |
-				   map->number << PIQ_MAP_SHIFT);
 }
 
 static enum hrtimer_restart piq_late(struct hrtimer *timer)
@@ -672,18 +575,12 @@ static void piq_released(struct request *rq)
 {
 	struct piq_data *pd = piq_of(iosched_of(rq->q));
 	unsigned int us = READ_ONCE(pd->busy_units);
-	unsigned long word = (unsigned long)rq->elv.priv[0];
-	struct lv_span span = {
-		.first = word >> PIQ_FIRST_SHIFT & (LV_MAX_UNITS - 1),
-		.pages = word >> PIQ_PAGES_SHIFT & (2 * LV_MAX_UNITS - 1),
-	};
 	DECLARE_BITMAP(vector, LV_MAX_UNITS);
 	struct piq_map *map;
 
 	rcu_read_lock();
 	map = rcu_dereference(pd->map);
-	if (word >> PIQ_MAP_SHIFT == map->number) {
-		lv_set_span(&map->lv, span, vector);
+	if (piq_holds(map, rq, vector)) {
 		if (us && slow_ended(&map->slow, vector, map->lv.units,
 				     rq_data_dir(rq)))
 			piq_start_timer(pd, us);
@@ -711,6 +608,8 @@ static void piq_released(struct request *rq)
 	  "requests of a direction in batches")				\
 	T(piq_data, write_wait_us, 1000, 0, 60000000, iosched_set,	\
 	  "piq+: us until the first write batch goes before the reads")	\
+	T(piq_data, claim_us, 4000, 0, 60000000, iosched_set,		\
+	  "us until a batch lets nobody take the units that it waits for") \
 	T(piq_data, busy_units, 0, 0, 1000000, iosched_set,		\
 	  "us for which a unit that was slow counts as held, 0: off")
 
@@ -732,7 +631,7 @@ static int piq_init(struct iosched *io)
 
 	PIQ_TUNABLES(IOSCHED_TUNABLE_INIT)
 	PIQ_CHOICES(IOSCHED_TUNABLE_INIT)
-	map = piq_map_alloc(data);
+	map = piq_new_map(data);
 	if (IS_ERR(map))
 		return PTR_ERR(map);
 	compat_hrtimer_setup(&data->late_timer, piq_late, CLOCK_MONOTONIC,
@@ -776,7 +675,7 @@ static int piq_batches_show(void *data, struct seq_file *m)
 	struct cb_batch *batch;
 	u64 now = ktime_get_ns();
 
-	seq_puts(m, "tier dir batch size gone overtaken age_us waiting units\n");
+	seq_puts(m, "tier dir batch size gone age_us waiting units\n");
 	spin_lock(&pd->io.lock);
 	units = piq_map(pd)->lv.units;
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
@@ -784,11 +683,11 @@ static int piq_batches_show(void *data, struct seq_file *m)
 			struct cb_queue *queue = &piq_map(pd)->queue[tier][dir];
 
 			list_for_each_entry(batch, &queue->batches, list)
-				seq_printf(m, "%s %s %u %u %u %u %lld %*pbl %*pbl\n",
+				seq_printf(m, "%s %s %u %u %u %lld %*pbl %*pbl\n",
 					   iosched_tier_names[tier],
 					   dir == READ ? "read" : "write",
 					   batch->number, batch->size,
-					   batch->gone, batch->overtaken,
+					   batch->gone,
 					   div_s64(now - batch->since, NSEC_PER_USEC),
 					   units, cb_waiting(queue, batch),
 					   units, batch->vectors);

@@ -34,8 +34,6 @@
  * @number: counts the queue's batches
  * @size: entries that wait or have gone
  * @gone: of these, have gone
- * @overtaken: entries of other batches that took a unit for which this one,
- *	the first of its queue, waited
  * @since: arrival of the entry that opened it, ns
  * @prioritised: the caller's
  * @vectors: bitmaps: units of all entries, then units of those that wait
@@ -46,7 +44,6 @@ struct cb_batch {
 	unsigned int number;
 	unsigned int size;
 	unsigned int gone;
-	unsigned int overtaken;
 	u64 since;
 	bool prioritised;
 	unsigned long vectors[];
@@ -166,7 +163,6 @@ static inline struct cb_batch *cb_open(struct cb_queue *queue, u64 since)
 	batch->number = ++queue->opened;
 	batch->size = 0;
 	batch->gone = 0;
-	batch->overtaken = 0;
 	batch->since = since;
 	batch->prioritised = false;
 	lv_zero(batch->vectors, queue->units);
@@ -306,32 +302,27 @@ static inline struct cb_entry *cb_find_in(struct cb_queue *queue,
 	return NULL;
 }
 
-/* The batch's first entry claims its units: nobody behind it takes one. */
+/* The batch claims what its entries wait for: nobody behind it takes a unit. */
 static inline void cb_claim(struct cb_queue *queue, struct cb_batch *batch,
 			    unsigned long *taken)
 {
-	struct cb_entry *entry = list_first_entry(&batch->entries,
-						  struct cb_entry, list);
-
-	lv_or(taken, entry->vector, queue->units);
+	lv_or(taken, cb_waiting(queue, batch), queue->units);
 }
 
 /**
  * cb_find() - the entry that goes next: of the first batch of which one can
  * @queue: queue
- * @taken: units that are not free; those that the first batch claims are added
- * @patience: how often the first batch lets itself be overtaken
+ * @taken: units that are not free; those that batches claim are added
+ * @before: batches that were opened before this (ns) claim units
  *
  * An entry that needs many units might wait for ever for all of them to be free
- * at once. So the first batch, once it has been overtaken @patience times,
- * claims what its first entry needs, that one gone what the next one needs, and
- * so on: not all at once, or as many units would stand idle.
+ * at once. So a batch that has waited for long claims what its entries wait for.
  *
  * Return: the entry, or NULL when all have to wait.
  */
 static inline struct cb_entry *cb_find(struct cb_queue *queue,
 				       unsigned long *taken,
-				       unsigned int patience)
+				       u64 before)
 {
 	struct cb_batch *batch;
 
@@ -340,21 +331,10 @@ static inline struct cb_entry *cb_find(struct cb_queue *queue,
 
 		if (entry)
 			return entry;
-		if (batch->overtaken >= patience)
+		if (batch->since < before)
 			cb_claim(queue, batch, taken);
 	}
 	return NULL;
-}
-
-/* Somebody goes who needs @vector: does the first batch wait for some of it? */
-static inline void cb_overtake(struct cb_queue *queue, struct cb_batch *by,
-			       const unsigned long *vector)
-{
-	struct cb_batch *first = cb_first(queue);
-
-	if (first && first != by &&
-	    lv_meet(cb_waiting(queue, first), vector, queue->units))
-		first->overtaken++;
 }
 
 /* Does somebody in the queue wait for some of @vector? */

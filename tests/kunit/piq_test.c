@@ -237,7 +237,7 @@ static unsigned int piq_cycles(struct cb_queue *queue)
 		unsigned long taken = 0;
 		struct cb_entry *entry;
 
-		while ((entry = cb_find(queue, &taken, UINT_MAX))) {
+		while ((entry = cb_find(queue, &taken, 0))) {
 			taken |= entry->vector[0];
 			cb_take(queue, entry);
 		}
@@ -310,48 +310,50 @@ static void piq_batch_merge(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, first, cb_first(queue));
 }
 
-/* Overtaken often enough, the first batch claims what it waits for. */
-static void piq_batch_claims(struct kunit *test)
+static struct cb_entry *piq_put_at(struct cb_queue *queue, u64 since,
+				   unsigned long vector)
 {
-	struct cb_queue *queue = piq_queue(test, 4, 8);
-	struct cb_entry *large = piq_put(queue, 15), *small;
-	unsigned int overtaken;
-	unsigned long taken;
+	struct cb_entry *entry = cb_get(queue);
 
-	for (overtaken = 0; overtaken < 3; overtaken++) {
-		small = piq_put(queue, 1);
-		taken = 8;
-		KUNIT_EXPECT_PTR_EQ(test, small, cb_find(queue, &taken, 3));
-		KUNIT_EXPECT_EQ(test, 8UL, taken);
-		cb_overtake(queue, small->batch, small->vector);
-		cb_take(queue, small);
-		KUNIT_EXPECT_EQ(test, overtaken + 1, large->batch->overtaken);
-	}
-	small = piq_put(queue, 1);
-	taken = 8;
-	KUNIT_EXPECT_NULL(test, cb_find(queue, &taken, 3));
-	KUNIT_EXPECT_EQ(test, 15UL, taken);
-	taken = 0;
-	KUNIT_EXPECT_PTR_EQ(test, large, cb_find(queue, &taken, 3));
+	entry->vector[0] = vector;
+	entry->since = since;
+	cb_place(queue, entry);
+	return entry;
 }
 
-/* One entry after the other: what only the second one needs stays free. */
-static void piq_batch_claims_in_turn(struct kunit *test)
+/* A batch that was opened before a point in time claims what it waits for. */
+static void piq_batch_claims(struct kunit *test)
 {
 	struct cb_queue *queue = piq_queue(test, 8, 8);
-	struct cb_entry *first = piq_put(queue, 3), *second = piq_put(queue, 12);
-	struct cb_entry *later = piq_put(queue, 4);
-	unsigned long taken = 9;
+	struct cb_entry *large, *small;
+	unsigned long taken = 8;
 
-	first->batch->overtaken = 1;
-	KUNIT_EXPECT_PTR_EQ(test, later, cb_find(queue, &taken, 1));
-	KUNIT_EXPECT_EQ(test, 11UL, taken);
-	cb_take(queue, first);
-	taken = 9;
-	KUNIT_EXPECT_NULL(test, cb_find(queue, &taken, 1));
-	KUNIT_EXPECT_EQ(test, 13UL, taken);
+	large = piq_put_at(queue, 10, 15);
+	small = piq_put_at(queue, 20, 1);
+	KUNIT_EXPECT_PTR_EQ(test, small, cb_find(queue, &taken, 10));
+	KUNIT_EXPECT_EQ(test, 8UL, taken);
+	KUNIT_EXPECT_NULL(test, cb_find(queue, &taken, 11));
+	KUNIT_EXPECT_EQ(test, 15UL, taken);
 	taken = 0;
-	KUNIT_EXPECT_PTR_EQ(test, second, cb_find(queue, &taken, 1));
+	KUNIT_EXPECT_PTR_EQ(test, large, cb_find(queue, &taken, 11));
+	KUNIT_EXPECT_EQ(test, 0UL, taken);
+}
+
+/* All entries of a batch claim; two batches claim one after the other. */
+static void piq_batch_claims_all(struct kunit *test)
+{
+	struct cb_queue *queue = piq_queue(test, 8, 8);
+	unsigned long taken = 17;
+
+	piq_put_at(queue, 1, 3);
+	piq_put_at(queue, 2, 0x30);
+	piq_put_at(queue, 3, 6);
+	piq_put_at(queue, 4, 0xe0);
+	KUNIT_EXPECT_NULL(test, cb_find(queue, &taken, 2));
+	/* The first batch's 3 and 0x30; the second one is too young. */
+	KUNIT_EXPECT_EQ(test, 0x33UL, taken);
+	KUNIT_EXPECT_NULL(test, cb_find(queue, &taken, 4));
+	KUNIT_EXPECT_EQ(test, 0xf7UL, taken);
 }
 
 /*
@@ -506,7 +508,7 @@ static void piq_model_dispatch(struct kunit *test, struct piq_model *model,
 			   ((unsigned long)piq_random(seed, 1 << 24) << 20) ^
 			   piq_random(seed, 1 << 24);
 	i = piq_model_next(model, taken);
-	entry = cb_find(queue, taken, UINT_MAX);
+	entry = cb_find(queue, taken, 0);
 	if (!i) {
 		KUNIT_ASSERT_NULL(test, entry);
 		return;
@@ -669,7 +671,7 @@ static struct kunit_case piq_cases[] = {
 	KUNIT_CASE(piq_batch_closed),
 	KUNIT_CASE(piq_batch_merge),
 	KUNIT_CASE(piq_batch_claims),
-	KUNIT_CASE(piq_batch_claims_in_turn),
+	KUNIT_CASE(piq_batch_claims_all),
 	KUNIT_CASE(piq_batch_model),
 	KUNIT_CASE(piq_batch_geometry),
 	KUNIT_CASE(piq_units_held),

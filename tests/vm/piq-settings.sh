@@ -38,14 +38,16 @@ turn_all()
 	for setting in scheme={noop,rws,piq-r,piq-w,piq,piq+} level={plane,chip} \
 		allocation={pdwc,wcdp,cwdp} window={1,3,1024,64} \
 		channels={1,16,8} chips={1,3,8} planes={3,2} dies={1,2} \
-		page_size_kb={1,64,4} write_wait_us={0,1000}; do
+		page_size_kb={1,64,4} write_wait_us={0,1000} claim_us={0,4000} \
+		busy_units={100,0}; do
 		echo "$setting"
 	done | shuf --random-source=<(yes "$1") |
 		while IFS='=' read -r name value; do
 			set_tunable "$name" "$value"
 		done
 	for setting in scheme=piq+ level=chip allocation=cwdp window=64 channels=8 \
-		chips=8 planes=2 dies=2 page_size_kb=4; do
+		chips=8 planes=2 dies=2 page_size_kb=4 claim_us=4000 \
+		busy_units=0; do
 		set_tunable "${setting%%=*}" "${setting#*=}"
 	done
 }
@@ -61,6 +63,14 @@ refused page_size_kb 3 64
 refused allocation cwdd 64
 refused level die 64
 refused scheme piq++ 64
+# Each of the 24 orders, and nothing else of these letters.
+orders=0
+for order in {c,w,d,p}{c,w,d,p}{c,w,d,p}{c,w,d,p}; do
+	! echo $order 2>/dev/null >"$(tunable $device allocation)" ||
+		orders=$((orders + 1))
+done
+[ $orders = 24 ] || fail "$orders allocation orders"
+set_tunable allocation cwdp
 set_tunable level plane
 [ "$(units)" = 256 ] || fail "$(units) planes by default"
 refused planes 9 256

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * PIQ's map: a geometry, who waits for which of its units, and who holds them.
+ *
+ * rq->elv.priv[0] is NULL while a request waits outside the batches, its cb_entry
+ * in a batch, and in flight an odd word: the map's number, the pages that it
+ * holds and the first of these (lv_span). A map is replaced as a whole; what
+ * requests in flight hold of a former one is forgotten with it.
+ */
+#ifndef _PIQ_MAP_H
+#define _PIQ_MAP_H
+
+#include <linux/sched/mm.h>
+
+#include "compat-blkdev.h"
+#include "conflict-batch.h"
+#include "held-units.h"
+#include "iosched.h"
+#include "location-vector.h"
+#include "slow-units.h"
+
+/* The word of a request in flight. */
+#define PIQ_HOLDS		BIT(0)
+#define PIQ_FIRST_SHIFT		1
+#define PIQ_PAGES_SHIFT		11
+#define PIQ_MAP_SHIFT		22
+
+/**
+ * struct piq_map - a geometry and what is where in it
+ * @rcu: released() may still look at it
+ * @number: tells its requests in flight from those of former maps
+ * @lv: geometry
+ * @queue: batches of each tier and direction
+ * @units: those that requests in flight hold
+ * @slow: which of these are slow, with busy_units
+ * @writing: units last taken by a write
+ * @taken: piq_select()'s: held or claimed
+ * @vector: of the request that is looked at
+ * @stuck: tiers of which nobody could go when it was last looked, and nothing
+ *	has changed since but perhaps @units
+ * @batch_memory: for @queue
+ */
+struct piq_map {
+	struct rcu_head rcu;
+	unsigned long number;
+	struct lv_geometry lv;
+	struct cb_queue queue[IOSCHED_TIERS][IOSCHED_DIRS];
+	struct held_units units;
+	struct slow_units slow;
+	DECLARE_BITMAP(writing, LV_MAX_UNITS);
+	DECLARE_BITMAP(taken, LV_MAX_UNITS);
+	DECLARE_BITMAP(vector, LV_MAX_UNITS);
+	unsigned int stuck;
+	u8 batch_memory[] __aligned(sizeof(u64));
+};
+
+/**
+ * piq_map_alloc() - make an empty map
+ * @count: channels, chips on each, dies in a chip, planes in a die
+ * @page_kb: KB in a flash page
+ * @order_name: allocation order, a valid one
+ * @level: what a unit is
+ * @window: most requests of a tier and direction in batches
+ *
+ * Sleeps, but never waits for I/O: the queue may be frozen.
+ *
+ * Return: the map, or an ERR_PTR() when it would be too large, or there is no
+ * memory.
+ */
+static inline struct piq_map *piq_map_alloc(const unsigned int count[LV_DIGITS],
+					    unsigned int page_kb,
+					    const char *order_name,
+					    enum lv_level level,
+					    unsigned int window)
+{
+	unsigned int chips = count[LV_CHANNEL] * count[LV_WAY];
+	u64 planes = (u64)chips * count[LV_DIE] * count[LV_PLANE];
+	unsigned int units = level == LV_CHIP ? chips : planes;
+	unsigned int flags, tier, dir;
+	struct piq_map *map;
+	u8 order[LV_DIGITS];
+	size_t bytes;
+
+	if (planes > LV_MAX_UNITS || !is_power_of_2(page_kb)) {
+		pr_err("piq: %llu planes, pages of %u KB: must be at most %u, a power of two\n",
+		       planes, page_kb, LV_MAX_UNITS);
+		return ERR_PTR(-EINVAL);
+	}
+	bytes = cb_queue_bytes(units, window);
+	flags = memalloc_noio_save();
+	map = kvzalloc(struct_size(map, batch_memory,
+				   bytes * IOSCHED_TIERS * IOSCHED_DIRS),
+		       GFP_KERNEL);
+	memalloc_noio_restore(flags);
+	if (!map)
+		return ERR_PTR(-ENOMEM);
+
+	lv_parse_order(order_name, order);
+	lv_init(&map->lv, page_kb << 10, count, order, level);
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		for (dir = READ; dir <= WRITE; dir++)
+			cb_queue_init(&map->queue[tier][dir], units, window,
+				      map->batch_memory +
+				      bytes * (tier * IOSCHED_DIRS + dir));
+	return map;
+}
+
+/* @map takes the place of @former, from which its requests are to be told. */
+static inline void piq_map_succeeds(struct piq_map *map,
+				    const struct piq_map *former)
+{
+	map->number = (former->number + 1) & (ULONG_MAX >> PIQ_MAP_SHIFT);
+}
+
+/* The entry of a request that is in a batch, or NULL. */
+static inline struct cb_entry *piq_entry(struct request *rq)
+{
+	unsigned long word = (unsigned long)rq->elv.priv[0];
+
+	return word & PIQ_HOLDS ? NULL : rq->elv.priv[0];
+}
+
+/*
+ * The pages that a request needs. What moves no data (a discard) counts as its
+ * first page: it keeps its place in the order and doesn't hold the whole drive.
+ */
+static inline struct lv_span piq_span(struct piq_map *map, struct request *rq)
+{
+	bool data = bio_has_data(rq->bio);
+
+	return lv_span(&map->lv, blk_rq_pos(rq), data ? blk_rq_sectors(rq) : 1);
+}
+
+/* With reads, with writes that wait or are in flight: does @vector share a unit? */
+static inline void piq_conflicts(struct piq_map *map, unsigned int tier,
+				 const unsigned long *vector,
+				 bool with[IOSCHED_DIRS])
+{
+	unsigned long reads = 0, writes = 0;
+	unsigned int i;
+
+	for (i = 0; i < BITS_TO_LONGS(map->lv.units); i++) {
+		unsigned long shared = vector[i] & map->units.held[i];
+
+		reads |= shared & ~map->writing[i];
+		writes |= shared & map->writing[i];
+	}
+	with[READ] = reads || cb_conflicts(&map->queue[tier][READ], vector);
+	with[WRITE] = writes || cb_conflicts(&map->queue[tier][WRITE], vector);
+}
+
+/* @rq goes to the drive: it holds the units of its @span, which are @vector. */
+static inline void piq_hold(struct piq_map *map, struct request *rq,
+			    struct lv_span span, const unsigned long *vector)
+{
+	held_take(&map->units, vector, map->lv.units);
+	if (rq_data_dir(rq) == WRITE)
+		lv_or(map->writing, vector, map->lv.units);
+	else
+		lv_andnot(map->writing, vector, map->lv.units);
+	rq->elv.priv[0] = (void *)(PIQ_HOLDS |
+				   (unsigned long)span.first << PIQ_FIRST_SHIFT |
+				   (unsigned long)span.pages << PIQ_PAGES_SHIFT |
+				   map->number << PIQ_MAP_SHIFT);
+}
+
+/**
+ * piq_holds() - which units does a request in flight hold?
+ * @map: map
+ * @rq: request, after piq_hold()
+ * @vector: is set to its units
+ *
+ * Return: false if they are of a former map, and so nobody's.
+ */
+static inline bool piq_holds(struct piq_map *map, struct request *rq,
+			     unsigned long *vector)
+{
+	unsigned long word = (unsigned long)rq->elv.priv[0];
+	struct lv_span span = {
+		.first = word >> PIQ_FIRST_SHIFT & (LV_MAX_UNITS - 1),
+		.pages = word >> PIQ_PAGES_SHIFT & (2 * LV_MAX_UNITS - 1),
+	};
+
+	if (word >> PIQ_MAP_SHIFT != map->number)
+		return false;
+	lv_set_span(&map->lv, span, vector);
+	return true;
+}
+
+#endif /* _PIQ_MAP_H */
