@@ -235,6 +235,17 @@ static int piq_set_scheme(struct iosched *io, unsigned int *field,
 	return 0;
 }
 
+/* When each unit was last taken is known only from now on. */
+static int piq_set_busy_units(struct iosched *io, unsigned int *field,
+			      unsigned int value)
+{
+	spin_lock(&io->lock);
+	slow_forget(&piq_map(piq_of(io))->slow);
+	WRITE_ONCE(*field, value);
+	spin_unlock(&io->lock);
+	return 0;
+}
+
 /*
  * Where requests wait
  */
@@ -610,7 +621,7 @@ static void piq_released(struct request *rq)
 	  "piq+: us until the first write batch goes before the reads")	\
 	T(piq_data, claim_us, 4000, 0, 60000000, iosched_set,		\
 	  "us until a batch lets nobody take the units that it waits for") \
-	T(piq_data, busy_units, 0, 0, 1000000, iosched_set,		\
+	T(piq_data, busy_units, 0, 0, 1000000, piq_set_busy_units,	\
 	  "us for which a unit that was slow counts as held, 0: off")
 
 #define PIQ_CHOICES(T)							\

@@ -39,6 +39,12 @@ struct slow_units {
 	atomic_t slow;
 };
 
+/* Nobody is asked from here on; what is kept stays so until slow_late(). */
+static inline void slow_forget(struct slow_units *units)
+{
+	memset(units->started, 0, sizeof(units->started));
+}
+
 /* A request that needs @vector goes to the drive. */
 static inline void slow_began(struct slow_units *units,
 			      const unsigned long *vector, unsigned int nr)
@@ -70,8 +76,8 @@ static inline bool slow_ended(struct slow_units *units, unsigned long *vector,
 	if (!started)
 		return false;
 	took = ktime_get_ns() - started;
-	WRITE_ONCE(units->mean[dir],
-		   mean - mean / SLOW_MEAN_OF + took / SLOW_MEAN_OF);
+	WRITE_ONCE(units->mean[dir], mean ? mean - mean / SLOW_MEAN_OF +
+					    took / SLOW_MEAN_OF : took);
 	if (!mean || took <= SLOW_TIMES * mean)
 		return false;
 	atomic_inc(&units->slow);
