@@ -356,6 +356,20 @@ def save(path, runs, **more):
         "runs": [dataclasses.asdict(run) for run in runs]}, indent=1) + "\n")
 
 
+def read_back(path, runs):
+    """Give @runs the results that save() has left in a file, in the same order;
+    return all that is there."""
+    try:
+        saved = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise Failed(f"no {os.path.relpath(path, PROJECT)} yet: run it without --again") from None
+    if len(runs) != len(saved["runs"]):
+        raise Failed(f"{os.path.relpath(path, PROJECT)} holds other runs: run it without --again")
+    for run, was in zip(runs, saved["runs"], strict=True):
+        run.result = was["result"]
+    return saved
+
+
 def commit():
     """The commit that is measured, and whether it was changed."""
     return said("git", "describe", "--always", "--dirty", "--abbrev=12")

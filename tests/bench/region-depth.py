@@ -13,7 +13,6 @@ time, for a busy machine). --again makes the tables from the last run's figures.
 """
 import argparse
 import functools
-import json
 import pathlib
 
 import harness
@@ -56,19 +55,6 @@ def measure(cells):
         device.replace(" ", "-"), FOLDER, progress) for device in DEVICES])
     harness.save(FOLDER / "region-depth.json", runs,
                  cpu_seconds=round(harness.cpu_seconds(), 1))
-
-
-def read_back(cells):
-    """Take the results of the last run; return all that was saved with them."""
-    try:
-        saved = json.loads((FOLDER / "region-depth.json").read_text())
-    except FileNotFoundError:
-        raise harness.Failed("no figures yet: run it without --again") from None
-    results = iter(saved["runs"])
-    for runs in cells.values():
-        for run in runs:
-            run.result = next(results)["result"]
-    return saved
 
 
 def p99(figures):
@@ -124,7 +110,8 @@ def main():
              for device in DEVICES for workload in WORKLOADS for part in SETS}
     if not args.again:
         measure(cells)
-    saved = read_back(cells)
+    saved = harness.read_back(FOLDER / "region-depth.json",
+                              [run for runs in cells.values() for run in runs])
     kept = ""
     if args.file.exists():
         kept = args.file.read_text().partition(HEADING)[0]
