@@ -66,7 +66,7 @@ refused scheme piq++ 64
 # Each of the 24 orders, and nothing else of these letters.
 orders=0
 for order in {c,w,d,p}{c,w,d,p}{c,w,d,p}{c,w,d,p}; do
-	! echo $order 2>/dev/null >"$(tunable $device allocation)" ||
+	! echo "$order" 2>/dev/null >"$(tunable $device allocation)" ||
 		orders=$((orders + 1))
 done
 [ $orders = 24 ] || fail "$orders allocation orders"
