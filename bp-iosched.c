@@ -519,13 +519,7 @@ static struct bp_queue *bp_turn(struct bp_data *bd, unsigned int tier)
  */
 static bool bp_device_full(struct bp_data *bd)
 {
-	struct request_queue *q = bd->io.q;
-	unsigned int tier, in_flight = 0;
-
-	for (tier = 0; tier < IOSCHED_TIERS; tier++)
-		if (bd->io.tiers & BIT(tier))
-			in_flight += iosched_tier_in_flight(&bd->io, tier);
-	return in_flight >= q->tag_set->queue_depth * q->nr_hw_queues;
+	return iosched_all_in_flight(&bd->io) >= iosched_tags(&bd->io);
 }
 
 static bool bp_ready(struct iosched *io, struct request *rq)

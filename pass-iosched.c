@@ -339,13 +339,10 @@ static bool pass_may_merge(struct iosched *io, unsigned int dir,
 /* Have writes in flight their share? Then one of them will end and wake us. */
 static bool pass_writes_full(struct pass_data *pd)
 {
-	struct request_queue *q = pd->io.q;
-	unsigned int tags = q->tag_set->queue_depth * q->nr_hw_queues;
-
 	return pd->write_share < 100 &&
 	       time_before(jiffies, pd->last_read + PASS_READS_ABOUT) &&
 	       iosched_dir_in_flight(&pd->io, WRITE) >=
-	       max(tags * pd->write_share / 100, 1U);
+	       max(iosched_tags(&pd->io) * pd->write_share / 100, 1U);
 }
 
 /* May the sub-queue send anything now? */

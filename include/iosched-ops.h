@@ -407,8 +407,7 @@ static struct request *iosched_pick_by_tier(struct iosched *io,
 
 static bool iosched_device_full(struct iosched *io)
 {
-	return io->depth && iosched_dir_in_flight(io, READ) +
-			    iosched_dir_in_flight(io, WRITE) >= io->depth;
+	return io->depth && iosched_all_in_flight(io) >= io->depth;
 }
 
 static struct request *iosched_pick_any(struct iosched *io)

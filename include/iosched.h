@@ -252,6 +252,19 @@ static inline unsigned int iosched_tier_in_flight(struct iosched *io,
 	       iosched_in_flight(&io->stats[tier][WRITE]);
 }
 
+/* The same of all requests. */
+static inline unsigned int iosched_all_in_flight(struct iosched *io)
+{
+	return iosched_dir_in_flight(io, READ) +
+	       iosched_dir_in_flight(io, WRITE);
+}
+
+/* Most requests that the driver takes: its tags. */
+static inline unsigned int iosched_tags(struct iosched *io)
+{
+	return io->q->tag_set->queue_depth * io->q->nr_hw_queues;
+}
+
 /**
  * iosched_from() - first request of a tree at or behind a sector
  * @root: sorted tree
