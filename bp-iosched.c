@@ -52,6 +52,10 @@
  * back for 1100: two crossings. BP takes 1600 and 1100 first, the larger of
  * them before the other (case 1, then 2), then 2100, 2200: one crossing.
  *
+ * Beyond the paper, lookahead=0 has the whole queue looked at: where neither
+ * neighbour is in the last block, the next one is the block in which most are
+ * waiting.
+ *
  * A drive that keeps several blocks open loses nothing by going from one to
  * another of them. With open_blocks=n the n blocks that were last opened count
  * as open, and before a write leaves them all each is looked into.
@@ -317,23 +321,55 @@ static struct request *bp_in_open_block(struct bp_data *bd,
 	return NULL;
 }
 
-/* The write that the four cases choose; a sweep's next one if none applies. */
+/* The first write of the block in which most are waiting. */
+static struct request *bp_fullest(struct bp_data *bd, struct rb_root *root,
+				  struct request *front)
+{
+	struct request *begin = front ? front : iosched_from(root, 0);
+	struct request *rq = begin, *first = begin, *best = begin;
+	u32 block_sectors = bp_block_sectors(bd);
+	unsigned int nr = 0, most = 0;
+
+	/* Around, so that of blocks that are as full the sweep's next one goes. */
+	do {
+		if (bp_block(blk_rq_pos(rq), block_sectors) !=
+		    bp_block(blk_rq_pos(first), block_sectors)) {
+			first = rq;
+			nr = 0;
+		}
+		if (++nr > most) {
+			most = nr;
+			best = first;
+		}
+		rq = iosched_next(rq);
+		if (!rq)
+			rq = iosched_from(root, 0);
+	} while (rq != begin);
+	return best;
+}
+
+/*
+ * The write that the four cases choose. If none applies, a sweep's next one, or
+ * the fullest block's when the whole queue is to be looked at.
+ */
 static struct request *bp_by_cases(struct bp_data *bd, struct rb_root *root,
 				   u64 last, enum bp_case *which)
 {
 	struct request *front = iosched_from(root, bd->write_end), *back, *rq;
 	struct bp_side in_front = { .nr = 0 }, behind = { .nr = 0 };
+	unsigned int look = max(bd->lookahead, 1U);
 	bool go_front;
 
 	back = front ? iosched_prev(front) :
 		       rb_entry(rb_last(root), struct request, rb_node);
-	for (rq = front; rq && in_front.nr < bd->lookahead;
-	     rq = iosched_next(rq))
+	for (rq = front; rq && in_front.nr < look; rq = iosched_next(rq))
 		bp_side_add(&in_front, blk_rq_pos(rq), blk_rq_sectors(rq));
-	for (rq = back; rq && behind.nr < bd->lookahead; rq = iosched_prev(rq))
+	for (rq = back; rq && behind.nr < look; rq = iosched_prev(rq))
 		bp_side_add(&behind, blk_rq_pos(rq), blk_rq_sectors(rq));
 	*which = bp_prefer(&in_front, &behind, last, bp_block_sectors(bd),
 			   &go_front);
+	if (*which == BP_NO_CASE && !bd->lookahead)
+		return bp_fullest(bd, root, front);
 	if (*which == BP_NO_CASE)
 		return front ? front : iosched_from(root, 0);
 	return go_front ? front : back;
@@ -603,8 +639,8 @@ static int bp_set_base(struct iosched *io, unsigned int *field,
 	  "keep writes in the erase block of the last one")		\
 	T(bp_data, block_size_kb, 1024, 4, 1048576, iosched_set,	\
 	  "KB in an erase block")					\
-	T(bp_data, lookahead, 2, 1, 16, iosched_set,			\
-	  "writes looked at on each side of the last one")		\
+	T(bp_data, lookahead, 2, 0, 16, iosched_set,			\
+	  "writes looked at on each side of the last one, 0: all")	\
 	T(bp_data, open_blocks, 1, 1, 64, iosched_set,			\
 	  "erase blocks that the device keeps open")			\
 	T(bp_data, antic_us, 1000, 0, 1000000, iosched_set,		\
