@@ -33,6 +33,9 @@
  *     turning to them. With antic_near_kb set, only if they are that near to
  *     the last read, as on a disk; then a process is waited for only if its
  *     reads are that near to each other.
+ *  4. With preference, the open block is not left either just because the process
+ *     that fills it sends its next write only now: writes elsewhere wait for it
+ *     as in 2, if it has mostly stayed in its block so far. Leaving costs more.
  *
  * fair: each process has a queue for its synchronous requests (reads, direct
  * and synced writes); those that nobody waits for (writeback) share one for
@@ -107,7 +110,7 @@ struct bp_data {
 	struct bp_antic antic;
 	struct hrtimer timer;
 	bool over;			/* the wait's time is; set by the timer */
-	struct bp_process *thinker;	/* its read completed last; any context */
+	struct bp_process *thinker[2];	/* its last read, write is done; any context */
 
 	/* counters, under io.lock */
 	unsigned int cases[BP_CASES];
@@ -150,6 +153,20 @@ static struct bp_limits bp_limits(struct bp_data *bd)
 		.wait = bd->antic_us,
 		.near_kb = bd->base == BP_FAIR ? 0 : bd->antic_near_kb,
 	};
+}
+
+static u32 bp_block_sectors(struct bp_data *bd)
+{
+	return bd->block_size_kb * 2;
+}
+
+/* Does a request begin in the block of what ends at a sector? */
+static bool bp_in_block_of(struct bp_data *bd, struct request *rq, u64 end)
+{
+	u32 block_sectors = bp_block_sectors(bd);
+
+	return end && bp_block(blk_rq_pos(rq), block_sectors) ==
+		      bp_block(end - 1, block_sectors);
 }
 
 /* What tells the process that inserts a request from others. */
@@ -214,19 +231,22 @@ static void bp_arrives(struct bp_data *bd, struct bp_process *process,
 {
 	struct bp_limits limits = bp_limits(bd);
 	struct bp_think *think = &process->think, *whom = bd->antic.whom;
-	bool read = rq_data_dir(rq) == READ;
+	bool read = rq_data_dir(rq) == READ, back = bp_process_idle(process);
 	bool near = whom && bp_is_near(whom, blk_rq_pos(rq), &limits);
+	bool stays = !read && bp_in_block_of(bd, rq, think->write_end);
 	u32 now = bp_now();
 
 	bp_newcomer(&bd->newcomers, think);
-	if (bp_process_idle(process) && think->done)
+	if (back && think->done)
 		bp_came_back(think, &bd->newcomers, now, &limits);
 	if (read)
 		bp_reads(think, blk_rq_pos(rq), blk_rq_sectors(rq), &limits);
+	else
+		bp_writes(think, blk_rq_pos(rq), blk_rq_sectors(rq), stays, back);
 
 	if (whom == think)
-		bp_wait_end(&bd->antic, bd->base == BP_FAIR || (read && near) ?
-			    BP_HIT : BP_MISS, now);
+		bp_wait_end(&bd->antic, bd->base == BP_FAIR ||
+			    (read ? near : stays) ? BP_HIT : BP_MISS, now);
 	else if (bd->base == BP_ANTICIPATORY && read && near)
 		bp_wait_end(&bd->antic, BP_BROKEN, now);
 }
@@ -280,11 +300,6 @@ static void bp_removed(struct iosched *io, struct request *rq)
 /*
  * Order within a queue
  */
-
-static u32 bp_block_sectors(struct bp_data *bd)
-{
-	return bd->block_size_kb * 2;
-}
 
 /* Would a write there leave the open blocks? */
 static bool bp_crosses(struct bp_data *bd, struct request *rq)
@@ -499,20 +514,48 @@ static bool bp_wait(struct bp_data *bd, struct bp_process *process)
  */
 
 /* Should writes, or far reads, wait for the process whose read is done? */
-static bool bp_anticipates(struct bp_data *bd, unsigned int tier)
+static bool bp_anticipates(struct bp_data *bd, struct bp_queue *queue,
+			   struct bp_process *process)
 {
-	struct bp_queue *queue = &bd->shared[tier];
-	struct bp_process *process = READ_ONCE(bd->thinker);
 	struct bp_limits limits = bp_limits(bd);
 
-	if (!process || process->tier != tier || queue->dir != READ ||
-	    time_after_eq(jiffies, queue->batch_end))
+	if (queue->dir != READ || time_after_eq(jiffies, queue->batch_end))
 		return false;
 	if (bp_direction(queue) == READ &&
 	    bp_is_near(&process->think, blk_rq_pos(bp_ascending(queue, READ)),
 		       &limits))
 		return false;
 	return bp_wait(bd, process);
+}
+
+/*
+ * Should writes that all leave the open blocks wait for the process whose write
+ * in one of them is done?
+ */
+static bool bp_lingers(struct bp_data *bd, struct bp_queue *queue,
+		       struct bp_process *process)
+{
+	u64 block = bp_block(process->think.write_end - 1,
+			     bp_block_sectors(bd));
+
+	if (!bd->preference || bp_direction(queue) != WRITE ||
+	    !bp_stays(&process->think) ||
+	    !bp_is_open(&bd->open, bd->open_blocks, block) ||
+	    bp_in_open_block(bd, &queue->sort[WRITE]))
+		return false;
+	return bp_wait(bd, process);
+}
+
+/* Is there a process that the next request of a tier should wait for? */
+static bool bp_awaits(struct bp_data *bd, unsigned int tier)
+{
+	struct bp_process *reader = READ_ONCE(bd->thinker[READ]);
+	struct bp_process *writer = READ_ONCE(bd->thinker[WRITE]);
+	struct bp_queue *queue = &bd->shared[tier];
+
+	if (reader && reader->tier == tier && bp_anticipates(bd, queue, reader))
+		return true;
+	return writer && writer->tier == tier && bp_lingers(bd, queue, writer);
 }
 
 /*
@@ -572,7 +615,7 @@ static struct request *bp_select(struct iosched *io, unsigned int tier)
 		return NULL;
 	if (bd->base == BP_FAIR)
 		queue = bp_turn(bd, tier);
-	else if (bp_anticipates(bd, tier))
+	else if (bp_awaits(bd, tier))
 		queue = NULL;
 	return queue ? bp_take(bd, queue) : NULL;
 }
@@ -603,8 +646,7 @@ static void bp_released(struct request *rq)
 	if (!process)
 		return;
 	WRITE_ONCE(process->think.done, bp_now());
-	if (rq_data_dir(rq) == READ)
-		WRITE_ONCE(bd->thinker, process);
+	WRITE_ONCE(bd->thinker[rq_data_dir(rq)], process);
 	/* Whoever sees it gone sees that too. */
 	smp_mb__before_atomic();
 	atomic_dec(&process->in_flight);

@@ -44,6 +44,9 @@ enum bp_outcome {
  * @mean: time from there to its next one, times 8
  * @distance: KB between the end of a read and the next read, times 8
  * @end: sector behind its last read
+ * @write_end: sector behind its last write
+ * @strays: share of its writes that left the erase block of the one before when
+ *	it came back, of 256; times 8
  * @known: it has come back at least once
  * @counted: as a newcomer
  */
@@ -52,6 +55,8 @@ struct bp_think {
 	u32 mean;
 	u32 distance;
 	u64 end;
+	u64 write_end;
+	u32 strays;
 	bool known;
 	bool counted;
 };
@@ -153,6 +158,28 @@ static inline void bp_reads(struct bp_think *think, u64 sector, u32 sectors,
 		bp_learn(&think->distance, bp_distance(think, sector),
 			 limits->near_kb, false);
 	think->end = sector + sectors;
+}
+
+/**
+ * bp_writes() - a process sends a write
+ * @think: the process
+ * @sector: first sector of the write
+ * @sectors: its size
+ * @stays: it begins in the erase block in which the last one ended
+ * @back: the process had no request left
+ */
+static inline void bp_writes(struct bp_think *think, u64 sector, u32 sectors,
+			     bool stays, bool back)
+{
+	if (think->write_end && back)
+		bp_learn(&think->strays, stays ? 0 : 256, 256, false);
+	think->write_end = sector + sectors;
+}
+
+/* Does a process that comes back to write stay in its block, mostly? */
+static inline bool bp_stays(const struct bp_think *think)
+{
+	return think->write_end && think->strays >> BP_MEAN_SHIFT <= 128;
 }
 
 /* Does a process come back soon, and near, as far as is known? */
