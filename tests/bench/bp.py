@@ -3,26 +3,31 @@
 """What BP gains and costs, on both of its bases with and without preference,
 beside the kernel's own schedulers, in virtual time.
 
-    tests/bench/bp.py [GROUP...]
+    tests/bench/bp.py [--again] [--into FILE.md] [GROUP...]
 
-Groups (default: all), each a guest of its own:
+Groups (default: all), results in build/bp/:
 """
 import argparse
 import dataclasses
-import functools
+import itertools
 import json
+import pathlib
 
 import harness
 
 FOLDER = harness.PROJECT / "build/bp"
+HEADING = "## Figures\n"
 # A queue of the paper's time holds 128 requests; with queue_depth=1 the kernel
 # would let a scheduler hold two. Without a scheduler there is nothing to set.
 REQUESTS = {"nr_requests": 128}
 PAPER = ("bp-transcend", "bp-samsung")
-# Drives in use: all blocks hold data.
-USED = {"fill": 100}
-SMALL = {**USED, "capacity_mb": 1024, "memory_backed": 1}
+NEUTRAL = ("sata", "nvme", "qlc")
+# Drives in use, all blocks hold data; no larger than what is done on them.
+USED = {"fill": 100, "capacity_mb": 1024}
+ON_EXT4 = {**USED, "memory_backed": 1}
 BASES = {"a": "anticipatory", "f": "fair"}
+SHORT = {"RAMP": "200ms", "RUNTIME": "600ms"}
+LONG = {"RAMP": "1s", "RUNTIME": "6s"}
 
 
 @dataclasses.dataclass
@@ -32,69 +37,112 @@ class Column:
     get: object
     digits: int = 1
 
-    def cell(self, result):
-        """As text; nothing where there is no such figure."""
+    def value(self, run):
+        """The figure, or None where there is no such."""
         try:
-            value = self.get(result)
-        except (KeyError, ZeroDivisionError):
-            return ""
+            return self.get(run.result)
+        except (KeyError, ValueError, ZeroDivisionError):
+            return None
+
+    def cell(self, run):
+        """As text."""
+        value = self.value(run)
         return "" if value is None else f"{value:,.{self.digits}f}"
 
 
-def jobs(result, kind):
-    """The jobs of fio's result that read, or write."""
-    return [job[kind] for job in result["fio"]["jobs"] if job[kind]["total_ios"]]
+def jobs(result, kinds=("read", "write")):
+    """What the jobs of fio's result did, by job and direction."""
+    return [job[kind] for job in result["jobs"] for kind in kinds
+            if job[kind]["total_ios"]]
 
 
 def mbps(result, kinds=("read", "write")):
-    """MB/s of all jobs, each over its own time."""
-    if "files" in result:
-        return result["files"]["mbps"]
-    return sum(job["bw_bytes"] for kind in kinds for job in jobs(result, kind)) / 1e6
+    """MB/s from the beginning to the end of the last job; None without any."""
+    found = jobs(result, kinds)
+    longest = max((job["runtime"] for job in found), default=0)
+    return sum(job["io_bytes"] for job in found) / longest / 1e3 if longest else None
 
 
-def latency(result, kind, what):
-    """Latency in ms; the worst of several jobs."""
-    found = jobs(result, kind)
-    if what == "mean":
-        return max(job["lat_ns"]["mean"] for job in found) / 1e6 if found else None
-    return max(job["lat_ns"]["percentile"][what] for job in found) / 1e6 if found else None
+def latency(kind, percentile=None):
+    """Gets the mean latency in ms, or a percentile; the worst of several jobs."""
+    def get(result):
+        return max(job["lat_ns"]["percentile"][f"{percentile:.6f}"] if percentile
+                   else job["lat_ns"]["mean"] for job in jobs(result, (kind,))) / 1e6
+    return get
 
 
-def jain(values):
-    """1 when all are equal, 1 / n when one has all."""
-    return sum(values) ** 2 / (len(values) * sum(value * value for value in values))
+def jain(*kinds):
+    """Gets Jain's index of the jobs' bytes: 1 when all are equal, 1 / n when one
+    has all."""
+    def get(result):
+        values = [job["io_bytes"] for job in jobs(result, kinds)]
+        return sum(values) ** 2 / (len(values) * sum(value * value for value in values))
+    return get
 
 
-def jain_of(result, kinds):
-    """Jain's index of the bytes of the jobs."""
-    return jain([job["io_bytes"] for kind in kinds for job in jobs(result, kind)])
-
-
-def expired(result):
-    """Requests that went because their deadline had passed."""
-    return result["bp"].get("expired")
+def done(kind):
+    """Gets the number of requests that fio made."""
+    return lambda result: sum(job["total_ios"] for job in jobs(result, (kind,)))
 
 
 MBPS = Column("MB/s", mbps, 2)
-SECONDS = Column("s", lambda r: r["files"]["seconds"], 1)
-MERGES = Column("blocks merged", lambda r: r["ssdemu"]["merges"], 0)
-PEAK = "99.000000"
-READ_MEAN = Column("read mean ms", lambda r: latency(r, "read", "mean"), 2)
-READ_P99 = Column("read p99 ms", lambda r: latency(r, "read", PEAK), 2)
-WRITE_MEAN = Column("write mean ms", lambda r: latency(r, "write", "mean"), 1)
-WRITE_P99 = Column("write p99 ms", lambda r: latency(r, "write", PEAK), 1)
 READS = Column("read MB/s", lambda r: mbps(r, ("read",)), 2)
 WRITES = Column("write MB/s", lambda r: mbps(r, ("write",)), 2)
+NR_READS = Column("reads", done("read"), 0)
+NR_WRITES = Column("writes", done("write"), 0)
+READ_MEAN = Column("read mean ms", latency("read"), 2)
+READ_P99 = Column("read p99 ms", latency("read", 99), 2)
+WRITE_MEAN = Column("write mean ms", latency("write"), 1)
+WRITE_P99 = Column("write p99 ms", latency("write", 99), 1)
+JAINS = [Column("Jain, all", jain("read", "write"), 3), Column("readers", jain("read"), 3),
+         Column("writers", jain("write"), 3)]
+SECONDS = Column("s", lambda r: r["files"]["seconds"], 2)
+DBENCH = Column("dbench MB/s", lambda r: r["files"]["mbps"], 2)
+TO_DRIVE = Column("writes to the drive", lambda r: r["ssdemu"]["write_count"], 0)
+MERGES = Column("blocks merged", lambda r: r["ssdemu"]["merges"], 0)
 CROSSINGS = Column("crossings", lambda r: r["bp"]["crossings"], 0)
 AVOIDED = Column("avoided", lambda r: r["bp"]["avoided"], 0)
-EXPIRED = Column("expired", expired, 0)
-HITS = Column("hits", lambda r: r["bp"]["hits"], 0)
-MISSES = Column("misses", lambda r: r["bp"]["misses"], 0)
+EXPIRED = Column("expired", lambda r: r["bp"]["expired"], 0)
+HITS = Column("waits hit", lambda r: r["bp"]["hits"], 0)
+MISSES = Column("missed", lambda r: r["bp"]["misses"], 0)
 WAITED = Column("waited ms", lambda r: r["bp"]["waited_us"] / 1e3, 1)
-JAINS = (Column("Jain all", lambda r: jain_of(r, ("read", "write")), 3),
-         Column("Jain readers", lambda r: jain_of(r, ("read",)), 3),
-         Column("Jain writers", lambda r: jain_of(r, ("write",)), 3))
+
+
+@dataclasses.dataclass
+class Table:
+    """Runs that are compared, a row each. The first column is also shown in
+    percent: of BP against the same base without preference."""
+    title: str
+    runs: list
+    columns: list
+
+    def relative(self, run):
+        """The first column against that of the run's control."""
+        if "preference=1" not in run.label:
+            return ""
+        of = run.label.replace("preference=1", "preference=0")
+        control = next((each for each in self.runs if each.label == of), None)
+        if not control:
+            return ""
+        gain = self.columns[0].value(run) / self.columns[0].value(control) - 1
+        return f" ({100 * gain:+.1f} %)"
+
+    def lines(self):
+        """As Markdown; without columns in which nothing is."""
+        shown = [column for column in self.columns if any(map(column.value, self.runs))]
+        rows = [["", *(column.head for column in shown)],
+                ["---", *["---:"] * len(shown)]]
+        rows += [[run.label, shown[0].cell(run) + self.relative(run),
+                  *(column.cell(run) for column in shown[1:])] for run in self.runs]
+        return [f"**{self.title}**", "", *("| " + " | ".join(row) + " |" for row in rows), ""]
+
+
+ON_BLOCKS = [MBPS, MERGES, CROSSINGS, AVOIDED, EXPIRED, WRITE_MEAN, WRITE_P99]
+ON_MIXED = [MBPS, READS, WRITES, READ_MEAN, READ_P99, WRITE_MEAN, WRITE_P99, HITS, MISSES, WAITED,
+            MERGES]
+FEW = {"SIZE": "16m", "SIZES": "4k/100"}
+MANY = {"SIZE": "64m", "SIZES": "4k/100"}
+SEVERAL = {"SIZE": "16m", "SIZES": "4k/50:16k/30:64k/20"}
 
 
 def bp(base, preference=1, label=None, **tunables):
@@ -104,195 +152,214 @@ def bp(base, preference=1, label=None, **tunables):
     return "bp", settings, label or f"bp {BASES[base]}, preference={preference}"
 
 
+def swept(name, values, base="a"):
+    """BP with one setting after another."""
+    return [bp(base, 1, f"{BASES[base]}, {name}={value}", **{name: value}) for value in values]
+
+
 ALL_BP = [bp(base, preference) for base in BASES for preference in (0, 1)]
 PEERS = [(peer, {}, peer) for peer in harness.PEERS]
 
 
-def run(preset, job, scheduler, keys=None, requests=True, **variables):
+def run(preset, job, scheduler, keys=None, **variables):
     """A run; @scheduler as from bp()."""
     name, tunables, label = scheduler
-    if requests and name != "none":
-        tunables = {**REQUESTS, **tunables}
-    return harness.Run(preset, job, name, tunables=tunables, keys=keys or {},
-                       variables={key: str(value) for key, value in variables.items()},
-                       label=label)
+    if preset in PAPER:
+        tunables = {**REQUESTS, **tunables} if name != "none" else tunables
+        keys = USED if keys is None else keys
+    return harness.Run(preset, job, name, tunables=tunables, keys=keys or {}, label=label,
+                       variables={key: str(value) for key, value in variables.items()})
 
 
-def variables(job):
-    """What the job wants to know."""
-    return {"SIZE": "16m"} if job == "bp-blocks" else {}
+def says(job):
+    """What a job is, for a title."""
+    return job if job in ("postmark", "dbench") else harness.job_says(job)
 
 
-@dataclasses.dataclass
-class Table:
-    """Runs that are compared: rows of a table."""
-    title: str
-    runs: list
-    columns: list
-
-    def lines(self):
-        """As Markdown."""
-        rows = [["", *(column.head for column in self.columns)]]
-        rows += [[run.label, *(column.cell(run.result) for column in self.columns)]
-                 for run in self.runs]
-        used = [i for i in range(len(rows[0])) if not i or any(row[i] for row in rows[1:])]
-        rows = [[row[i] for i in used] for row in rows]
-        rows.insert(1, ["---", *["---:"] * (len(rows[0]) - 1)])
-        return [f"**{self.title}**", "", *("| " + " | ".join(row) + " |" for row in rows)]
+def on_paper_drives(job, **variables):
+    """A job beside the control and the peers."""
+    columns = [MBPS, READS, WRITES, MERGES, CROSSINGS, AVOIDED, EXPIRED, READ_MEAN, WRITE_MEAN,
+               WRITE_P99]
+    return [Table(f"{says(job)}; {preset}",
+                  [run(preset, job, scheduler, **variables) for scheduler in PEERS + ALL_BP],
+                  columns)
+            for preset in PAPER]
 
 
-def paper_drive(preset):
-    """What the preference is for, on a drive of the paper."""
-    columns = [MBPS, READS, WRITES, MERGES, READ_MEAN, WRITE_MEAN, WRITE_P99, CROSSINGS,
-               AVOIDED, EXPIRED]
-    return [Table(f"{harness.job_says(job)}; {preset}, in use",
-                  [run(preset, job, scheduler, USED, **variables(job))
-                   for scheduler in PEERS + ALL_BP], columns)
-            for job in ("bp-blocks", "bp-streams", "bp-mixed", "bp-sequential")]
+def blocks():
+    """random writes over a few blocks, on the paper's drives"""
+    return on_paper_drives("bp-blocks", **FEW)
 
 
-def writes():
-    """random, interleaved, mixed and sequential writes on bp-transcend"""
-    return paper_drive("bp-transcend")
+def streams():
+    """interleaved sequential writers, on the paper's drives"""
+    return on_paper_drives("bp-streams")
 
 
-def samsung():
-    """the same on bp-samsung"""
-    return paper_drive("bp-samsung")
+def mixed():
+    """the paper's reads and sequential writes, two to one, on its drives"""
+    return on_paper_drives("bp-mixed")
 
 
-def files(job, title, columns, numbers, presets=PAPER):
-    """A benchmark on ext4."""
-    return [Table(f"{title}; ext4 on {preset}, in use",
-                  [run(preset, job, scheduler, SMALL, A=numbers[0], B=numbers[1])
-                   for scheduler in PEERS + ALL_BP], columns)
-            for preset in presets]
+def sequential():
+    """one sequential writer, on the paper's drives"""
+    return on_paper_drives("bp-sequential")
 
 
 def postmark():
-    """Debian's postmark on ext4"""
-    return files("postmark", "postmark, 2000 files, 10000 transactions",
-                 [SECONDS, MERGES, CROSSINGS, AVOIDED, EXPIRED], (2000, 10000))
+    """Debian's postmark on ext4, on the paper's drives"""
+    return files("postmark", (500, 1000), "files, {} transactions", [SECONDS])
 
 
 def dbench():
-    """Debian's dbench on ext4"""
-    return files("dbench", "dbench, 4 clients, 15 s", [MBPS, MERGES, CROSSINGS, AVOIDED, EXPIRED],
-                 (4, 15))
+    """Debian's dbench on ext4, on the paper's drives"""
+    return files("dbench", (2, 3), "clients, {} s", [DBENCH, SECONDS])
+
+
+def files(job, numbers, title, columns):
+    """A benchmark on ext4."""
+    title = f"{job}: {numbers[0]} {title.format(numbers[1])}; ext4 on"
+    return [Table(f"{title} {preset}",
+                  [run(preset, job, scheduler, ON_EXT4, A=numbers[0], B=numbers[1])
+                   for scheduler in PEERS + ALL_BP],
+                  [*columns, TO_DRIVE, MERGES, CROSSINGS, AVOIDED, EXPIRED])
+            for preset in PAPER]
 
 
 def neutral():
     """today's drives: what BP costs there"""
-    columns = [MBPS, READS, WRITES, READ_MEAN, READ_P99, WRITE_MEAN, WRITE_P99]
-    return [Table(f"{harness.job_says(job)}; {preset}",
-                  [run(preset, job, scheduler, requests=False)
-                   for scheduler in PEERS + [bp("a"), bp("f")]], columns)
-            for preset, job in (("sata", "readers"), ("nvme", "readers"), ("qlc", "readers"))]
+    mixed = {"RW": "randrw", "BS": "4k", "DEPTH": 32, "READS": 70}
+    return [Table(f"{says(job)}; {preset}",
+                  [run(preset, job, scheduler, **SHORT, **more)
+                   for scheduler in PEERS + [bp("a"), bp("f")]],
+                  [MBPS, READS, WRITES, READ_MEAN, READ_P99, WRITE_MEAN, WRITE_P99, NR_READS,
+                   NR_WRITES])
+            for preset in NEUTRAL
+            for job, more in (("interference", {}), ("mixed", mixed))]
 
 
 def fairness():
     """two readers against four writers: Jain's index, p99"""
     schedulers = [("mq-deadline", {}, "mq-deadline"), ("bfq", {}, "bfq"), *ALL_BP]
-    return [Table(f"{harness.job_says('bp-fair')}; {preset}",
-                  [run(preset, "bp-fair", scheduler, keys) for scheduler in schedulers],
-                  [READS, WRITES, *JAINS, READ_MEAN, READ_P99, WRITE_P99, HITS, MISSES])
-            for preset, keys in (("bp-transcend", USED), ("sata", {}))]
+    return [Table(f"{says('bp-fair')}; {preset}",
+                  [run(preset, "bp-fair", scheduler, **times) for scheduler in schedulers],
+                  [MBPS, READS, WRITES, *JAINS, READ_MEAN, READ_P99, WRITE_P99, NR_READS,
+                   NR_WRITES, HITS, MISSES])
+            for preset, times in ((PAPER[0], LONG), ("sata", SHORT))]
 
 
-def open_blocks():
-    """open_blocks on a drive that keeps four blocks open"""
-    return [Table(f"{harness.job_says(job)}; bp-transcend with four open blocks, in use",
-                  [run("bp-transcend", job, PEERS[1], keys, **variables(job)),
-                   *(run("bp-transcend", job, bp("a", 1, f"open_blocks={n}", open_blocks=n), keys,
-                         **variables(job)) for n in (1, 2, 4, 8))],
-                  [MBPS, MERGES, WRITE_MEAN, WRITE_P99, CROSSINGS, AVOIDED, EXPIRED])
-            for keys in ({**USED, "open_blocks": 4},) for job in ("bp-blocks", "bp-streams")]
+def settings(what, cells, setting, columns):
+    """A setting's values on a load each."""
+    return [Table(f"{what}: {says(job)}{more}; {preset}",
+                  [run(preset, job, scheduler, keys, **variables)
+                   for scheduler in setting], columns)
+            for preset, keys, job, variables, more in cells]
 
 
 def lookahead():
     """the paper's claim that looking further than two does not help"""
-    return [Table(f"{harness.job_says('bp-blocks')}, over {size}; bp-transcend, in use",
-                  [run("bp-transcend", "bp-blocks", bp("a", 1, f"lookahead={n}", lookahead=n), USED,
-                       SIZE=size) for n in (1, 2, 4, 8, 16)],
-                  [MBPS, MERGES, WRITE_MEAN, WRITE_P99, CROSSINGS, AVOIDED, EXPIRED])
-            for size in ("16m", "64m")]
+    return settings("lookahead", [
+        (PAPER[0], None, "bp-blocks", SEVERAL, ", 16 blocks, 4 to 64 KB"),
+        (PAPER[0], None, "bp-blocks", MANY, ", 64 blocks, 4 KB")],
+        [bp("a", 0, "preference=0"), *swept("lookahead", (1, 2, 4, 8, 0))], ON_BLOCKS)
+
+
+def open_blocks():
+    """open_blocks on a drive that keeps four blocks open"""
+    keys = {**USED, "open_blocks": 4}
+    return settings("open_blocks", [
+        (PAPER[0], keys, "bp-blocks", FEW, ", 16 blocks, four open"),
+        (PAPER[0], keys, "bp-streams", {}, ", four blocks open")],
+        [PEERS[1], bp("a", 0, "preference=0"), *swept("open_blocks", (1, 2, 4, 8))], ON_BLOCKS)
 
 
 def anticipation():
     """antic_us: what its default should be"""
-    return [Table(f"{harness.job_says(job)}; {preset}",
-                  [run(preset, job, bp("a", 1, f"antic_us={us}", antic_us=us), keys,
-                       requests=preset in PAPER)
-                   for us in (0, 100, 300, 1000, 3000)],
-                  [MBPS, READS, WRITES, READ_MEAN, READ_P99, WRITE_P99, HITS, MISSES, WAITED])
-            for preset, keys, job in (("bp-transcend", USED, "bp-mixed"),
-                                      ("bp-transcend", USED, "bp-fair"),
-                                      ("sata", {}, "bp-fair"))]
+    loads = [(PAPER[0], None, "bp-fair", LONG, ""), ("sata", None, "bp-fair", SHORT, "")]
+    return [*settings("antic_us", loads, swept("antic_us", (0, 100, 1000, 3000)), ON_MIXED),
+            *settings("antic_us", loads[:1], swept("antic_us", (0, 100, 1000), "f"),
+                      [*ON_MIXED, *JAINS])]
 
 
-def batches():
-    """write_batch_ms: what its default should be"""
-    return [Table(f"{harness.job_says(job)}; {preset}",
-                  [run(preset, job, bp("a", 1, f"write_batch_ms={ms}", write_batch_ms=ms), keys,
-                       requests=preset in PAPER)
-                   for ms in (4, 16, 32, 125)],
-                  [MBPS, READS, WRITES, READ_MEAN, READ_P99, WRITE_MEAN, WRITE_P99, MERGES])
-            for preset, keys, job in (("bp-transcend", USED, "bp-fair"),
-                                      ("sata", {}, "readers"))]
+def times():
+    """the lengths of batches and slices"""
+    loads = [(PAPER[0], None, "bp-fair", LONG, "")]
+    return [*settings("write_batch_ms", loads, swept("write_batch_ms", (16, 32, 125, 500)),
+                      ON_MIXED),
+            *settings("read_batch_ms", loads, swept("read_batch_ms", (125, 500)), ON_MIXED),
+            *settings("slice_sync_ms", loads, swept("slice_sync_ms", (25, 100, 400), "f"),
+                      [*ON_MIXED, *JAINS])]
 
 
 GROUPS = {group.__name__: group for group in
-          (writes, samsung, postmark, dbench, neutral, fairness, open_blocks, lookahead,
-           anticipation, batches)}
+          (blocks, streams, mixed, sequential, postmark, dbench, neutral, fairness, lookahead,
+           open_blocks, anticipation, times)}
 
 
-def measure(name, tables, progress):
-    """Make the runs of a group in a guest, and leave its tables in the folder."""
+def measure(groups):
+    """Make the runs of all groups in a guest, the first tables of all groups first; the
+    results of each are left in a file, so far as there are any, after each table."""
+    order = [table for nth in itertools.zip_longest(*groups.values()) for table in nth if table]
+    runs = {name: [run for table in tables for run in table.runs]
+            for name, tables in groups.items()}
+    progress = harness.Progress(sum(map(len, runs.values())))
+
+    def keep(made):
+        for name, tables in groups.items():
+            if any(made is table.runs[-1] for table in tables):
+                harness.save(FOLDER / f"{name}.json", [run for run in runs[name] if run.result])
+
+    harness.run_guest([run for table in order for run in table.runs], "-".join(groups),
+                      FOLDER, progress, keep, "bp-guest.py")
+
+
+def read_back(name, tables):
+    """Take the results of the last measurement; return all that was saved with them.
+    One that was ended early has not all tables."""
+    path = FOLDER / f"{name}.json"
+    if not path.exists():
+        raise harness.Failed(f"no figures of {name} yet: run it without --again")
+    saved = json.loads(path.read_text())
     runs = [run for table in tables for run in table.runs]
-    plan = FOLDER / f"{name}.plan.json"
-    plan.write_text(json.dumps([dataclasses.asdict(run) for run in runs]))
-    waiting = iter(runs)
-
-    def hear(line):
-        if not line.startswith("{"):
-            return
-        run = next(waiting)
-        run.result = json.loads(line)
-        progress.step(f"{name}: {run.preset}, {run.job}, {run.label}")
-
-    harness.lab(["env", f"PYTHONPATH={harness.PROJECT}/tests/vm:{harness.BENCH}",
-                 harness.BENCH / "bp-guest.py", plan], FOLDER / f"{name}.log", hear)
-    if next(waiting, None):
-        raise harness.Failed(f"not all runs came back, log: {FOLDER / name}.log")
-    save(name, runs)
-    text = "\n\n".join("\n".join(table.lines()) for table in tables) + "\n"
-    (FOLDER / f"{name}.md").write_text(text)
-    print(text, flush=True)
+    for made, was in zip(runs, saved["runs"], strict=False):
+        made.result = was["result"]
+    return saved
 
 
-def save(name, runs):
-    """Leave a group's results, and what they were made from, as JSON."""
-    fio = [run for run in runs if run.job not in ("postmark", "dbench")]
-    about = harness.circumstances(fio)
-    about["presets"].update({preset: (harness.PRESETS / f"{preset}.conf").read_text()
-                             for preset in {run.preset for run in runs}})
-    (FOLDER / f"{name}.json").write_text(json.dumps(
-        {**about, "runs": [dataclasses.asdict(run) for run in runs]}, indent=1) + "\n")
+def section(name, tables):
+    """A group's part of the document."""
+    saved = read_back(name, tables)
+    what = GROUPS[name].__doc__
+    lines = [f"### {what[0].upper()}{what[1:]}", "",
+             f"`tests/bench/bp.py {name}`, commit {saved['commit']}, kernel {saved['kernel']}.", ""]
+    return lines + [line for table in tables if all(run.result for run in table.runs)
+                    for line in table.lines()]
 
 
 def main():
-    doc = __doc__ + "\n".join(f"    {name:13} {group.__doc__}" for name, group in GROUPS.items())
-    parser = argparse.ArgumentParser(usage="tests/bench/bp.py [GROUP...]", description=doc,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("groups", nargs="*", metavar="GROUP", choices=[[], *GROUPS],
-                        help="what to measure")
-    groups = parser.parse_args().groups or list(GROUPS)
+    groups = "\n".join(f"    {name:13} {group.__doc__}" for name, group in GROUPS.items())
+    parser = argparse.ArgumentParser(
+        usage="tests/bench/bp.py [--again] [--into FILE.md] [GROUP...]",
+        description=f"{__doc__}{groups}",
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--again", action="store_true", help="tables from the last figures")
+    parser.add_argument("--into", type=pathlib.Path,
+                        help="Markdown file; what stands above its figures stays")
+    parser.add_argument("groups", nargs="*", metavar="GROUP", default=[])
+    args = parser.parse_args()
+    unknown = set(args.groups) - set(GROUPS)
+    if unknown:
+        parser.error(f"no such group: {', '.join(sorted(unknown))}")
     FOLDER.mkdir(parents=True, exist_ok=True)
-    tables = {name: GROUPS[name]() for name in groups}
-    progress = harness.Progress(sum(len(table.runs) for group in tables.values()
-                                    for table in group))
-    harness.run_all([functools.partial(measure, name, group, progress)
-                     for name, group in tables.items()])
+    tables = {name: GROUPS[name]() for name in args.groups or GROUPS}
+    if not args.again:
+        measure(tables)
+    text = "\n".join(line for name, group in tables.items() for line in section(name, group))
+    if args.into:
+        kept = args.into.read_text().partition(HEADING)[0] if args.into.exists() else ""
+        args.into.write_text(f"{kept}{HEADING}\n{text.rstrip()}\n")
+    else:
+        print(text)
     return 0
 
 
