@@ -6,9 +6,13 @@
 # timeout: 900
 . tests/vm/lib.sh
 
-regions()
+# The number of regions must be this; no process for it.
+has_regions()
 {
-	sed -n 's/^# \([0-9]*\) regions.*/\1/p' /sys/kernel/debug/block/loop0/sched/regions
+	local line
+
+	read -r line </sys/kernel/debug/block/loop0/sched/regions
+	[[ $line == "# $1 regions"* ]]
 }
 
 modprobe loop
@@ -16,29 +20,32 @@ truncate -s 64M /tmp/file
 losetup --direct-io=off /dev/loop0 /tmp/file
 modprobe pass-iosched region_size_mb=16
 select_scheduler /dev/loop0 pass
-[ "$(regions)" = 4 ] || fail "$(regions) regions of 64 MB"
+iosched=$(queue_of /dev/loop0)/iosched
+has_regions 4 || fail "not 4 regions of 64 MB"
 
 start_load /dev/loop0 --size=64m
 truncate -s 256M /tmp/file
 losetup -c /dev/loop0
-wait_for sh -c 'grep -q "^# 16 regions" /sys/kernel/debug/block/loop0/sched/regions'
+wait_for has_regions 16
 for size in 1 100 7 4096 3 1 16; do
-	echo $size >"$(tunable /dev/loop0 region_size_mb)"
-	[ "$(regions)" = $(((256 + size - 1) / size)) ] ||
-		fail "$(regions) regions of $size MB"
-	echo $((RANDOM % 3)) >"$(tunable /dev/loop0 region_depth)"
+	echo $size >"$iosched/region_size_mb"
+	has_regions $(((256 + size - 1) / size)) || fail "other regions of $size MB"
+	echo $((RANDOM % 3)) >"$iosched/region_depth"
 done
 stop_load
 nothing_left /dev/loop0
 
-(
-	for size in 1 100 7 64 {2..20}; do
-		echo "$size" >"$(tunable /dev/loop0 region_size_mb)"
-		sleep 0.05
-	done
-) &
-fio_verify /dev/loop0 --output-format=terse >/dev/null
-wait
+mkfifo /tmp/never
+exec 7<>/tmp/never
+fio_verify /dev/loop0 --size=16m --output-format=terse >/dev/null &
+verify=$!
+changes=0
+while kill -0 $verify 2>/dev/null; do
+	echo $((1 + changes++ % 100)) >"$iosched/region_size_mb"
+	read -r -t 0.05 -u 7 || true
+done
+wait $verify || fail "wrong data"
+[ $changes -gt 4 ] || fail "verified before anything changed"
 nothing_left /dev/loop0
 select_scheduler /dev/loop0 none
 losetup -d /dev/loop0

@@ -18,15 +18,15 @@ import time
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
-def _load_tool():
-    """scripts/ssdemu as a module: saves a Python start for each command."""
-    loader = importlib.machinery.SourceFileLoader("ssdemu", str(PROJECT / "scripts/ssdemu"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("ssdemu", loader))
+def load_tool(name):
+    """A program in scripts/ as a module: saves a Python start for each command."""
+    loader = importlib.machinery.SourceFileLoader(name, str(PROJECT / "scripts" / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
     loader.exec_module(module)
     return module
 
 
-TOOL = _load_tool()
+TOOL = load_tool("ssdemu")
 Refused = TOOL.Error
 
 

@@ -1,0 +1,107 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+# I/O errors, lost commands that time out and commands that come back unserved: each
+# I/O ends once; where the bad sectors are is known, just those I/Os fail that touch
+# them; what was handed back is written, and read, right
+# check: 6.12
+# timeout: 900
+
+import errno
+
+from ssd import NullBlk, check
+from together import SCSI_DEBUG, Disk, fio, modprobe, ours, scsi_disks, verify
+
+# What scsi_debug does to every nth command of all its disks: option, n, I/Os of a
+# job, and whether the scheduler gets requests back. (Those that the host was too busy
+# for wait in the block layer.)
+FAULTS = {"recovered error": (0x8, 7, 150, False),
+          "transport error": (0x10, 7, 150, True),
+          "short transfer": (0x80, 7, 150, True),
+          "host busy": (0x8000, 3, 150, False),
+          # These are waited for: few.
+          "lost": (0x4, 100, 50, True)}
+MEDIUM_ERROR = 2
+# Any of which may come of it.
+ERRNOS = f"{errno.EIO}:{errno.ENODATA}:{errno.ETIMEDOUT}:{errno.EREMOTEIO}"
+# scsi_debug's bad sectors, ten from 0x1234 on, and the same of null_blk's: in two
+# blocks of 4 KB of the third megabyte.
+BAD_SECTORS, BAD_BLOCKS = (0x1234, 0x123d), 2
+
+
+def inject(options, every_nth):
+    """From now on so."""
+    (SCSI_DEBUG / "every_nth").write_text(str(every_nth))
+    (SCSI_DEBUG / "opts").write_text(str(options))
+
+
+def everywhere(disks, **options):
+    """One fio on all these disks; I/O errors don't stop it. Errors by disk."""
+    results = fio({disk.name: {"filename": disk.path} for disk in disks}, good=False,
+                  continue_on_error="all", ignore_error=f"{ERRNOS},{ERRNOS}", **options)
+    return {disk: sum(job["total_err"] for job in results[disk.name]) for disk in disks}
+
+
+def transient(disks):
+    """Faults after which the I/O is tried again."""
+    faults = 0
+    for disk in disks:
+        (disk.queue.parent / "device/timeout").write_text("2")
+        disk.tune(depth=4)
+    for what, (option, every_nth, count, back) in FAULTS.items():
+        before = {disk: disk.counters()["requeued"] for disk in disks}
+        inject(option, every_nth)
+        errors = everywhere(disks, rw="randrw", bs="4k-32k", numjobs=2, number_ios=count)
+        inject(0, 0)
+        print(f"{what}: {sum(errors.values())} errors")
+        for disk in disks:
+            disk.nothing_left()
+        grown = sum(disk.counters()["requeued"] - before[disk] for disk in disks)
+        check(bool(grown) == back, f"{what}: {grown} requests came back")
+        faults += 2 * count * len(disks) // every_nth
+    inject(*FAULTS["host busy"][:2])
+    verify(disks, size="6m")
+    inject(0, 0)
+    return faults
+
+
+def bad_sectors(disks, **options):
+    """Of 256 blocks of 4 KB, each used once, just the bad ones fail."""
+    before = {disk: disk.counters()["completed"] for disk in disks}
+    for disk in disks:
+        (disk.queue / "nomerges").write_text("2")
+    errors = everywhere(disks, offset="2m", size="1m", **options)
+    for disk, count in errors.items():
+        disk.nothing_left()
+        done = disk.counters()["completed"] - before[disk]
+        check(done == 256 and count == BAD_BLOCKS,
+              f"{disk.label}, {options['rw']}: {count} of {done} I/Os failed")
+        (disk.queue / "nomerges").write_text("0")
+
+
+def main():
+    names = ours()
+    disks = [Disk(disk, name) for name, disk in
+             zip(names, scsi_disks(len(names), dev_size_mb=16, ndelay=50000, max_queue=16),
+                 strict=True)]
+    faults = transient(disks)
+    inject(MEDIUM_ERROR, 1)
+    bad_sectors(disks, rw="randread")
+    inject(0, 0)
+    devices = [NullBlk(f"{name}-bad", size=64, memory_backed=1, queue_mode=2, irqmode=2,
+                       completion_nsec=50000, submit_queues=2) for name in names]
+    for device in devices:
+        (device.folder / "badblocks").write_text(f"+{BAD_SECTORS[0]}-{BAD_SECTORS[1]}")
+    bad = [Disk(device.name, name, depth=3) for device, name in zip(devices, names, strict=True)]
+    bad_sectors(bad, rw="randwrite")
+    bad_sectors(bad, rw="randread")
+    faults += 3 * BAD_BLOCKS * len(names)
+    for disk in disks + bad:
+        disk.select("none")
+    for device in devices:
+        device.remove()
+    modprobe("-r", "scsi_debug")
+    print(f"counted: faults={faults}")
+
+
+if __name__ == "__main__":
+    main()

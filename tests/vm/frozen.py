@@ -1,0 +1,103 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+# Under device-mapper, a loop device and a file system: suspended and resumed,
+# frozen and thawed, CPUs going and coming, all under load, and the data is right
+# check: 6.12
+# timeout: 900
+
+import fcntl
+import os
+import pathlib
+import subprocess
+
+from ssd import Device, check
+from together import SOAK, Disk, load, modprobe, ours
+
+CPU = pathlib.Path("/sys/devices/system/cpu/cpu1/online")
+FIFREEZE, FITHAW = 0xc0045877, 0xc0045878
+ROUNDS = 30 if SOAK else 5
+
+
+def run(*command):
+    """A program that has to succeed."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        check(False, f"{' '.join(command)}: {done.stdout[-500:]}{done.stderr[-500:]}")
+
+
+def checked_load(disks, paths):
+    """Writes to all @paths, read back and checked, while the body runs."""
+    jobs = {disk.name: {"filename": path} for disk, path in zip(disks, paths, strict=True)}
+    return load(disks, jobs, rw="randwrite", bs="4k-32k", verify="crc32c", verify_backlog=64,
+                size="12m")
+
+
+def suspended(disks):
+    """Suspend what is above, change what is below, with a CPU less meanwhile."""
+    for disk in disks:
+        sectors = (disk.queue.parent / "size").read_text().strip()
+        run("dmsetup", "create", f"{disk.scheduler}-up", "--table",
+            f"0 {sectors} linear {disk.path} 0")
+    run("dmsetup", "mknodes")
+    upper = [f"/dev/mapper/{disk.scheduler}-up" for disk in disks]
+    with checked_load(disks, upper):
+        for _ in range(ROUNDS):
+            for disk in disks:
+                run("dmsetup", "suspend", f"{disk.scheduler}-up")
+            if CPU.exists():
+                CPU.write_text("0")
+            for disk in disks:
+                (disk.queue / "nr_requests").write_text("32")
+                run("dmsetup", "resume", f"{disk.scheduler}-up")
+            if CPU.exists():
+                CPU.write_text("1")
+            for disk in disks:
+                (disk.queue / "nr_requests").write_text("64")
+    return upper
+
+
+def frozen(disks, upper):
+    """File systems above, loop devices on these, under our schedulers too."""
+    loops, folders = [], []
+    for number, (disk, path) in enumerate(zip(disks, upper, strict=True)):
+        folder = pathlib.Path(f"/mnt/{number}")
+        folder.mkdir()
+        folders.append(folder)
+        run("mkfs.ext4", "-q", path)
+        run("mount", "-t", "ext4", path, str(folder))
+        with open(folder / "file", "wb") as file:
+            file.truncate(16 << 20)
+        run("losetup", f"/dev/loop{number}", str(folder / "file"))
+        loops.append(Disk(f"loop{number}", disk.scheduler))
+    with checked_load(loops, [loop.path for loop in loops]):
+        for _ in range(ROUNDS):
+            for code in (FIFREEZE, FITHAW):
+                for folder in folders:
+                    fd = os.open(folder, os.O_RDONLY)
+                    fcntl.ioctl(fd, code, 0)
+                    os.close(fd)
+    for loop, folder, path in zip(loops, folders, upper, strict=True):
+        loop.nothing_left()
+        loop.select("none")
+        run("losetup", "-d", loop.path)
+        run("umount", str(folder))
+        run("e2fsck", "-fn", path)
+
+
+def main():
+    modprobe("-a", "dm-mod", "loop")
+    devices = {Device("small", hw_queues=2, memory_backed=1, capacity_mb=64): name
+               for name in ours()}
+    disks = [Disk(device.name, name, depth=3) for device, name in devices.items()]
+    upper = suspended(disks)
+    frozen(disks, upper)
+    for disk in disks:
+        run("dmsetup", "remove", "--retry", f"{disk.scheduler}-up")
+        disk.nothing_left()
+        disk.select("none")
+    for device in devices:
+        device.remove()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+# A request that a bound holds back is always woken: with every bound at 1, on many
+# regions and several hardware queues, and when the bounds change
+# check: 6.12
+# timeout: 900
+
+from ssd import Device, NullBlk
+from together import Disk, fio, ours, random_load
+
+SHAPES = {"one": {"submit_queues": 1, "hw_queue_depth": 1},
+          "many": {"submit_queues": 4, "hw_queue_depth": 4}}
+BOUND = {"depth": 1, "region_depth": 1, "write_share": 1, "window": 1, "open_blocks": 1}
+FREE = {"depth": 0, "region_depth": 0, "write_share": 100, "window": 1024, "open_blocks": 64}
+
+
+def main():
+    devices, disks = [], []
+    for name in ours():
+        made = [Device("small", hw_queues=4, queue_depth=16)]
+        made += [NullBlk(f"{name}-{shape}", size=1024, queue_mode=2, irqmode=2,
+                         completion_nsec=100000, **attributes)
+                 for shape, attributes in SHAPES.items()]
+        devices += made
+        disks += [Disk(device.name, name, region_size_mb=1, **BOUND) for device in made]
+
+    # All come to their end: the last ones of each job have nobody to wake them.
+    fio({disk.name: {"filename": disk.path} for disk in disks}, rw="randrw", numjobs=4,
+        number_ios=200)
+    for disk in disks:
+        disk.nothing_left()
+
+    # And while the bounds come and go.
+    with random_load(disks):
+        for _ in range(20):
+            for disk in disks:
+                disk.tune(**BOUND)
+            for disk in disks:
+                disk.tune(**FREE)
+    for disk in disks:
+        disk.nothing_left()
+        disk.select("none")
+    for device in devices:
+        device.remove()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+# On NVMe disks of several queues: right data, also through flushes and FUA, and the
+# disks may go while they are busy
+# nvme: 64M
+# nvme: 64M
+# nvme: 64M
+# nvme: 64M
+# check: 6.12
+# timeout: 900
+
+import pathlib
+
+from ssd import check
+from together import Disk, modprobe, ours, remove_all, removed_under_load, verify, wait_for
+
+
+def main():
+    modprobe("nvme")
+    names = {name: f"nvme{number}n1" for number, name in enumerate(ours())}
+    for name in names.values():
+        wait_for(pathlib.Path("/dev", name).exists, name)
+        queues = len(list(pathlib.Path("/sys/block", name, "mq").iterdir()))
+        check(queues > 1, f"{name} has {queues} queues")
+    disks = [Disk(name, scheduler) for scheduler, name in names.items()]
+    verify(disks, size="8m", numjobs=2, offset_increment="16m", fsync=50)
+    verify(disks, size="2m", sync="dsync")
+    for disk in disks:
+        disk.nothing_left()
+        disk.tune(depth=4)
+
+    ports = {disk: pathlib.Path("/sys/block", disk.name, "device/device").resolve()
+             for disk in disks}
+    removed_under_load(disks, lambda disk: (ports[disk] / "remove").write_text("1"))
+    remove_all()
+    pathlib.Path("/sys/bus/pci/rescan").write_text("1")
+    for name in names.values():
+        wait_for(pathlib.Path("/dev", name).exists, f"{name} again")
+    print(f"counted: removed={len(disks)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+# Devices that are removed under load (emulated SSD, null_blk, SCSI) take nothing down
+# with them: all I/O ends, and the modules can go
+# check: 6.12
+# timeout: 900
+
+import pathlib
+
+from ssd import Device, NullBlk
+from together import SOAK, Disk, modprobe, ours, remove_all, removed_under_load, scsi_disks
+
+
+def one_round(number):
+    """A device of each kind for each scheduler, gone while all are busy."""
+    names, disks = ours(), {}
+    depth = 4 * (number % 2)
+    for name, scsi in zip(names, scsi_disks(len(names), ndelay=100000), strict=True):
+        for device in (Device("small", hw_queues=2),
+                       NullBlk(f"{name}-gone", size=1024, queue_mode=2, irqmode=2,
+                               completion_nsec=100000, submit_queues=2)):
+            disks[Disk(device.name, name, depth=depth)] = device.remove
+        delete = pathlib.Path("/sys/block", scsi, "device/delete")
+        disks[Disk(scsi, name, depth=depth)] = lambda delete=delete: delete.write_text("1")
+    removed_under_load(disks, lambda disk: disks[disk]())
+    modprobe("-r", "scsi_debug")
+    remove_all()
+    return len(disks)
+
+
+def main():
+    removed = sum(one_round(number) for number in range(20 if SOAK else 3))
+    print(f"counted: removed={removed}")
+
+
+if __name__ == "__main__":
+    main()

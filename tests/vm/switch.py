@@ -1,0 +1,78 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+# Switching among all schedulers, ours and the kernel's, at random under mixed and
+# verified load: 500 times on each kernel, 10,000 times in a soak; the modules stay
+# while they are in use and go afterwards
+# disk: 64M
+# timeout: 900
+
+import concurrent.futures
+import errno
+import pathlib
+import random
+
+from ssd import Device, NullBlk, check
+from together import SEED, SOAK, Disk, load, modprobe, ours, remove, remove_all, scsi_disks
+
+MODPROBE = pathlib.Path("/proc/sys/kernel/modprobe")
+SWITCHES = 10000 if SOAK else 500
+# Each device has checked writes beside the rest; not all that the CPUs can do, they
+# are to switch, too.
+JOBS = {"checked": {"rw": "randwrite", "bs": "4k-32k", "size": "4m", "verify": "crc32c",
+                    "verify_backlog": 32, "rate_iops": 60},
+        "mixed": {"rw": "randrw", "bs": "4k-32k", "offset": "8m", "size": "8m", "fsync": 16,
+                  "rate_iops": 60, "prioclass": 1},
+        "idle": {"rw": "randrw", "offset": "16m", "size": "8m", "rate_iops": 30, "sync": 1,
+                 "prioclass": 3}}
+TRIM = {"rw": "randtrim", "bs": "64k", "offset": "24m", "size": "4m", "rate_iops": 20}
+
+
+def switch(disk, number, schedulers, count):
+    """Select so many at random; most of the time is spent waiting for the kernel, so
+    all devices do so at once."""
+    rng = random.Random(SEED * 100 + number)
+    for _ in range(count):
+        disk.select(rng.choice(schedulers))
+    return count
+
+
+def main():
+    modprobe("-a", "virtio_blk", "bfq", "kyber-iosched", *(f"{name}-iosched" for name in ours()))
+    timer = {"queue_mode": 2, "irqmode": 2, "completion_nsec": 50000, "memory_backed": 1,
+             "size": 64, "discard": 1}
+    devices = [Device("small", hw_queues=2, memory_backed=1),
+               NullBlk("many", submit_queues=4, hw_queue_depth=8, **timer),
+               NullBlk("onetag", submit_queues=1, hw_queue_depth=1, **timer),
+               NullBlk("sleepy", submit_queues=2, blocking=1, **(timer | {"irqmode": 0}))]
+    names = [device.name for device in devices]
+    names += ["vda", *scsi_disks(1, dev_size_mb=64, ndelay=50000, max_queue=16)]
+    disks = [Disk(name, ours()[0]) for name in names]
+    jobs = {f"{disk.name}-{kind}": {"filename": disk.path, **options}
+            for disk in disks for kind, options in JOBS.items()}
+    jobs["trim"] = {"filename": disks[1].path, **TRIM}
+
+    # 6.12 looks for a module called none.
+    before = MODPROBE.read_text()
+    MODPROBE.write_text("\n")
+    try:
+        schedulers = [*ours(), "none", "mq-deadline", "kyber", "bfq"]
+        with load(disks, jobs, iodepth=8):
+            for name in ours():
+                disks[0].select(name)
+                check(remove(name) == errno.EAGAIN, f"{name} stays while it is in use")
+            with concurrent.futures.ThreadPoolExecutor(len(disks)) as threads:
+                done = sum(threads.map(switch, disks, range(len(disks)), [schedulers] * len(disks),
+                                       [SWITCHES // len(disks) + 1] * len(disks)))
+    finally:
+        MODPROBE.write_text(before)
+    for disk in disks:
+        disk.select("none")
+    for device in devices:
+        device.remove()
+    remove_all()
+    modprobe("-r", "scsi_debug")
+    print(f"counted: switches={done}")
+
+
+if __name__ == "__main__":
+    main()

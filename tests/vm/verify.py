@@ -1,0 +1,44 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+# What is written through each scheduler of ours is read back, on the emulated SSD,
+# null_blk (one and several queues), SCSI and virtio-blk: 240 MB for each scheduler,
+# 1 GB in a soak
+# disk: 64M
+# disk: 64M
+# disk: 64M
+# disk: 64M
+# memory: 2G
+# timeout: 900
+
+from ssd import Device, NullBlk
+from together import SOAK, Disk, modprobe, ours, scsi_disks, verify
+
+MEGABYTES = 32 if SOAK else 24
+LOOPS = 4 if SOAK else 1
+JOBS = 2
+
+
+def main():
+    modprobe("virtio_blk")
+    names = ours()
+    disks, devices = [], []
+    scsi = scsi_disks(len(names), dev_size_mb=64, ndelay=20000, max_queue=16)
+    for number, name in enumerate(names):
+        devices += [Device("small", memory_backed=1, capacity_mb=64),
+                    NullBlk(f"{name}-one", size=64, memory_backed=1, queue_mode=2, irqmode=1),
+                    NullBlk(f"{name}-many", size=64, memory_backed=1, queue_mode=2, irqmode=2,
+                            completion_nsec=20000, submit_queues=4, hw_queue_depth=16)]
+        disks += [Disk(device.name, name) for device in devices[-3:]]
+        disks += [Disk(scsi[number], name), Disk(f"vd{'abcdefgh'[number]}", name)]
+    verify(disks, size=f"{MEGABYTES}m", numjobs=JOBS, offset_increment="32m", loops=LOOPS)
+    for disk in disks:
+        disk.nothing_left()
+        disk.select("none")
+    for device in devices:
+        device.remove()
+    modprobe("-r", "scsi_debug")
+    print(f"counted: verified_bytes={len(disks) * JOBS * LOOPS * MEGABYTES << 20}")
+
+
+if __name__ == "__main__":
+    main()
