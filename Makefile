@@ -19,7 +19,7 @@ SOURCES := Kbuild $(wildcard *-iosched.c) include tests/kunit tests/ssdemu
 KBUILD = $(MAKE) -C $(HEADERS) M=$(BUILD) $(if $(W),W=$(W)) $(if $(C),C=$(C))
 
 .DEFAULT_GOAL := modules
-.PHONY: modules install check-abi link demo bench check lint clean help
+.PHONY: modules install check-abi link demo bench check soak lint clean help
 
 modules: $(BUILD)/iosched-kernel.h ## build all modules (KVER=<release> or KDIR=<tree>)
 	+$(KBUILD) modules
@@ -63,6 +63,10 @@ check: ## all tests, in virtual machines
 	scripts/setup build lab lint
 	tests/run
 
+soak: ## the robustness tests in a loop with new seeds, HOURS=n, and what was survived
+	scripts/setup build lab debug
+	tests/soak $(or $(HOURS),1)
+
 lint: ## checkpatch, sparse, shellcheck, ruff, codespell
 	scripts/setup build lab lint
 	scripts/lint
@@ -77,6 +81,7 @@ help: ## this list
 	@echo '  KVER=<release>  an installed or fetched kernel; default: the running one'
 	@echo '  KDIR=<tree>     a full, built kernel tree instead'
 	@echo '  W=1, C=2        more warnings, sparse'
+	@echo '  HOURS=n         for make soak'
 	@echo '  QUICK=1, HOSTS=file, ONLY=kinds, DEVICE=presets   for make bench'
 
 FORCE:
