@@ -1,0 +1,102 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+# Faults that only a debug kernel injects: an allocation fails at each step of
+# selecting a scheduler, and the device works on, under the old one or under none;
+# requests are requeued and time out, and each of them ends
+# kernels: debug-7.2
+# check: none
+# timeout: 300
+"""See above.
+
+Where the scheduler's own init fails, the old one is gone already: the block layer
+then falls back to none, which is not in the scheduler's hands.
+"""
+
+import itertools
+import os
+import pathlib
+
+from ssd import NullBlk, check
+from together import Disk, fio, modprobe, ours, remove_all
+
+OLD = "mq-deadline"
+TIMER = {"size": 64, "queue_mode": 2, "submit_queues": 2, "irqmode": 2, "completion_nsec": 50000}
+# What null_blk injects, in percent of the requests, and how often at most.
+INJECTED = {"requeue_inject": (30, 200), "timeout_inject": (100, 3)}
+
+
+def select_failing(disk, name, nth):
+    """Select a scheduler, the nth allocation failing; (the error, was one made to fail?)"""
+    fault = os.open("/proc/self/fail-nth", os.O_RDWR)
+    file = os.open(disk.queue / "scheduler", os.O_WRONLY)
+    failure = None
+    try:
+        os.write(fault, str(nth).encode())
+        try:
+            os.write(file, name.encode())
+        except OSError as error:
+            failure = error
+        left = int(os.pread(fault, 20, 0))
+        os.write(fault, b"0")
+    finally:
+        os.close(file)
+        os.close(fault)
+    return failure, not left
+
+
+def allocation_failures(disk, name):
+    """Fail the first allocation, the second, ... until none is left to fail."""
+    refused = 0
+    for nth in itertools.count(1):
+        disk.select(OLD)
+        failure, injected = select_failing(disk, name, nth)
+        selected = (disk.queue / "scheduler").read_text().split("[")[1].split("]")[0]
+        if not injected:
+            break
+        refused += failure is not None
+        if selected not in ((OLD, "none") if failure else (name,)):
+            check(False, f"{name}, allocation {nth}: {failure}, the scheduler is {selected}")
+        # It works, whichever it is.
+        with open(disk.path, "r+b", buffering=0) as device:
+            device.write(os.urandom(4096))
+            os.fsync(device)
+    check(refused > 1, f"{name}: {nth - 1} allocations made to fail, {refused} refused it")
+    check(selected == name, f"{name}: is selected when none fails")
+    fio({disk.name: {"filename": disk.path}}, rw="randrw", number_ios=50)
+    disk.select("none")
+    return nth - 1
+
+
+def injected(kind, percent, times):
+    """Requests that come back, or never do, under all schedulers at once."""
+    faults = {f"{kind}/probability": percent, f"{kind}/times": times, f"{kind}/verbose": 0}
+    devices = {NullBlk(f"{name}-faulty", **TIMER, **faults): name for name in ours()}
+    disks = [Disk(device.name, name, depth=4) for device, name in devices.items()]
+    for disk in disks:
+        (disk.queue / "io_timeout").write_text("1000")
+    fio({disk.name: {"filename": disk.path} for disk in disks}, rw="randrw", number_ios=300,
+        numjobs=2, good=False, continue_on_error="all")
+    for disk in disks:
+        disk.nothing_left(requeued=times // 2 if kind == "requeue_inject" else 0)
+        disk.select("none")
+    for device in devices:
+        device.remove()
+    return times * len(disks)
+
+
+def main():
+    pathlib.Path("/sys/kernel/debug/failslab/ignore-gfp-wait").write_text("N")
+    device = NullBlk("plain", **TIMER)
+    faults = 0
+    for name in ours():
+        modprobe(f"{name}-iosched")
+        faults += allocation_failures(Disk(device.name, name), name)
+    device.remove()
+    for kind, (percent, times) in INJECTED.items():
+        faults += injected(kind, percent, times)
+    remove_all()
+    print(f"counted: faults={faults}")
+
+
+if __name__ == "__main__":
+    main()
