@@ -54,7 +54,8 @@ class Table:
         return [run for row in self.rows.values() for run in row]
 
     def lines(self):
-        """As Markdown: MB/s of the first column, the others relative to it."""
+        """As Markdown: MB/s of the first column, the others relative to it; nothing
+        of what was not measured."""
         labels = [run.label for run in max(self.rows.values(), key=len)]
         lines = [f"**{self.title}**", "", "| | " + " | ".join(labels) + " |",
                  "|---|" + "---:|" * len(labels)]
@@ -67,7 +68,7 @@ class Table:
             cells = ["" if value is None else f"{100 * (value / values[0] - 1):+.1f} %"
                      for value in values[1:]]
             lines.append(" | ".join([f"| {name} | {values[0]:.2f}", *cells]) + " |")
-        return [*lines, ""]
+        return [*lines, ""] if len(lines) > 4 else []
 
 
 # The paper's words on its table 4 (section 6.2): files of 8 MB: aligned and at most
@@ -93,6 +94,8 @@ class Requests(Table):
                              f"{100 * (count / base - 1):+.0f} % | "
                              f"{100 * made['aligned'] / count:.0f} % | "
                              f"{100 * made['small'] / count:.0f} % |")
+        if len(lines) == 4:
+            return []
         lines += [f"| paper, 8192 KB files, {label} | | {more:+} % | {aligned} % | {small} % |"
                   for label, (aligned, small, more) in TABLE_4.items()]
         return [*lines, ""]
@@ -242,10 +245,13 @@ def main():
     lines = []
     for name, tables in chosen.items():
         saved = read_back(name, tables)
+        made = [line for table in tables for line in table.lines()]
+        if not made:
+            continue
         what = " ".join(GROUPS[name].__doc__.split())
         how = f"`tests/bench/pai.py {name}`, commit {saved['commit']}, kernel {saved['kernel']}."
         lines += [f"### {what[0].upper()}{what[1:]}", "", how, ""]
-        lines += [line for table in tables for line in table.lines()]
+        lines += made
     if args.into:
         kept = args.into.read_text().partition(HEADING)[0] if args.into.exists() else ""
         args.into.write_text(kept + HEADING + "\n" + "\n".join(lines).rstrip() + "\n")
