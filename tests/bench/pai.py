@@ -85,9 +85,9 @@ class Requests(Table):
                  "| | requests | against NoPAS | aligned | at most 256 KB |",
                  "|---|---:|---:|---:|---:|"]
         for name, runs in self.rows.items():
-            runs = [run for run in runs if run.result]
-            for run in runs:
-                base = runs[0].result["table4"]["requests"]
+            done = [run for run in runs if run.result]
+            for run in done:
+                base = done[0].result["table4"]["requests"]
                 made = run.result["table4"]
                 count = made["requests"]
                 lines.append(f"| {name}, {run.label} | {count} | "
