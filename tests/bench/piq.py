@@ -319,7 +319,7 @@ def against_paper(cells):
     before a request's chips start, in the host and in the drive: none of ours."""
     names = ("read mean", "write mean", "units busy")
     lines = ["", "On average against noop, in percent; in brackets the paper's:", "",
-             "| | " + " | ".join(names) + " |", "| --- | " + "---: | " * len(names)]
+             "| | " + " | ".join(names) + " |", "| --- |" + " ---: |" * len(names)]
     for scheme in SCHEMES[1:]:
         row = [scheme]
         for name in names:
