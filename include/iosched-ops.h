@@ -5,6 +5,8 @@
  * IOSCHED_POLICY_ATTRS and IOSCHED_POLICY_DEBUGFS (its sysfs and debugfs
  * files beside the core's). Ends in the elevator_type and module_init().
  */
+#include <linux/hashtable.h>
+
 #include "iosched.h"
 #include "iosched-tunables.h"
 #include "iosched-debugfs.h"
@@ -64,8 +66,7 @@ static bool iosched_may_append(struct iosched *io, struct request *rq)
 {
 	unsigned int dir = rq_data_dir(rq);
 	sector_t pos = blk_rq_pos(rq), end = iosched_rq_end(rq);
-	struct rb_root *root;
-	struct rb_node *node;
+	struct request *prev;
 
 	if (!io->queued[iosched_rq_tier(rq)] || iosched_discard_mergeable(rq))
 		return false;
@@ -73,16 +74,11 @@ static bool iosched_may_append(struct iosched *io, struct request *rq)
 		return true;
 	if (!pos || !IOSCHED_POLICY.may_merge(io, dir, pos - 1, end))
 		return false;
-	root = IOSCHED_POLICY.root(io, iosched_rq_tier(rq), dir, pos);
-	node = root->rb_node;
-	while (node) {
-		struct request *prev = rb_entry(node, struct request, rb_node);
-
-		if (iosched_rq_end(prev) == pos)
-			return iosched_may_join(io, prev, rq);
-		node = blk_rq_pos(prev) >= pos ? node->rb_left :
-						 node->rb_right;
-	}
+	/* Where requests overlap, only this finds each that ends here. */
+	hash_for_each_possible(io->q->elevator->hash, prev, hash, pos)
+		if (iosched_rq_end(prev) == pos && rq_data_dir(prev) == dir &&
+		    !iosched_may_join(io, prev, rq))
+			return false;
 	return true;
 }
 
