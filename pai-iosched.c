@@ -219,10 +219,13 @@ static void pai_resized(struct iosched *io, struct request *rq)
 	class = pai_classify(pd, rq);
 	pai_removed(io, rq);
 	pai_set_class(pd, rq, class);
-	if (was == PAI_PENDING) {
-		st->merges++;
-		st->promoted += class == PAI_WELL_SPLIT;
-	}
+	if (was != PAI_PENDING)
+		return;
+	st->merges++;
+	st->promoted += class == PAI_WELL_SPLIT;
+	/* It need not wait any more, and a merged bio runs no queue. */
+	if (class != PAI_PENDING)
+		iosched_wake(io);
 }
 
 /*
