@@ -60,7 +60,7 @@ bench: ## what each scheduler costs and gains (QUICK=1: in 10 minutes; HOSTS=fil
 		$(if $(ONLY),--only $(ONLY)) $(if $(DEVICE),--device $(DEVICE))
 
 check: ## all tests, in virtual machines
-	scripts/setup build lab lint
+	scripts/setup build lab lint debug
 	tests/run
 
 soak: ## the robustness tests in a loop with new seeds, HOURS=n, and what was survived

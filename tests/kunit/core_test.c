@@ -583,7 +583,7 @@ static struct kunit_case core_cases[] = {
 };
 
 static struct kunit_suite core_suite = {
-	.name = "iosched-core",
+	.name = "core-iosched",
 	.suite_init = fake_suite_init,
 	.suite_exit = fake_suite_exit,
 	.test_cases = core_cases,

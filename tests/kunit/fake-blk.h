@@ -76,10 +76,10 @@ static inline void fake_run_hw_queue(struct blk_mq_hw_ctx *hctx, bool async)
 	fake_runs++;
 }
 
-/* One timer that is set, and one work that is scheduled, are enough. */
+/* One timer that is set is enough. Works are in the order they were asked for. */
 static struct hrtimer *fake_timer;
 static u64 fake_timer_ns;
-static struct work_struct *fake_work;
+static LIST_HEAD(fake_works);
 
 static inline void fake_hrtimer_start(struct hrtimer *timer, ktime_t time,
 				      const enum hrtimer_mode mode)
@@ -105,27 +105,38 @@ static inline bool fake_hrtimer_is_set(struct hrtimer *timer)
 	return fake_timer == timer;
 }
 
+static inline ktime_t fake_hrtimer_expires(struct hrtimer *timer)
+{
+	return ns_to_ktime(fake_timer_ns);
+}
+
 static inline bool fake_schedule_work(struct work_struct *work)
 {
-	bool was = fake_work;
+	bool was = !list_empty(&work->entry);
 
-	WARN_ON(was && fake_work != work);
-	fake_work = work;
+	if (!was)
+		list_add_tail(&work->entry, &fake_works);
 	return !was;
+}
+
+static inline bool fake_queue_work(struct workqueue_struct *wq,
+				   struct work_struct *work)
+{
+	return fake_schedule_work(work);
 }
 
 static inline bool fake_cancel_work(struct work_struct *work)
 {
-	bool was = fake_work == work;
+	bool was = !list_empty(&work->entry);
 
-	if (was)
-		fake_work = NULL;
+	list_del_init(&work->entry);
 	return was;
 }
 
 static void fake_free_request(struct request *rq);
 
 #undef schedule_work
+#undef queue_work
 #undef msecs_to_jiffies
 #undef jiffies_to_usecs
 #define jiffies				fake_jiffies()
@@ -138,7 +149,9 @@ static void fake_free_request(struct request *rq);
 #define hrtimer_try_to_cancel		fake_hrtimer_cancel
 #define hrtimer_is_queued		fake_hrtimer_is_set
 #define hrtimer_active			fake_hrtimer_is_set
+#define hrtimer_get_expires		fake_hrtimer_expires
 #define schedule_work			fake_schedule_work
+#define queue_work			fake_queue_work
 #define cancel_work_sync		fake_cancel_work
 #define blk_mq_run_hw_queues		fake_run_hw_queues
 #define blk_mq_run_hw_queue		fake_run_hw_queue
@@ -186,6 +199,10 @@ static const struct blk_mq_ops fake_mq_ops = {
 	.queue_rq = fake_queue_rq,
 };
 
+static const struct block_device_operations fake_fops = {
+	.owner = THIS_MODULE,
+};
+
 /* A suite's suite_init() and suite_exit(). */
 static int fake_suite_init(struct kunit_suite *suite)
 {
@@ -209,10 +226,13 @@ static int fake_suite_init(struct kunit_suite *suite)
 	fake.disk = blk_mq_alloc_disk(&fake.set, &lim, NULL);
 	if (IS_ERR(fake.disk))
 		return PTR_ERR(fake.disk);
+	fake.disk->fops = &fake_fops;
 	strscpy(fake.disk->disk_name, "fake", sizeof(fake.disk->disk_name));
 	fake.q = fake.disk->queue;
 	queue_for_each_hw_ctx(fake.q, hctx, i)
 		fake.hctx = hctx;
+	/* Nor does the block layer run the queue by itself, as when it freezes. */
+	blk_mq_quiesce_queue(fake.q);
 	return 0;
 }
 
@@ -226,6 +246,28 @@ static void fake_suite_exit(struct kunit_suite *suite)
 	kfree(fake.requests);
 	memset(&fake, 0, sizeof(fake));
 }
+
+/*
+ * Random sequences. The seed of the first, which is printed; each next one has
+ * the next. A failure has to tell fake.seed.
+ */
+static inline u32 fake_first_seed(struct kunit *test)
+{
+	u32 first = seed ? seed : get_random_u32() | 1;
+
+	kunit_info(test, "%u sequences, seed=%u", sequences, first);
+	return first;
+}
+
+static inline void fake_sequence(u32 of_seed)
+{
+	fake.seed = of_seed;
+	prandom_seed_state(&fake.rnd, of_seed);
+}
+
+#define FAKE_ASSERT(test, condition, fmt, ...)				\
+	KUNIT_ASSERT_TRUE_MSG(test, condition, "seed %u (sequences=1): " fmt, \
+			      fake.seed, ##__VA_ARGS__)
 
 /* Random numbers of the sequence: 0 .. below - 1; true once in @of. */
 static inline u32 fake_random(u32 below)
@@ -314,6 +356,7 @@ static struct request *fake_alloc(blk_opf_t opf, sector_t sector,
 	rq = &fr->rq;
 	rq->q = fake.q;
 	rq->mq_hctx = fake.hctx;
+	rq->start_time_ns = fake_ns;
 	rq->cmd_flags = opf;
 	rq->rq_flags = RQF_SCHED_TAGS | RQF_USE_SCHED;
 	rq->__sector = sector;
@@ -383,15 +426,21 @@ static void fake_complete(struct request *rq)
 	fake_rq_free(rq);
 }
 
-/* Complete what is in flight, and all the rest, and take the scheduler off. */
-static inline void fake_finish(void)
+/* All that the device has is done. */
+static inline void fake_complete_all(void)
 {
 	struct fake_request *fr;
 
+	for (fr = fake.requests; fr < fake.requests + FAKE_REQUESTS; fr++)
+		if (fr->used && fr->in_flight)
+			fake_complete(&fr->rq);
+}
+
+/* Complete what is in flight, and all the rest, and take the scheduler off. */
+static inline void fake_finish(void)
+{
 	do {
-		for (fr = fake.requests; fr < fake.requests + FAKE_REQUESTS; fr++)
-			if (fr->used && fr->in_flight)
-				fake_complete(&fr->rq);
+		fake_complete_all();
 	} while (fake_dispatch());
 	fake_stop();
 }
@@ -424,14 +473,21 @@ static inline void fake_advance_ms(unsigned int ms)
 	fake_advance_ns((u64)ms * NSEC_PER_MSEC);
 }
 
-/* Do the work that was scheduled, if any. */
-static inline void fake_run_work(void)
+static inline bool fake_has_works(void)
 {
-	struct work_struct *work = fake_work;
+	return !list_empty(&fake_works);
+}
 
-	fake_work = NULL;
-	if (work)
+/* Do all work that was asked for. */
+static inline void fake_run_works(void)
+{
+	while (fake_has_works()) {
+		struct work_struct *work;
+
+		work = list_first_entry(&fake_works, struct work_struct, entry);
+		list_del_init(&work->entry);
 		work->func(work);
+	}
 }
 
 /* What one of the scheduler's debugfs files says has to be @want. */

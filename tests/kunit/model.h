@@ -39,9 +39,10 @@ struct model_request {
 	unsigned long deadline;	/* jiffies */
 	s64 place;		/* the lower, the earlier in its FIFO */
 	u64 sorted;		/* the lower, the earlier it was sorted in */
-	u64 arrived_ns;		/* of its last insertion */
+	u64 start_ns;		/* when it, or the oldest part of it, came */
+	bool sync;
 	bool counted;		/* in flight, and the policy was told */
-	long priv[4];		/* the policy's model's */
+	long priv[4];		/* the policy's model's; zero at first */
 };
 
 /**
@@ -64,6 +65,10 @@ struct model_request {
  * @released: (opt) it is done or comes back, having been counted
  * @disturb: (opt) a random operation of the policy's own: change a tunable,
  *	let the device grow
+ * @sender: (opt) somebody is about to send something of that direction: choose
+ *	who. Returns flags beside the operation, such as REQ_SYNC.
+ * @overdue: (opt) one that waits should have been woken by a timer by now
+ * @compare: (opt) compare what only the policy knows
  * @may_wait: (opt) it is right that nothing was dispatched now, though nothing
  *	is in flight, because a timer is set
  *
@@ -86,6 +91,9 @@ struct model_policy {
 	void (*released)(struct model_request *mr);
 	void (*disturb)(struct kunit *test);
 	bool (*may_wait)(void);
+	blk_opf_t (*sender)(unsigned int dir);
+	bool (*overdue)(void);
+	void (*compare)(struct kunit *test);
 };
 
 struct model_stats {
@@ -104,6 +112,7 @@ static struct {
 	unsigned int read_expire;
 	unsigned int write_expire;
 	unsigned int prio_aging_expire;
+	bool refused;		/* the last dispatch had nothing */
 	u64 operations;		/* done in all */
 } model;
 
@@ -331,6 +340,12 @@ static void model_compare(struct kunit *test)
 		MODEL_ASSERT(test, iosched_tier_in_flight(io, tier) ==
 			     model_count(MODEL_IN_FLIGHT, tier),
 			     "tier %u in flight", tier);
+	/* The block layer asks until there is nothing, and then waits. */
+	MODEL_ASSERT(test, !io->held || !model.refused ||
+		     !model.policy->overdue || !model.policy->overdue(),
+		     "not woken in time");
+	if (model.policy->compare)
+		model.policy->compare(test);
 }
 
 /* The bios of a request are one after the other, from its begin to its end. */
@@ -349,16 +364,47 @@ static void model_check_bios(struct kunit *test, struct request *rq)
 	MODEL_ASSERT(test, at == iosched_rq_end(rq), "bios end too early");
 }
 
-/*
- * Something of that span, with that priority, was merged into a queued request,
- * which may then have been joined with others (fake.freed): find it, see that
- * all is right with it, and let the model have it so.
- */
-static void model_merged(struct kunit *test, unsigned int tier,
-			 unsigned int dir, sector_t sectors)
+/* @next has become a part of @mr. */
+static void model_join(struct kunit *test, struct model_request *mr,
+		       struct model_request *next)
 {
-	struct model_request *mr, *next, *grown = NULL;
-	unsigned int i;
+	mr->start_ns = min(mr->start_ns, next->start_ns);
+	/* The newcomer itself was never queued. */
+	if (next->state != MODEL_QUEUED)
+		return;
+	MODEL_ASSERT(test, next->tier == mr->tier && next->dir == mr->dir,
+		     "joined across tiers or directions");
+	if (time_before(next->deadline, mr->deadline)) {
+		if (model.policy->inherits)
+			model.policy->inherits(mr, next);
+		mr->deadline = next->deadline;
+		mr->place = next->place;
+	}
+	model_unqueue(next, MODEL_NONE);
+	model_stats_of(next)->merged++;
+}
+
+/* It covers that now, by one merge. */
+static void model_grown(struct kunit *test, struct model_request *mr,
+			sector_t sector, sector_t end)
+{
+	/* What begins elsewhere is sorted anew. */
+	if (mr->sector != sector)
+		mr->sorted = ++model.sorted;
+	mr->sector = sector;
+	mr->end = end;
+	MODEL_ASSERT(test, !model.policy->may_merge ||
+		     model.policy->may_merge(mr->dir, sector, end),
+		     "must not be one request: %llu..%llu", (u64)sector,
+		     (u64)end);
+	if (model.policy->grown)
+		model.policy->grown(mr);
+}
+
+/* The one that has grown: the only one whose size is not what it was. */
+static struct model_request *model_find_grown(struct kunit *test)
+{
+	struct model_request *mr, *grown = NULL;
 
 	model_for_each(mr)
 		if (mr->state == MODEL_QUEUED && fake.requests[mr - model.requests].used &&
@@ -367,40 +413,63 @@ static void model_merged(struct kunit *test, unsigned int tier,
 			grown = mr;
 		}
 	MODEL_ASSERT(test, grown, "none has grown");
+	return grown;
+}
+
+/* The one of @grown and those that were freed that ends where @mr begins. */
+static struct model_request *model_in_front(struct model_request *mr,
+					    struct model_request *grown)
+{
+	unsigned int i;
+
+	for (i = 0; i < fake.nr_freed; i++)
+		if (model_of(fake.freed[i])->state == MODEL_QUEUED &&
+		    model_of(fake.freed[i])->end == mr->sector)
+			return model_of(fake.freed[i]);
+	return grown;
+}
+
+/*
+ * Something of that size and priority was merged into a queued request, which
+ * may then have been joined with others (fake.freed): find it, see that all is
+ * right with it, and let the model have it so, merge by merge: a request that was
+ * inserted (@newcomer, else NULL) joined the one in front of it, that perhaps
+ * another one in front, and so on. A bio went together with its join.
+ */
+static void model_merged(struct kunit *test, unsigned int tier,
+			 unsigned int dir, sector_t sectors,
+			 struct model_request *newcomer)
+{
+	struct model_request *grown = model_find_grown(test), *front;
+	sector_t begin = blk_rq_pos(model_rq(grown));
+	sector_t end = iosched_rq_end(model_rq(grown));
+	unsigned int i;
+
 	MODEL_ASSERT(test, grown->tier == tier && grown->dir == dir,
 		     "merged across tiers or directions");
 	model_check_bios(test, model_rq(grown));
 	sectors += grown->end - grown->sector;
-	for (i = 0; i < fake.nr_freed; i++) {
-		next = model_of(fake.freed[i]);
-		if (next->state != MODEL_QUEUED)
-			continue;	/* the newcomer itself */
-		MODEL_ASSERT(test, next->tier == tier && next->dir == dir,
-			     "joined across tiers or directions");
-		sectors += next->end - next->sector;
-		if (time_before(next->deadline, grown->deadline)) {
-			if (model.policy->inherits)
-				model.policy->inherits(grown, next);
-			grown->deadline = next->deadline;
-			grown->place = next->place;
-		}
-		model_unqueue(next, MODEL_NONE);
-		model_stats_of(next)->merged++;
-	}
-	/* What begins elsewhere is sorted anew. */
-	if (grown->sector != blk_rq_pos(model_rq(grown)))
-		grown->sorted = ++model.sorted;
-	grown->sector = blk_rq_pos(model_rq(grown));
-	grown->end = iosched_rq_end(model_rq(grown));
-	MODEL_ASSERT(test, sectors == grown->end - grown->sector,
+	for (i = 0; i < fake.nr_freed; i++)
+		if (model_of(fake.freed[i]) != newcomer)
+			sectors += model_of(fake.freed[i])->end -
+				   model_of(fake.freed[i])->sector;
+	MODEL_ASSERT(test, sectors == end - begin,
 		     "merged into %llu sectors, not %llu",
-		     (u64)(grown->end - grown->sector), (u64)sectors);
-	MODEL_ASSERT(test, !model.policy->may_merge ||
-		     model.policy->may_merge(dir, grown->sector, grown->end),
-		     "must not be one request: %llu..%llu",
-		     (u64)grown->sector, (u64)grown->end);
-	if (model.policy->grown)
-		model.policy->grown(grown);
+		     (u64)(end - begin), (u64)sectors);
+	if (newcomer) {
+		do {
+			front = model_in_front(newcomer, grown);
+			MODEL_ASSERT(test, front->end == newcomer->sector,
+				     "joined one that is elsewhere");
+			model_join(test, front, newcomer);
+			model_grown(test, front, front->sector, end);
+			newcomer = front;
+		} while (front != grown);
+		return;
+	}
+	for (i = 0; i < fake.nr_freed; i++)
+		model_join(test, grown, model_of(fake.freed[i]));
+	model_grown(test, grown, begin, end);
 }
 
 /*
@@ -414,13 +483,12 @@ static void model_queue(struct kunit *test, struct request *rq, bool at_head)
 						model.write_expire;
 	struct iosched *io = iosched_of(fake.q);
 
-	mr->arrived_ns = fake_ns;
 	fake_insert_request(rq, at_head);
 	MODEL_ASSERT(test, !io->nr || fake_has_work(),
 		     "a newcomer is not looked at");
 	if (!at_head && fake.nr_freed) {
 		model_stats_of(mr)->merged++;
-		model_merged(test, mr->tier, mr->dir, mr->end - mr->sector);
+		model_merged(test, mr->tier, mr->dir, mr->end - mr->sector, mr);
 		return;
 	}
 	if (at_head) {
@@ -477,8 +545,10 @@ static void model_arrive(struct kunit *test)
 
 	if (model_count(MODEL_NONE, -1) <= FAKE_REQUESTS - MODEL_REQUESTS)
 		return;
+	if (model.policy->sender)
+		opf |= model.policy->sender(dir);
 	if (fake_merge_bio(opf, sector, sectors, model_prio(tier))) {
-		model_merged(test, tier, dir, sectors);
+		model_merged(test, tier, dir, sectors, NULL);
 		return;
 	}
 	rq = fake_alloc(opf, sector, sectors, model_prio(tier));
@@ -488,6 +558,8 @@ static void model_arrive(struct kunit *test)
 	mr->end = sector + sectors;
 	mr->tier = tier;
 	mr->dir = dir;
+	mr->sync = op_is_sync(opf);
+	mr->start_ns = fake_ns;
 	model_stats_of(mr)->inserted++;
 	model.tiers |= BIT(tier);
 	model_queue(test, rq, fake_once_in(50));
@@ -499,6 +571,7 @@ static bool model_dispatch(struct kunit *test)
 	struct request *rq = fake_dispatch();
 
 	mr = rq ? model_of(rq) : NULL;
+	model.refused = !rq;
 	MODEL_ASSERT(test, mr == want,
 		     "dispatched %lld, must be %lld (sector, -1: none)",
 		     mr ? (s64)mr->sector : -1, want ? (s64)want->sector : -1);
@@ -565,18 +638,34 @@ static void model_leave(struct kunit *test, bool requeue)
 }
 
 /* Write a tunable of the elevator's, and see that it wakes who waits. */
-static inline void model_set(struct kunit *test, const char *name,
-			     unsigned int *field, unsigned int value)
+static inline void model_write(struct kunit *test, const char *name,
+			       const char *text)
 {
 	bool held = iosched_of(fake.q)->held;
 	unsigned int runs = fake_runs;
+
+	KUNIT_ASSERT_EQ(test, fake_set(iosched_attrs, name, text),
+			(ssize_t)strlen(text));
+	model_check_woken(test, held, runs);
+}
+
+static inline void model_set(struct kunit *test, const char *name,
+			     unsigned int *field, unsigned int value)
+{
 	char text[16];
 
 	*field = value;
 	snprintf(text, sizeof(text), "%u\n", value);
-	KUNIT_ASSERT_EQ(test, fake_set(iosched_attrs, name, text),
-			(ssize_t)strlen(text));
-	model_check_woken(test, held, runs);
+	model_write(test, name, text);
+}
+
+/* The same where the value has a name. */
+static inline void model_choose(struct kunit *test, const char *name,
+				unsigned int *field, unsigned int value,
+				const char * const *names)
+{
+	*field = value;
+	model_write(test, name, names[value]);
 }
 
 static void model_operation(struct kunit *test)
@@ -640,8 +729,7 @@ static void model_start(struct kunit *test, const struct model_policy *policy,
 	model.operations = operations;
 	model.policy = policy;
 	model.max_tier = of_seed % 3 == 0;
-	fake.seed = of_seed;
-	prandom_seed_state(&fake.rnd, of_seed);
+	fake_sequence(of_seed);
 	KUNIT_ASSERT_EQ(test, fake_start(policy->type, policy->capacity), 0);
 	io = iosched_of(fake.q);
 	io->read_expire = 100;
@@ -657,11 +745,9 @@ static void model_start(struct kunit *test, const struct model_policy *policy,
 /* The random sequences: a test case's last call. */
 static void model_run(struct kunit *test, const struct model_policy *policy)
 {
-	u32 first = seed ? seed : get_random_u32() | 1;
+	u32 first = fake_first_seed(test);
 	unsigned int i, op;
 
-	kunit_info(test, "%u sequences of %u operations, seed=%u", sequences,
-		   MODEL_OPERATIONS, first);
 	model.operations = 0;
 	for (i = 0; i < sequences; i++) {
 		model_start(test, policy, first + i);

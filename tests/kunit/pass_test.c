@@ -233,8 +233,8 @@ static void pass_test_grow(struct kunit *test)
 	set_capacity(fake.disk, 5 * MB + 1);
 	rq = fake_insert(REQ_OP_READ, 4 * MB, 8);
 	KUNIT_EXPECT_EQ(test, pass_queue_of(rq)->region - pd->map->region, 1L);
-	KUNIT_EXPECT_NOT_NULL(test, fake_work);
-	fake_run_work();
+	KUNIT_EXPECT_TRUE(test, fake_has_works());
+	fake_run_works();
 	KUNIT_EXPECT_EQ(test, pd->map->nr, 6U);
 	KUNIT_EXPECT_EQ(test, pass_queue_of(rq)->region - pd->map->region, 4L);
 	KUNIT_EXPECT_FALSE(test, list_empty(&pd->retired));
@@ -246,11 +246,11 @@ static void pass_test_grow(struct kunit *test)
 	/* Beyond what the map can hold: the last region takes the rest. */
 	set_capacity(fake.disk, (sector_t)(PASS_MAX_REGIONS + 1) * MB);
 	rq = fake_insert(REQ_OP_READ, 9 * MB, 8);
-	fake_run_work();
+	fake_run_works();
 	KUNIT_EXPECT_EQ(test, pd->map->nr, 6U);
 	KUNIT_EXPECT_EQ(test, pass_queue_of(rq)->region - pd->map->region, 5L);
 	fake_insert(REQ_OP_READ, 10 * MB, 8);
-	KUNIT_EXPECT_NULL(test, fake_work);
+	KUNIT_EXPECT_FALSE(test, fake_has_works());
 	fake_finish();
 }
 
@@ -525,11 +525,11 @@ static void pm_disturb(struct kunit *test)
 		break;
 	default:
 		/* Seen with the next request; then comes the work. */
-		if (!fake_work) {
+		if (!fake_has_works()) {
 			set_capacity(fake.disk, (5 + fake_random(4)) * MB);
 			break;
 		}
-		fake_run_work();
+		fake_run_works();
 		pm_forget();
 		model_replaced();
 	}

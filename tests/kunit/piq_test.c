@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of what PIQ rests on: location vectors (the paper's worked
- * examples, all 24 orders, random spans), conflict-free batches (the paper's
- * figures, random sequences against a model that looks at every entry), units
- * in flight.
+ * PIQ: what it rests on (location vectors, conflict-free batches, units in
+ * flight), each by itself: the paper's worked examples, random sequences against
+ * a model that looks at every entry; then its rules on a device in the test's
+ * hands, and random sequences of everything against a model of the elevator.
  */
-#include <kunit/test.h>
-#include <linux/slab.h>
-
-#include "conflict-batch.h"
-#include "held-units.h"
-#include "location-vector.h"
-
-/* A generator of its own, so that each run tries the same. */
-static u32 piq_random(u32 *state, u32 below)
-{
-	*state = *state * 1664525 + 1013904223;
-	return (u64)(*state >> 8) * below >> 24;
-}
+#include "fake-blk.h"
+#include "../../piq-iosched.c"
+#include "model.h"
 
 static struct lv_geometry *piq_geometry(struct kunit *test, u32 page,
 					u32 channels, u32 ways, u32 dies,
@@ -75,9 +65,9 @@ static void piq_vector_edges(struct kunit *test)
 	lv_set(g, 3 * 8, 7 * 8, vector);
 	KUNIT_EXPECT_EQ(test, 0xffUL & ~BIT(2), vector[0]);
 	lv_set(g, 3 * 8, 8 * 8, vector);
-	KUNIT_EXPECT_EQ(test, 0xffUL, vector[0]);
+	KUNIT_EXPECT_TRUE(test, bitmap_full(vector, g->units));
 	lv_set(g, (1ULL << 40) + 1, 1 << 20, vector);
-	KUNIT_EXPECT_EQ(test, 0xffUL, vector[0]);
+	KUNIT_EXPECT_TRUE(test, bitmap_full(vector, g->units));
 }
 
 static void piq_vector_refused(struct kunit *test)
@@ -121,7 +111,7 @@ static unsigned int piq_model_unit(const unsigned int *count, const char *order,
 }
 
 static void piq_vector_spans(struct kunit *test, const char *order,
-			     enum lv_level level, u32 *seed)
+			     enum lv_level level)
 {
 	const unsigned int count[LV_DIGITS] = { 4, 3, 2, 5 };
 	struct lv_geometry *g = piq_geometry(test, 8192, count[0], count[1],
@@ -131,8 +121,8 @@ static void piq_vector_spans(struct kunit *test, const char *order,
 	unsigned int tries;
 
 	for (tries = 0; tries < 50; tries++) {
-		u64 start = piq_random(seed, 1 << 20), page;
-		u32 sectors = 1 + piq_random(seed, 16 * 150);
+		u64 start = fake_random(1 << 20), page;
+		u32 sectors = 1 + fake_random(16 * 150);
 
 		bitmap_zero(model, LV_MAX_UNITS);
 		for (page = start / 16; page * 16 < start + sectors; page++)
@@ -140,8 +130,8 @@ static void piq_vector_spans(struct kunit *test, const char *order,
 				  model);
 		lv_set(g, start, sectors, vector);
 		if (!bitmap_equal(vector, model, g->units))
-			KUNIT_FAIL(test, "%s level %d: %llu+%u: %*pbl, not %*pbl",
-				   order, level, start, sectors, g->units,
+			KUNIT_FAIL(test, "seed %u: %s level %d: %llu+%u: %*pbl, not %*pbl",
+				   fake.seed, order, level, start, sectors, g->units,
 				   vector, g->units, model);
 	}
 }
@@ -150,7 +140,8 @@ static void piq_vector_spans(struct kunit *test, const char *order,
 static void piq_vector_orders(struct kunit *test)
 {
 	unsigned int n, orders = 0;
-	u32 seed = 1;
+
+	fake_sequence(fake_first_seed(test));
 
 	for (n = 0; n < 256; n++) {
 		char order[LV_DIGITS + 1] = {
@@ -162,8 +153,8 @@ static void piq_vector_orders(struct kunit *test)
 		if (lv_parse_order(order, parsed))
 			continue;
 		orders++;
-		piq_vector_spans(test, order, LV_CHIP, &seed);
-		piq_vector_spans(test, order, LV_PLANE_LEVEL, &seed);
+		piq_vector_spans(test, order, LV_CHIP);
+		piq_vector_spans(test, order, LV_PLANE_LEVEL);
 	}
 	KUNIT_EXPECT_EQ(test, 24U, orders);
 }
@@ -360,8 +351,8 @@ static void piq_batch_claims_all(struct kunit *test)
  * The same by brute force: entries with the number of their batch, and all that
  * ever were in a batch that still has one waiting.
  */
-#define MODEL_ENTRIES	32
-#define MODEL_HISTORY	(16 * MODEL_ENTRIES)
+#define MODEL_ENTRIES	16
+#define MODEL_HISTORY	64
 
 struct piq_model_entry {
 	unsigned long vector[2];
@@ -434,10 +425,10 @@ static unsigned int piq_model_next(struct piq_model *model,
 	return best;
 }
 
-static void piq_random_vector(u32 *seed, unsigned long *vector)
+static void piq_random_vector(unsigned long *vector)
 {
-	unsigned int first = piq_random(seed, 128);
-	unsigned int n = 1 + piq_random(seed, piq_random(seed, 3) ? 3 : 40);
+	unsigned int first = fake_random(128);
+	unsigned int n = 1 + fake_random(fake_random(3) ? 3 : 40);
 
 	bitmap_zero(vector, 128);
 	for (; n; n--, first = (first + 1) % 128)
@@ -456,11 +447,13 @@ static void piq_model_check(struct kunit *test, struct piq_model *model,
 		if (!entry->waits)
 			continue;
 		waiting++;
-		KUNIT_ASSERT_EQ(test, entry->batch, entry->entry->batch->number);
+		FAKE_ASSERT(test, entry->batch == entry->entry->batch->number,
+			    "in batch %u, not %u", entry->entry->batch->number,
+			    entry->batch);
 		KUNIT_ASSERT_TRUE(test, bitmap_equal(entry->vector,
 						     entry->entry->vector, 128));
 	}
-	KUNIT_ASSERT_EQ(test, waiting, queue->nr);
+	FAKE_ASSERT(test, waiting == queue->nr, "%u wait", queue->nr);
 
 	list_for_each_entry(batch, &queue->batches, list) {
 		unsigned long all[2] = {}, wait[2] = {};
@@ -482,9 +475,9 @@ static void piq_model_check(struct kunit *test, struct piq_model *model,
 }
 
 /* One of the entries that wait, or NULL. */
-static struct piq_model_entry *piq_model_any(struct piq_model *model, u32 *seed)
+static struct piq_model_entry *piq_model_any(struct piq_model *model)
 {
-	unsigned int i, n = piq_random(seed, MODEL_ENTRIES);
+	unsigned int i, n = fake_random(MODEL_ENTRIES);
 	struct piq_model_entry *last = NULL;
 
 	for (i = 0; i < model->nr; i++)
@@ -497,37 +490,36 @@ static struct piq_model_entry *piq_model_any(struct piq_model *model, u32 *seed)
 }
 
 static void piq_model_dispatch(struct kunit *test, struct piq_model *model,
-			       struct cb_queue *queue, u32 *seed)
+			       struct cb_queue *queue)
 {
 	unsigned long taken[2];
 	struct cb_entry *entry;
 	unsigned int i;
 
 	for (i = 0; i < 2; i++)
-		taken[i] = ((unsigned long)piq_random(seed, 1 << 24) << 40) ^
-			   ((unsigned long)piq_random(seed, 1 << 24) << 20) ^
-			   piq_random(seed, 1 << 24);
+		taken[i] = ((unsigned long)fake_random(1 << 24) << 40) ^
+			   ((unsigned long)fake_random(1 << 24) << 20) ^
+			   fake_random(1 << 24);
 	i = piq_model_next(model, taken);
 	entry = cb_find(queue, taken, 0);
 	if (!i) {
-		KUNIT_ASSERT_NULL(test, entry);
+		FAKE_ASSERT(test, !entry, "one goes");
 		return;
 	}
-	KUNIT_ASSERT_NOT_NULL(test, entry);
-	KUNIT_ASSERT_EQ(test, i, entry->batch->number);
-	KUNIT_ASSERT_FALSE(test, piq_model_meet(entry->vector, taken));
+	FAKE_ASSERT(test, entry && entry->batch->number == i &&
+		    !piq_model_meet(entry->vector, taken),
+		    "not one of batch %u goes", i);
 	for (i = 0; model->all[i].entry != entry || !model->all[i].waits; i++)
 		;
 	model->all[i].waits = false;
 	cb_take(queue, entry);
 }
 
-static void piq_model_arrive(struct piq_model *model, struct cb_queue *queue,
-			     u32 *seed)
+static void piq_model_arrive(struct piq_model *model, struct cb_queue *queue)
 {
 	struct piq_model_entry *entry = &model->all[model->nr++];
 
-	piq_random_vector(seed, entry->vector);
+	piq_random_vector(entry->vector);
 	entry->entry = cb_get(queue);
 	bitmap_copy(entry->entry->vector, entry->vector, 128);
 	cb_place(queue, entry->entry);
@@ -535,15 +527,14 @@ static void piq_model_arrive(struct piq_model *model, struct cb_queue *queue,
 	entry->waits = true;
 }
 
-static void piq_model_resize(struct piq_model *model, struct cb_queue *queue,
-			     u32 *seed)
+static void piq_model_resize(struct piq_model *model, struct cb_queue *queue)
 {
-	struct piq_model_entry *entry = piq_model_any(model, seed);
+	struct piq_model_entry *entry = piq_model_any(model);
 	unsigned long more[2];
 
 	if (!entry)
 		return;
-	piq_random_vector(seed, more);
+	piq_random_vector(more);
 	bitmap_or(entry->vector, entry->vector, more, 128);
 	cb_resize(queue, entry->entry, entry->vector);
 	if (!piq_model_fits(model, entry->batch, entry)) {
@@ -555,19 +546,24 @@ static void piq_model_resize(struct piq_model *model, struct cb_queue *queue,
 
 static void piq_batch_model(struct kunit *test)
 {
-	struct cb_queue *queue = piq_queue(test, 128, MODEL_ENTRIES);
+	struct cb_queue *queue = kunit_kzalloc(test, sizeof(*queue), GFP_KERNEL);
+	void *memory = kunit_kzalloc(test, cb_queue_bytes(128, MODEL_ENTRIES),
+				     GFP_KERNEL);
 	struct piq_model *model = kunit_kzalloc(test, sizeof(*model), GFP_KERNEL);
 	struct piq_model_entry *entry;
-	u32 round, seed = 41;
+	u32 first = fake_first_seed(test), round;
 
+	KUNIT_ASSERT_NOT_NULL(test, queue);
+	KUNIT_ASSERT_NOT_NULL(test, memory);
 	KUNIT_ASSERT_NOT_NULL(test, model);
-	for (round = 0; round < 20; round++) {
+	for (round = 0; round < sequences; round++) {
+		fake_sequence(first + round);
 		memset(model, 0, sizeof(*model));
-		model->opened = queue->opened;
+		cb_queue_init(queue, 128, MODEL_ENTRIES, memory);
 		while (model->nr < MODEL_HISTORY) {
-			switch (piq_random(&seed, 8)) {
+			switch (fake_random(8)) {
 			case 0:
-				entry = piq_model_any(model, &seed);
+				entry = piq_model_any(model);
 				if (entry) {
 					entry->waits = false;
 					entry->dropped = true;
@@ -575,19 +571,18 @@ static void piq_batch_model(struct kunit *test)
 				}
 				break;
 			case 1:
-				piq_model_resize(model, queue, &seed);
+				piq_model_resize(model, queue);
 				break;
 			case 2:
 			case 3:
 			case 4:
-				piq_model_dispatch(test, model, queue, &seed);
+				piq_model_dispatch(test, model, queue);
 				break;
 			default:
 				if (!cb_full(queue))
-					piq_model_arrive(model, queue, &seed);
+					piq_model_arrive(model, queue);
 				else
-					piq_model_dispatch(test, model, queue,
-							   &seed);
+					piq_model_dispatch(test, model, queue);
 			}
 			piq_model_check(test, model, queue);
 		}
@@ -612,12 +607,11 @@ static void piq_batch_geometry(struct kunit *test)
 		struct cb_queue *queue = piq_queue(test, g->units, 64);
 		unsigned int batches = 0;
 		struct cb_batch *batch;
-		u32 seed = 3;
 
 		for (i = 0; i < 64; i++) {
 			struct cb_entry *entry = cb_get(queue);
 
-			lv_set(g, piq_random(&seed, 1 << 24), 8, entry->vector);
+			lv_set(g, fake_random(1 << 24), 8, entry->vector);
 			cb_place(queue, entry);
 		}
 		KUNIT_EXPECT_TRUE(test, cb_full(queue));
@@ -660,6 +654,924 @@ static void piq_units_held(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, bitmap_empty(units->held, 128));
 }
 
+/*
+ * The elevator
+ */
+
+#define PAGE	8U		/* sectors */
+
+/* A drive of four units, as the paper's figures have it. */
+static int piq_test_init(struct kunit *test)
+{
+	channels_param = 4;
+	chips_param = 1;
+	dies_param = 1;
+	planes_param = 1;
+	return 0;
+}
+
+/* Nothing runs beside the test. */
+static struct piq_map *piq_test_map(struct piq_data *pd)
+{
+	return rcu_dereference_protected(pd->map, true);
+}
+
+static struct piq_data *piq_begin(struct kunit *test, unsigned int scheme)
+{
+	struct piq_data *pd;
+
+	KUNIT_ASSERT_EQ(test, fake_start(&iosched_type, 1 << 20), 0);
+	pd = piq_of(iosched_of(fake.q));
+	KUNIT_ASSERT_EQ(test, fake_set(iosched_attrs, "scheme",
+				       piq_scheme_names[scheme]),
+			(ssize_t)strlen(piq_scheme_names[scheme]));
+	return pd;
+}
+
+/* Pages; those that are a multiple of four apart lie in the same units. */
+static struct request *piq_send(blk_opf_t opf, unsigned int page,
+				unsigned int pages)
+{
+	return fake_insert(opf, page * PAGE, pages * PAGE);
+}
+
+static struct request *piq_expect(struct kunit *test, unsigned int page)
+{
+	struct request *rq = fake_dispatch();
+
+	KUNIT_EXPECT_NOT_NULL(test, rq);
+	if (rq)
+		KUNIT_EXPECT_EQ(test, (u64)blk_rq_pos(rq), (u64)page * PAGE);
+	return rq;
+}
+
+static void piq_expect_none(struct kunit *test)
+{
+	KUNIT_EXPECT_NULL(test, fake_dispatch());
+	KUNIT_EXPECT_FALSE(test, fake_has_work());
+}
+
+/*
+ * Figures 6 and 7 under each scheme: reads of units 0011, 0110, 1100 and the
+ * same as writes. All that may go goes, all that went ends: how many times?
+ */
+static void piq_test_schemes(struct kunit *test)
+{
+	static const unsigned int cycles[] = {
+		[PIQ_NOOP]	= 1,	/* nobody is held back */
+		[PIQ_RWS]	= 5,	/* the last read beside the first write */
+		[PIQ_READS]	= 5,
+		[PIQ_WRITES]	= 5,
+		[PIQ_BOTH]	= 4,
+		[PIQ_PLUS]	= 4,
+	};
+	unsigned int scheme, i, n;
+
+	for (scheme = PIQ_NOOP; scheme <= PIQ_PLUS; scheme++) {
+		piq_begin(test, scheme);
+		for (i = 0; i < 3; i++)
+			piq_send(REQ_OP_READ, 5 * i, 2);
+		for (i = 0; i < 3; i++)
+			piq_send(REQ_OP_WRITE, 100 + 5 * i, 2);
+		for (n = 0; fake_dispatch(); n++) {
+			while (fake_dispatch())
+				;
+			fake_complete_all();
+		}
+		KUNIT_EXPECT_EQ_MSG(test, n, cycles[scheme], "%s",
+				    piq_scheme_names[scheme]);
+		fake_stop();
+	}
+}
+
+/* The order of figure 7; a request waits for units that one in flight holds. */
+static void piq_test_order(struct kunit *test)
+{
+	struct piq_data *pd = piq_begin(test, PIQ_PLUS);
+	struct request *rq[6];
+	unsigned int i, runs;
+
+	for (i = 0; i < 3; i++)
+		piq_send(REQ_OP_READ, 5 * i, 2);
+	for (i = 0; i < 3; i++)
+		piq_send(REQ_OP_WRITE, 100 + 5 * i, 2);
+	rq[0] = piq_expect(test, 0);
+	rq[2] = piq_expect(test, 10);
+	piq_expect_none(test);
+	runs = fake_runs;
+	fake_complete(rq[2]);
+	KUNIT_EXPECT_EQ(test, fake_runs, runs + 1);
+	/* Half of what the next read needs is free; all that a write needs. */
+	rq[5] = piq_expect(test, 110);
+	piq_expect_none(test);
+	fake_complete(rq[0]);
+	rq[3] = piq_expect(test, 100);
+	fake_complete(rq[5]);
+	fake_complete(rq[3]);
+	rq[1] = piq_expect(test, 5);
+	piq_expect_none(test);
+	fake_complete(rq[1]);
+	rq[4] = piq_expect(test, 105);
+	fake_complete(rq[4]);
+	KUNIT_EXPECT_EQ(test, pd->batches[READ], 2U);
+	KUNIT_EXPECT_EQ(test, pd->batches[WRITE], 2U);
+	KUNIT_EXPECT_EQ(test, pd->sizes[READ][1], 1U);
+	fake_finish();
+}
+
+/* The oldest of all goes first, whatever the direction, and nobody waits. */
+static void piq_test_noop(struct kunit *test)
+{
+	piq_begin(test, PIQ_NOOP);
+	piq_send(REQ_OP_WRITE, 0, 2);
+	fake_advance_ns(1);
+	piq_send(REQ_OP_READ, 4, 2);
+	fake_advance_ns(1);
+	piq_send(REQ_OP_WRITE, 8, 2);
+	fake_advance_ns(1);
+	piq_send(REQ_OP_READ, 12, 2);
+	piq_expect(test, 0);
+	piq_expect(test, 4);
+	piq_expect(test, 8);
+	piq_expect(test, 12);
+	fake_finish();
+}
+
+/* Reads first, each direction in its order; who would wait is held back. */
+static void piq_test_rws(struct kunit *test)
+{
+	struct request *rq;
+
+	piq_begin(test, PIQ_RWS);
+	piq_send(REQ_OP_WRITE, 103, 1);
+	piq_send(REQ_OP_READ, 0, 2);
+	piq_send(REQ_OP_READ, 5, 1);
+	piq_send(REQ_OP_READ, 10, 1);
+	rq = piq_expect(test, 0);
+	/* Page 5 waits for unit 1, and 10 behind it; the write needs neither. */
+	piq_expect(test, 103);
+	piq_expect_none(test);
+	fake_complete(rq);
+	piq_expect(test, 5);
+	fake_finish();
+}
+
+/* Rule 5: under a flood of reads the writes have a turn of one batch. */
+static void piq_test_write_wait(struct kunit *test)
+{
+	struct piq_data *pd = piq_begin(test, PIQ_PLUS);
+	struct request *read, *write;
+
+	piq_send(REQ_OP_READ, 0, 1);
+	read = piq_expect(test, 0);
+	piq_send(REQ_OP_WRITE, 100, 1);
+	piq_send(REQ_OP_WRITE, 104, 1);
+	piq_send(REQ_OP_READ, 4, 1);
+	fake_advance_ns(999 * NSEC_PER_USEC);
+	fake_complete(read);
+	read = piq_expect(test, 4);
+	piq_send(REQ_OP_READ, 8, 1);
+	fake_advance_ns(NSEC_PER_USEC);
+	piq_expect_none(test);
+	fake_complete(read);
+	write = piq_expect(test, 100);
+	KUNIT_EXPECT_EQ(test, pd->prioritised, 1U);
+	/* The next one's wait begins now, however long it has waited. */
+	fake_complete(write);
+	read = piq_expect(test, 8);
+	piq_send(REQ_OP_READ, 12, 1);
+	fake_advance_ns(1000 * NSEC_PER_USEC);
+	fake_complete(read);
+	write = piq_expect(test, 104);
+	fake_complete(write);
+	KUNIT_EXPECT_EQ(test, pd->prioritised, 2U);
+	piq_expect(test, 12);
+	fake_finish();
+
+	/* Not so under piq; nor does the batch count that has no read to pass. */
+	pd = piq_begin(test, PIQ_BOTH);
+	piq_send(REQ_OP_WRITE, 100, 1);
+	fake_advance_ms(10);
+	piq_send(REQ_OP_READ, 8, 1);
+	read = piq_expect(test, 8);
+	fake_complete(read);
+	piq_expect(test, 100);
+	KUNIT_EXPECT_EQ(test, pd->prioritised, 0U);
+	fake_finish();
+}
+
+/* The first write batch claims what its requests need: reads go around. */
+static void piq_test_write_claims(struct kunit *test)
+{
+	struct request *read;
+
+	piq_begin(test, PIQ_PLUS);
+	piq_send(REQ_OP_READ, 0, 1);
+	read = piq_expect(test, 0);
+	piq_send(REQ_OP_WRITE, 100, 2);
+	piq_send(REQ_OP_READ, 5, 1);
+	piq_send(REQ_OP_READ, 10, 1);
+	fake_advance_ms(1);
+	piq_expect(test, 10);
+	piq_expect_none(test);
+	fake_complete(read);
+	piq_expect(test, 100);
+	fake_finish();
+}
+
+/* A merge that adds a unit: into another batch, if its own has it already. */
+static void piq_test_merge(struct kunit *test)
+{
+	struct piq_data *pd = piq_begin(test, PIQ_PLUS);
+	struct request *a, *b;
+
+	a = piq_send(REQ_OP_READ, 0, 1);
+	b = piq_send(REQ_OP_READ, 9, 1);
+	KUNIT_EXPECT_PTR_EQ(test, piq_entry(a)->batch, piq_entry(b)->batch);
+	KUNIT_EXPECT_TRUE(test, fake_merge_bio(REQ_OP_READ, PAGE, PAGE, 0));
+	KUNIT_EXPECT_PTR_NE(test, piq_entry(a)->batch, piq_entry(b)->batch);
+	KUNIT_EXPECT_EQ(test, piq_entry(a)->vector[0], 3UL);
+	/* And when two become one, the place of the older one is kept. */
+	fake_advance_ms(1);
+	piq_send(REQ_OP_READ, 11, 1);
+	KUNIT_EXPECT_TRUE(test, fake_merge_bio(REQ_OP_READ, 10 * PAGE, PAGE, 0));
+	KUNIT_EXPECT_EQ(test, fake.nr_freed, 1U);
+	KUNIT_EXPECT_EQ(test, piq_entry(b)->vector[0], 14UL);
+	KUNIT_EXPECT_EQ(test, piq_test_map(pd)->queue[IOSCHED_BE][READ].nr, 2U);
+	fake_finish();
+}
+
+/* What is beyond the window waits, and comes in as those in it go. */
+static void piq_test_window(struct kunit *test)
+{
+	struct piq_data *pd = piq_begin(test, PIQ_PLUS);
+	struct request *rq[4];
+	unsigned int i;
+
+	KUNIT_EXPECT_EQ(test, fake_set(iosched_attrs, "window", "2"), (ssize_t)1);
+	for (i = 0; i < 4; i++)
+		rq[i] = piq_send(REQ_OP_READ, 4 * i, 1);
+	KUNIT_EXPECT_NOT_NULL(test, piq_entry(rq[1]));
+	KUNIT_EXPECT_NULL(test, piq_entry(rq[2]));
+	KUNIT_EXPECT_PTR_EQ(test, pd->outside[IOSCHED_BE][READ], rq[2]);
+	/* One outside takes the place of the one inside that it swallows. */
+	KUNIT_EXPECT_TRUE(test, fake_merge_bio(REQ_OP_READ, 3 * PAGE, PAGE, 0));
+	for (i = 0; i < 4; i++) {
+		struct request *next = fake_dispatch();
+
+		KUNIT_ASSERT_NOT_NULL(test, next);
+		KUNIT_EXPECT_PTR_EQ(test, next, rq[i]);
+		fake_complete(next);
+	}
+	KUNIT_EXPECT_NULL(test, pd->outside[IOSCHED_BE][READ]);
+	fake_finish();
+}
+
+static void piq_test_window_merge(struct kunit *test)
+{
+	struct piq_data *pd = piq_begin(test, PIQ_PLUS);
+	struct request *late, *early;
+
+	KUNIT_EXPECT_EQ(test, fake_set(iosched_attrs, "window", "1"), (ssize_t)1);
+	early = piq_send(REQ_OP_READ, 11, 1);
+	fake_advance_ms(1);
+	late = piq_send(REQ_OP_READ, 9, 1);
+	KUNIT_EXPECT_NULL(test, piq_entry(late));
+	KUNIT_EXPECT_TRUE(test, fake_merge_bio(REQ_OP_READ, 10 * PAGE, PAGE, 0));
+	KUNIT_EXPECT_PTR_EQ(test, fake.freed[0], early);
+	KUNIT_ASSERT_NOT_NULL(test, piq_entry(late));
+	KUNIT_EXPECT_EQ(test, piq_entry(late)->vector[0], 14UL);
+	KUNIT_EXPECT_NULL(test, pd->outside[IOSCHED_BE][READ]);
+	piq_expect(test, 9);
+	fake_finish();
+}
+
+/* Another geometry: what is queued has other units, what is in flight none. */
+static void piq_test_geometry(struct kunit *test)
+{
+	struct piq_data *pd = piq_begin(test, PIQ_PLUS);
+	struct request *a, *b;
+
+	piq_send(REQ_OP_READ, 0, 1);
+	a = piq_expect(test, 0);
+	b = piq_send(REQ_OP_READ, 4, 1);
+	piq_expect_none(test);
+	KUNIT_EXPECT_EQ(test, fake_set(iosched_attrs, "channels", "8"),
+			(ssize_t)1);
+	KUNIT_EXPECT_EQ(test, piq_entry(b)->vector[0], 16UL);
+	KUNIT_EXPECT_TRUE(test, fake_has_work());
+	piq_expect(test, 4);
+	/* It leaves nothing behind in the new map. */
+	fake_complete(a);
+	KUNIT_EXPECT_EQ(test, piq_test_map(pd)->units.held[0], 16UL);
+	fake_expect_file(test, piq_units_show,
+			 "# 8 units of 8 planes\nunit served in_flight\n"
+			 "0 0 0\n1 0 0\n2 0 0\n3 0 0\n4 1 1\n5 0 0\n6 0 0\n7 0 0\n");
+	fake_finish();
+}
+
+/* More units than there may be, and pages of an odd size, change nothing. */
+static void piq_test_refused(struct kunit *test)
+{
+	struct piq_data *pd = piq_begin(test, PIQ_PLUS);
+
+	KUNIT_EXPECT_EQ(test, fake_set(iosched_attrs, "chips", "257"),
+			(ssize_t)-EINVAL);
+	KUNIT_EXPECT_EQ(test, pd->chips, 1U);
+	KUNIT_EXPECT_EQ(test, fake_set(iosched_attrs, "page_size_kb", "3"),
+			(ssize_t)-EINVAL);
+	KUNIT_EXPECT_EQ(test, fake_set(iosched_attrs, "allocation", "cwdd"),
+			(ssize_t)-EINVAL);
+	KUNIT_EXPECT_EQ(test, fake_set(iosched_attrs, "scheme", "piq++"),
+			(ssize_t)-EINVAL);
+	KUNIT_EXPECT_EQ(test, fake_set(iosched_attrs, "chips", "256"),
+			(ssize_t)3);
+	KUNIT_EXPECT_EQ(test, piq_test_map(pd)->lv.units, 1024U);
+	fake_stop();
+	channels_param = 1025;
+	KUNIT_EXPECT_EQ(test, fake_start(&iosched_type, 1 << 20), -EINVAL);
+	channels_param = 4;
+}
+
+/* A discard moves no data: it counts as its first page. */
+static void piq_test_discard(struct kunit *test)
+{
+	struct piq_data *pd = piq_begin(test, PIQ_PLUS);
+	struct request *rq = fake_alloc(REQ_OP_DISCARD, 0, 64 * PAGE, 0);
+
+	fake_insert_request(rq, false);
+	KUNIT_EXPECT_EQ(test, piq_entry(rq)->vector[0], 1UL);
+	piq_expect(test, 0);
+	KUNIT_EXPECT_EQ(test, piq_test_map(pd)->units.held[0], 1UL);
+	fake_finish();
+}
+
+/* One whose deadline has passed goes whatever holds its units. */
+static void piq_test_deadline(struct kunit *test)
+{
+	struct piq_data *pd = piq_begin(test, PIQ_PLUS);
+	struct request *a, *b;
+
+	piq_send(REQ_OP_READ, 0, 1);
+	piq_send(REQ_OP_READ, 4, 1);
+	a = piq_expect(test, 0);
+	piq_expect_none(test);
+	fake_advance_ms(500);
+	b = piq_expect(test, 4);
+	/* The unit is held until both have left it. */
+	piq_send(REQ_OP_READ, 8, 1);
+	fake_complete(a);
+	piq_expect_none(test);
+	fake_complete(b);
+	piq_expect(test, 8);
+	KUNIT_EXPECT_EQ(test, pd->io.stats[IOSCHED_BE][READ].expired, 1U);
+	fake_finish();
+}
+
+static void piq_test_counts(struct kunit *test)
+{
+	piq_begin(test, PIQ_PLUS);
+	piq_send(REQ_OP_READ, 0, 1);
+	piq_send(REQ_OP_READ, 4, 1);		/* RR */
+	piq_send(REQ_OP_WRITE, 100, 1);		/* RW */
+	piq_send(REQ_OP_WRITE, 105, 1);
+	piq_send(REQ_OP_WRITE, 109, 1);		/* WW */
+	fake_advance_ms(1);
+	fake_expect_file(test, piq_batches_show,
+			 "tier dir batch size gone age_us waiting units\n"
+			 "be read 1 1 0 1000 0 0\n"
+			 "be read 2 1 0 1000 0 0\n"
+			 "be write 1 2 0 1000 0-1 0-1\n"
+			 "be write 2 1 0 1000 1 1\n");
+	/* The first write batch has waited for its turn. */
+	piq_expect(test, 100);
+	piq_send(REQ_OP_WRITE, 104, 1);		/* WW with one in flight, RW */
+	piq_expect(test, 105);
+	piq_expect_none(test);
+	fake_expect_file(test, piq_counts_show,
+			 "conflicts rr 1 ww 2 rw 2\n"
+			 "batches read 0 write 1 prioritised 1\nslow 0\n"
+			 "read_sizes_log2 0 0 0 0 0 0 0 0 0 0 0\n"
+			 "write_sizes_log2 0 1 0 0 0 0 0 0 0 0 0\n");
+	fake_finish();
+}
+
+/* busy_units: a unit that was slow stays held for a while. */
+static void piq_test_slow(struct kunit *test)
+{
+	struct piq_data *pd = piq_begin(test, PIQ_PLUS);
+	struct request *rq;
+	unsigned int i, runs;
+
+	KUNIT_EXPECT_EQ(test, fake_set(iosched_attrs, "busy_units", "500"),
+			(ssize_t)3);
+	/* 100 us is what reads take. */
+	for (i = 0; i < 300; i++) {
+		piq_send(REQ_OP_READ, 4 * i, 1);
+		rq = piq_expect(test, 4 * i);
+		fake_advance_ns(100 * NSEC_PER_USEC);
+		fake_complete(rq);
+	}
+	KUNIT_EXPECT_EQ(test, atomic_read(&piq_test_map(pd)->slow.slow), 0);
+	piq_send(REQ_OP_READ, 0, 1);
+	rq = piq_expect(test, 0);
+	fake_advance_ns(600 * NSEC_PER_USEC);
+	fake_complete(rq);
+	KUNIT_EXPECT_EQ(test, atomic_read(&piq_test_map(pd)->slow.slow), 1);
+	piq_send(REQ_OP_READ, 4, 1);
+	piq_send(REQ_OP_READ, 9, 1);
+	piq_expect(test, 9);
+	piq_expect_none(test);
+	runs = fake_runs;
+	fake_advance_ns(499 * NSEC_PER_USEC);
+	KUNIT_EXPECT_EQ(test, fake_runs, runs);
+	piq_expect_none(test);
+	fake_advance_ns(NSEC_PER_USEC);
+	KUNIT_EXPECT_GT(test, fake_runs, runs);
+	piq_expect(test, 4);
+	fake_finish();
+}
+
+/*
+ * The model of the elevator: who is, or was, in which batch, in a table; units
+ * counted out page by page; everything is looked for anew for each question.
+ */
+#define QM_MEMBERS	1024
+#define QM_BATCHES	4096
+
+struct qm_member {
+	struct model_request *mr;	/* NULL: it has gone */
+	unsigned int tier, dir;
+	unsigned int batch;
+	u64 units;
+	u64 order;			/* in the batch */
+	u64 since;
+};
+
+static struct {
+	unsigned int count[LV_DIGITS];	/* channels, chips, dies, planes */
+	unsigned int page_size_kb;
+	unsigned int allocation;
+	unsigned int level;
+	unsigned int window;
+	unsigned int scheme;
+	unsigned int write_wait_us;
+	unsigned int claim_us;
+	long map;
+	struct qm_member member[QM_MEMBERS];
+	unsigned int members;
+	struct {
+		u64 since;
+		bool prioritised;
+	} batch[QM_BATCHES];
+	unsigned int batches;
+	u64 order;
+	u64 write_turn[IOSCHED_TIERS];
+	unsigned int prioritised;
+	unsigned int stuck;		/* tiers that had none to go */
+} qm;
+
+static const char * const qm_counts[] = { "channels", "chips", "dies", "planes" };
+
+static bool qm_reads_first(void)
+{
+	return qm.scheme != PIQ_NOOP;
+}
+
+static bool qm_batched(unsigned int dir)
+{
+	if (dir == READ)
+		return qm.scheme == PIQ_READS || qm.scheme == PIQ_BOTH ||
+		       qm.scheme == PIQ_PLUS;
+	return qm.scheme == PIQ_WRITES || qm.scheme == PIQ_BOTH ||
+	       qm.scheme == PIQ_PLUS;
+}
+
+static u64 qm_units(sector_t sector, sector_t end)
+{
+	const char *order = piq_allocation_names[qm.allocation];
+	unsigned int size = qm.page_size_kb * 2, page;
+	u64 units = 0;
+
+	for (page = (u32)sector / size; page * size < end; page++)
+		units |= BIT_ULL(piq_model_unit(qm.count, order, qm.level, page));
+	return units;
+}
+
+static u64 qm_held(void)
+{
+	struct model_request *mr;
+	u64 held = 0;
+
+	model_for_each(mr)
+		if (mr->state == MODEL_IN_FLIGHT && mr->counted &&
+		    mr->priv[1] == qm.map)
+			held |= qm_units(mr->sector, mr->end);
+	return held;
+}
+
+static struct qm_member *qm_member_of(struct model_request *mr)
+{
+	unsigned int i;
+
+	for (i = 0; i < qm.members; i++)
+		if (qm.member[i].mr == mr)
+			return &qm.member[i];
+	return NULL;
+}
+
+/* Is somebody of the batch left? */
+static bool qm_alive(unsigned int batch)
+{
+	unsigned int i;
+
+	for (i = 0; i < qm.members; i++)
+		if (qm.member[i].batch == batch && qm.member[i].mr)
+			return true;
+	return false;
+}
+
+/* Forget those of batches that have ended. */
+static void qm_bury(void)
+{
+	unsigned int i, left = 0;
+
+	for (i = 0; i < qm.members; i++)
+		if (!qm_alive(qm.member[i].batch))
+			qm.member[i].batch = 0;
+	for (i = 0; i < qm.members; i++)
+		if (qm.member[i].batch)
+			qm.member[left++] = qm.member[i];
+	qm.members = left;
+}
+
+/* All units that others in a batch need, or have needed. */
+static u64 qm_units_of(unsigned int batch, struct qm_member *but)
+{
+	unsigned int i;
+	u64 units = 0;
+
+	for (i = 0; i < qm.members; i++)
+		if (qm.member[i].batch == batch && &qm.member[i] != but)
+			units |= qm.member[i].units;
+	return units;
+}
+
+/* The first batch of a tier and direction behind another, 0 for none. */
+static unsigned int qm_next_batch(unsigned int tier, unsigned int dir,
+				  unsigned int behind)
+{
+	unsigned int i, next = 0;
+
+	for (i = 0; i < qm.members; i++) {
+		struct qm_member *m = &qm.member[i];
+
+		if (m->mr && m->tier == tier && m->dir == dir &&
+		    m->batch > behind && (!next || m->batch < next))
+			next = m->batch;
+	}
+	return next;
+}
+
+/* Who waits in a batch, for none of these units, and came into it first. */
+static struct qm_member *qm_first_of(unsigned int batch, u64 taken)
+{
+	struct qm_member *first = NULL;
+	unsigned int i;
+
+	for (i = 0; i < qm.members; i++) {
+		struct qm_member *m = &qm.member[i];
+
+		if (m->mr && m->batch == batch && !(m->units & taken) &&
+		    (!first || m->order < first->order))
+			first = m;
+	}
+	return first;
+}
+
+static void qm_put(struct model_request *mr, u64 since)
+{
+	struct qm_member *m = &qm.member[qm.members];
+	unsigned int batch = 0;
+
+	*m = (struct qm_member) {
+		.mr = mr, .tier = mr->tier, .dir = mr->dir, .since = since,
+		.units = qm_units(mr->sector, mr->end), .order = ++qm.order,
+	};
+	while ((batch = qm_next_batch(mr->tier, mr->dir, batch)))
+		if (!(qm_units_of(batch, NULL) & m->units))
+			break;
+	if (!batch) {
+		batch = ++qm.batches;
+		qm.batch[batch].since = since;
+		qm.batch[batch].prioritised = false;
+	}
+	m->batch = batch;
+	qm.members++;
+}
+
+static unsigned int qm_waiting(unsigned int tier, unsigned int dir)
+{
+	unsigned int i, waiting = 0;
+
+	for (i = 0; i < qm.members; i++)
+		waiting += qm.member[i].mr && qm.member[i].tier == tier &&
+			   qm.member[i].dir == dir;
+	return waiting;
+}
+
+/* The oldest that is in no batch. */
+static struct model_request *qm_outside(unsigned int tier, unsigned int dir)
+{
+	struct model_request *mr;
+	s64 place = S64_MIN;
+
+	while ((mr = model_behind(tier, dir, place))) {
+		if (!qm_member_of(mr))
+			break;
+		place = mr->place;
+	}
+	return mr;
+}
+
+/* Those outside come in, in their order, as far as there is room. */
+static void qm_admit(unsigned int tier, unsigned int dir)
+{
+	struct model_request *mr;
+
+	while (qm_batched(dir) && qm_waiting(tier, dir) < qm.window &&
+	       (mr = qm_outside(tier, dir)))
+		qm_put(mr, mr->start_ns);
+}
+
+static void qm_queued(struct model_request *mr)
+{
+	qm.stuck = 0;
+	if (qm_batched(mr->dir) && qm_outside(mr->tier, mr->dir) == mr &&
+	    qm_waiting(mr->tier, mr->dir) < qm.window)
+		qm_put(mr, mr->start_ns);
+}
+
+static void qm_unqueued(struct model_request *mr)
+{
+	struct qm_member *m = qm_member_of(mr);
+
+	qm.stuck = 0;
+	if (!m)
+		return;
+	*m = qm.member[--qm.members];
+	qm_bury();
+}
+
+static void qm_inherits(struct model_request *mr, struct model_request *next)
+{
+	struct qm_member *m = qm_member_of(next);
+
+	if (m && !qm_member_of(mr))
+		m->mr = mr;
+}
+
+static void qm_grown(struct model_request *mr)
+{
+	struct qm_member *m = qm_member_of(mr);
+	u64 since;
+
+	qm.stuck = 0;
+	if (!m)
+		return;
+	m->units = qm_units(mr->sector, mr->end);
+	if (!(qm_units_of(m->batch, m) & m->units))
+		return;
+	since = m->since;
+	qm_unqueued(mr);
+	qm_put(mr, since);
+}
+
+static void qm_dispatched(struct model_request *mr)
+{
+	struct qm_member *m = qm_member_of(mr);
+	unsigned int batch;
+
+	mr->priv[1] = qm.map;
+	if (!m)
+		return;
+	batch = m->batch;
+	m->mr = NULL;
+	if (!qm_alive(batch) && qm.batch[batch].prioritised) {
+		qm.prioritised++;
+		qm.write_turn[mr->tier] = fake_ns;
+	}
+	qm_bury();
+}
+
+/* All that those who wait in a batch need. */
+static u64 qm_claim(unsigned int batch)
+{
+	unsigned int i;
+	u64 units = 0;
+
+	for (i = 0; i < qm.members; i++)
+		if (qm.member[i].batch == batch && qm.member[i].mr)
+			units |= qm.member[i].units;
+	return units;
+}
+
+/* Has a batch waited for longer than claim_us? */
+static bool qm_claims(unsigned int batch)
+{
+	return fake_ns > qm.batch[batch].since + qm.claim_us * 1000ULL;
+}
+
+static struct model_request *qm_pick(unsigned int tier, unsigned int dir,
+				     u64 *taken)
+{
+	struct model_request *oldest = model_oldest(tier, dir);
+	unsigned int batch = 0;
+	struct qm_member *m;
+	u64 units;
+
+	if (!oldest)
+		return NULL;
+	if (!qm_batched(dir)) {
+		units = qm_units(oldest->sector, oldest->end);
+		if (!(units & *taken))
+			return oldest;
+		*taken |= units;
+		return NULL;
+	}
+	while ((batch = qm_next_batch(tier, dir, batch))) {
+		m = qm_first_of(batch, *taken);
+		if (m)
+			return m->mr;
+		if (qm_claims(batch))
+			*taken |= qm_claim(batch);
+	}
+	return NULL;
+}
+
+static struct model_request *qm_first_come(unsigned int tier)
+{
+	struct model_request *read = model_oldest(tier, READ);
+	struct model_request *write = model_oldest(tier, WRITE);
+
+	if (read && write)
+		return write->start_ns < read->start_ns ? write : read;
+	return read ? read : write;
+}
+
+/* The write batch that goes before the reads, 0 for none. */
+static unsigned int qm_prioritised(unsigned int tier)
+{
+	unsigned int batch = qm_next_batch(tier, WRITE, 0);
+	unsigned int read = qm_next_batch(tier, READ, 0);
+	u64 since;
+
+	if (!batch || !read || qm.scheme != PIQ_PLUS)
+		return 0;
+	since = max(qm.batch[batch].since, qm.write_turn[tier]);
+	if (fake_ns >= since + qm.write_wait_us * 1000ULL ||
+	    (qm_claims(batch) && qm.batch[batch].since < qm.batch[read].since))
+		qm.batch[batch].prioritised = true;
+	return qm.batch[batch].prioritised ? batch : 0;
+}
+
+/* A unit comes free, unless others hold all that it held. */
+static void qm_released(struct model_request *mr)
+{
+	u64 units = qm_units(mr->sector, mr->end);
+
+	if (mr->priv[1] != qm.map)
+		return;
+	mr->counted = false;
+	if (units & ~qm_held())
+		qm.stuck = 0;
+}
+
+/* Nobody's turn comes as long as nothing changes but the time. */
+static struct model_request *qm_select(unsigned int tier)
+{
+	u64 taken = qm_held();
+	struct model_request *mr;
+	unsigned int batch;
+	struct qm_member *m;
+
+	if (!qm_reads_first())
+		return qm_first_come(tier);
+	if (qm.stuck & BIT(tier))
+		return NULL;
+	qm_admit(tier, READ);
+	qm_admit(tier, WRITE);
+	batch = qm_prioritised(tier);
+	if (batch) {
+		m = qm_first_of(batch, taken);
+		if (m)
+			return m->mr;
+		taken |= qm_claim(batch);
+	}
+	mr = qm_pick(tier, READ, &taken);
+	if (!mr)
+		mr = qm_pick(tier, WRITE, &taken);
+	if (!mr)
+		qm.stuck |= BIT(tier);
+	return mr;
+}
+
+static void qm_forget(void)
+{
+	qm.stuck = 0;
+	qm.members = 0;
+	qm.batches = 0;
+}
+
+static void qm_start(struct kunit *test)
+{
+	struct piq_data *pd = piq_of(iosched_of(fake.q));
+
+	memset(qm.write_turn, 0, sizeof(qm.write_turn));
+	qm.prioritised = 0;
+	qm.page_size_kb = pd->page_size_kb;
+	qm.count[LV_CHANNEL] = pd->channels;
+	qm.count[LV_WAY] = pd->chips;
+	qm.count[LV_DIE] = pd->dies;
+	qm.count[LV_PLANE] = pd->planes;
+	qm.allocation = pd->allocation;
+	qm.level = pd->level;
+	qm.scheme = fake_random(3) ? PIQ_PLUS : fake_random(6);
+	model_choose(test, "scheme", &qm.scheme, qm.scheme, piq_scheme_names);
+	model_set(test, "window", &qm.window, 1 + fake_random(8));
+	model_set(test, "write_wait_us", &qm.write_wait_us, fake_random(300000));
+	model_set(test, "claim_us", &qm.claim_us, fake_random(300000));
+	qm_forget();
+}
+
+static void qm_disturb(struct kunit *test)
+{
+	unsigned int i;
+
+	switch (fake_random(6)) {
+	case 0:
+		i = fake_random(4);
+		model_set(test, qm_counts[i], &qm.count[i],
+			  1 + fake_random(i < 2 ? 4 : 2));
+		break;
+	case 1:
+		model_set(test, "page_size_kb", &qm.page_size_kb,
+			  4 << fake_random(3));
+		break;
+	case 2:
+		model_choose(test, "allocation", &qm.allocation,
+			     fake_random(24), piq_allocation_names);
+		break;
+	case 3:
+		model_choose(test, "level", &qm.level, fake_random(2),
+			     piq_level_names);
+		break;
+	case 4:
+		model_set(test, "window", &qm.window, 1 + fake_random(8));
+		break;
+	case 5:
+		model_choose(test, "scheme", &qm.scheme,
+			     fake_random(2) ? PIQ_PLUS : fake_random(6),
+			     piq_scheme_names);
+		qm_forget();
+		model_replaced();
+		return;
+	}
+	/* Another map: what is in flight is forgotten with the old one. */
+	qm.map++;
+	qm_forget();
+	model_replaced();
+}
+
+static void qm_compare(struct kunit *test)
+{
+	struct piq_data *pd = piq_of(iosched_of(fake.q));
+
+	MODEL_ASSERT(test, pd->prioritised == qm.prioritised,
+		     "%u write batches before reads, must be %u",
+		     pd->prioritised, qm.prioritised);
+}
+
+static const struct model_policy piq_model_policy = {
+	.type = &iosched_type,
+	.capacity = 1 << 14,
+	.start = qm_start,
+	.select = qm_select,
+	.queued = qm_queued,
+	.unqueued = qm_unqueued,
+	.inherits = qm_inherits,
+	.grown = qm_grown,
+	.dispatched = qm_dispatched,
+	.released = qm_released,
+	.disturb = qm_disturb,
+	.compare = qm_compare,
+};
+
+static void piq_test_random(struct kunit *test)
+{
+	model_run(test, &piq_model_policy);
+}
+
 static struct kunit_case piq_cases[] = {
 	KUNIT_CASE(piq_vector_paper),
 	KUNIT_CASE(piq_vector_edges),
@@ -672,18 +1584,34 @@ static struct kunit_case piq_cases[] = {
 	KUNIT_CASE(piq_batch_merge),
 	KUNIT_CASE(piq_batch_claims),
 	KUNIT_CASE(piq_batch_claims_all),
-	KUNIT_CASE(piq_batch_model),
+	KUNIT_CASE_SLOW(piq_batch_model),
 	KUNIT_CASE(piq_batch_geometry),
 	KUNIT_CASE(piq_units_held),
+	KUNIT_CASE(piq_test_schemes),
+	KUNIT_CASE(piq_test_order),
+	KUNIT_CASE(piq_test_noop),
+	KUNIT_CASE(piq_test_rws),
+	KUNIT_CASE(piq_test_write_wait),
+	KUNIT_CASE(piq_test_write_claims),
+	KUNIT_CASE(piq_test_merge),
+	KUNIT_CASE(piq_test_window),
+	KUNIT_CASE(piq_test_window_merge),
+	KUNIT_CASE(piq_test_geometry),
+	KUNIT_CASE(piq_test_refused),
+	KUNIT_CASE(piq_test_discard),
+	KUNIT_CASE(piq_test_deadline),
+	KUNIT_CASE(piq_test_counts),
+	KUNIT_CASE(piq_test_slow),
+	KUNIT_CASE_SLOW(piq_test_random),
 	{}
 };
 
 static struct kunit_suite piq_suite = {
-	.name = "piq",
+	.name = "piq-iosched",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
+	.init = piq_test_init,
 	.test_cases = piq_cases,
 };
 
 kunit_test_suite(piq_suite);
-
-MODULE_DESCRIPTION("KUnit tests of PIQ's location vectors and batches");
-MODULE_LICENSE("GPL");

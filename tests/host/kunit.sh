@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# The unit tests of the core and of each scheduler pass, with at least 10,000
+# random sequences each (SEED=n repeats them), in a kernel that runs as a process
+# here; the report is complete and executes at least 90 % of the lines; a case
+# that fails, a plan that is missing and a report that breaks off are noticed
+# timeout: 1800
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+# shellcheck source=scripts/kernel-health.sh
+. scripts/kernel-health.sh
+
+sequences=10000
+seed=${SEED:-$((RANDOM * 32768 + RANDOM + 1))}
+results=$PWD/build/kunit
+names=()
+for source in *-iosched.c core-iosched.c; do
+	names+=("${source%-iosched.c}")
+done
+
+fail()
+{
+	echo "fail: $*"
+	exit 1
+}
+
+# A complete report of all suites, all of which passed, without a complaint of
+# the kernel's.
+judge()
+{
+	tests/kunit/check-ktap "$1" "${names[@]/%/-iosched}" || return 1
+	if grep -aE -A 20 "$health_patterns" "$1"; then
+		echo "fail: the kernel complains"
+		return 1
+	fi
+	/usr/bin/python3 "$root/linux/tools/testing/kunit/kunit.py" parse "$1"
+}
+
+# Run the kernel with these arguments; its console goes to a file.
+boot()
+{
+	local log=$1
+
+	shift
+	GCOV_PREFIX=$results/gcov timeout -k 10 1200 \
+		"$results/linux" mem=512M uml_dir="$results" con=null con0=null,fd:1 \
+		kunit.enable=1 kunit_shutdown=halt "$@" </dev/null >"$log" 2>&1
+}
+
+rm -rf "$results"
+root=$(scripts/kunit-kernel "$results")
+echo "seed $seed"
+boot "$results/log" "${names[@]/%/_test.seed=$seed}" \
+	"${names[@]/%/_test.sequences=$sequences}" ||
+	fail "the kernel ended with $?: $(tail -n 20 "$results/log")"
+judge "$results/log" || fail "see $results/log; SEED=$seed repeats it"
+# Random parts say how many they did.
+[ "$(grep -c " $sequences sequences, seed=$seed\$" "$results/log")" -ge ${#names[@]} ] ||
+	fail "not $sequences sequences of each"
+find "$results/gcov" -name '*_test.gcda' -exec mv {} "$results" \;
+rm -r "$results/gcov"
+tests/kunit/coverage 90 "$results"
+
+# What must not pass.
+sed '0,/^1\.\.[0-9]/{/^1\.\.[0-9]/d}' "$results/log" >"$results/no-plan"
+sed '0,/^    1\.\.[0-9]/{/^    1\.\.[0-9]/d}' "$results/log" >"$results/no-plan-of-a-suite"
+sed '/^    ok 3 /,$d' "$results/log" >"$results/broken-off"
+sed '0,/^    ok 3 /{s/^    ok 3 /    not ok 3 /}' "$results/log" >"$results/failed"
+sed 's/^    ok 3 /BUG: sleeping\n&/' "$results/log" >"$results/complains"
+boot "$results/nothing" kunit.filter_glob=none || true
+for bad in no-plan no-plan-of-a-suite broken-off failed complains nothing; do
+	! cmp -s "$results/log" "$results/$bad" || fail "$bad is no different"
+	! judge "$results/$bad" >"$results/said" 2>&1 || fail "$bad is taken for a pass"
+	echo "$bad: $(tail -n 1 "$results/said")"
+done
