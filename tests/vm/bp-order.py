@@ -11,22 +11,13 @@ On one CPU and a device that takes one request at a time, requests are
 dispatched in the order in which they were selected. What was inserted between
 two dispatches may or may not have been there when the second one was selected.
 """
-import subprocess
-import sys
+
+from shell import fail, guest
 
 DEVICE, TRACE = "/dev/ssdemu0", "/tmp/trace"
 BLOCK_KB = 2048
 BLOCK_SECTORS = BLOCK_KB * 2
 PREFERENCE = "/sys/kernel/debug/block/ssdemu0/sched/preference"
-
-
-def guest(script):
-    """Run a piece of shell with the tests' functions."""
-    subprocess.run(["bash", "-c", f". tests/vm/lib.sh\n{script}"], check=True)
-
-
-def fail(message):
-    sys.exit(f"fail: {message}")
 
 
 class Write:

@@ -10,8 +10,9 @@ import mmap
 import os
 import signal
 import subprocess
-import sys
 import time
+
+from shell import fail, guest
 
 DEVICE = "/dev/ssdemu0"
 DEBUGFS = "/sys/kernel/debug/block/ssdemu0/sched"
@@ -21,15 +22,6 @@ SYS_CLONE, SYS_IOPRIO_SET = 56, 251  # x86-64
 # BP_PROCESSES in include/bp-process.h.
 MOST = 512
 LIBC = ctypes.CDLL(None, use_errno=True)
-
-
-def guest(script):
-    """Run a piece of shell with the tests' functions."""
-    subprocess.run(["bash", "-c", f". tests/vm/lib.sh\n{script}"], check=True)
-
-
-def fail(message):
-    sys.exit(f"fail: {message}")
 
 
 def known():

@@ -14,21 +14,12 @@ order in which they were selected, so the k-th note of a region covers the next
 so many of its dispatches.
 """
 import collections
-import subprocess
-import sys
+
+from shell import fail, guest
 
 DEVICE, TRACE = "/dev/ssdemu0", "/tmp/trace"
 REGION_MB, DEPTH, READ_BATCH, WRITE_BATCH = 32, 3, 6, 4
 REGION_SECTORS = REGION_MB * 2048
-
-
-def guest(script):
-    """Run a piece of shell with the tests' functions."""
-    subprocess.run(["bash", "-c", f". tests/vm/lib.sh\n{script}"], check=True)
-
-
-def fail(message):
-    sys.exit(f"fail: {message}")
 
 
 class Request:

@@ -14,9 +14,8 @@ one hardware queue requests are dispatched in the order of the notes.
 import collections
 import functools
 import operator
-import subprocess
-import sys
 
+from shell import fail, guest
 from ssd import Device
 
 TRACE = "/tmp/trace"
@@ -27,15 +26,6 @@ COUNT = 4000
 WINDOW = 128
 # claim_us: longer than anybody waits.
 NEVER = 60000000
-
-
-def guest(script):
-    """Run a piece of shell with the tests' functions."""
-    subprocess.run(["bash", "-c", f". tests/vm/lib.sh\n{script}"], check=True)
-
-
-def fail(message):
-    sys.exit(f"fail: {message}")
 
 
 def union(vectors):

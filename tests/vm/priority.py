@@ -1,0 +1,49 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+# The real-time class goes before the best-effort one, and that before idle; but nobody
+# waits longer than prio_aging_expire for the device
+# virtual-time: yes
+# check: 6.12
+# timeout: 900
+
+from ssd import NullBlk, check
+from together import Disk, fio, ours
+
+CLASSES = {"rt": 1, "be": 2, "idle": 3}
+
+
+def readers(disks):
+    """Three readers on each, one a class: {disk: I/Os of each in a second}."""
+    jobs = {f"{disk.name} {name}": {"filename": disk.path, "prioclass": number}
+            for disk in disks for name, number in CLASSES.items()}
+    results = fio(jobs, rw="randread", time_based=1, runtime=1)
+    return {disk: [results[f"{disk.name} {name}"][0]["read"]["total_ios"] for name in CLASSES]
+            for disk in disks}
+
+
+def main():
+    # 4 requests at a time, 2 ms each: 2000 a second, on one CPU for all devices.
+    devices = {NullBlk(f"{name}-few", size=1024, queue_mode=2, irqmode=2,
+                       completion_nsec=2000000, submit_queues=1, hw_queue_depth=4): name
+               for name in ours()}
+    disks = [Disk(device.name, name, depth=0) for device, name in devices.items()]
+    for disk in disks:
+        # The scheduler orders what it holds, not those who wait for its tags.
+        (disk.queue / "nr_requests").write_text("256")
+    for disk, (rt, be, idle) in readers(disks).items():
+        # Without order each had a third.
+        check(rt > 10 * (be + idle) + 100, f"{disk.label}: rt {rt}, be {be}, idle {idle} I/Os")
+    for disk in disks:
+        disk.tune(prio_aging_expire=100)
+    for disk, (rt, be, idle) in readers(disks).items():
+        check(be > 50 and idle > 50,
+              f"{disk.label}, aging after 100 ms: rt {rt}, be {be}, idle {idle} I/Os")
+    for disk in disks:
+        disk.nothing_left()
+        disk.select("none")
+    for device in devices:
+        device.remove()
+
+
+if __name__ == "__main__":
+    main()
