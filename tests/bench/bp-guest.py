@@ -86,10 +86,6 @@ def prepare(device, run):
     """Select the run's scheduler; counters begin here."""
     device.scheduler(run["scheduler"])
     for name, value in run["tunables"].items():
-        if name == "nr_requests":
-            # 6.12 tells a scheduler while the old number still counts: mq-deadline
-            # and bfq would go on with a share of two for writes.
-            device.queue(name, value - 1)
         device.queue(name, value)
     device.reset()
 

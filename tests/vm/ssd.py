@@ -71,7 +71,12 @@ class Device:
         (TOOL.PARAMETERS / "remove").write_text(self.name)
 
     def queue(self, attribute, value):
-        pathlib.Path(f"/sys/block/{self.name}/queue/{attribute}").write_text(str(value))
+        file = pathlib.Path(f"/sys/block/{self.name}/queue/{attribute}")
+        if attribute == "nr_requests":
+            # 6.12 tells a scheduler while the old number still counts: mq-deadline
+            # and bfq would go on with a share of two for writes.
+            file.write_text(str(value - 1))
+        file.write_text(str(value))
 
     def scheduler(self, name):
         self.queue("scheduler", name)
