@@ -182,7 +182,9 @@ class Store:
         """The file of a run's result."""
         spec = {key: value for key, value in dataclasses.asdict(run).items()
                 if key not in ("result", "label", "device")}
-        texts = [(BENCH / f"{run.job}.fio").read_text()]
+        # A job that is not fio's is in the guest's program, one of the sources.
+        job = BENCH / f"{run.job}.fio"
+        texts = [job.read_text()] if job.exists() else []
         if run.preset != NULL_BLK:
             texts.append((PRESETS / f"{run.preset}.conf").read_text())
         if "LOG" in run.variables:
@@ -210,7 +212,7 @@ def sources():
     """What decides how a kernel module behaves: a digest of the C sources."""
     digest = hashlib.sha256()
     for pattern in ("*-iosched.c", "include/*.h", "tests/ssdemu/*.[ch]",
-                    "Kbuild", "tests/bench/guest.py", "tests/vm/ssd.py"):
+                    "Kbuild", "tests/bench/*guest.py", "tests/vm/ssd.py"):
         for path in sorted(PROJECT.glob(pattern)):
             digest.update(f"{path.name}\0".encode() + path.read_bytes())
     return digest.hexdigest()

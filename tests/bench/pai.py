@@ -10,7 +10,6 @@ Groups (default: all), results in build/pai/:
 import argparse
 import dataclasses
 import functools
-import json
 import pathlib
 
 import harness
@@ -201,27 +200,20 @@ def different(tables):
 
 
 def measure(groups):
-    """Make all runs of the groups, {name: tables}, and leave each group's in a file."""
+    """Make the runs of the groups, {name: tables}, that are not known yet, and leave
+    each group's in a file: also what there is of them when it is broken off."""
+    store = harness.Store(harness.PROJECT / "build/bench-store")
     found = {name: different(tables) for name, tables in groups.items()}
-    runs = [run for each in found.values() for run in each]
+    runs = [run for each in found.values() for run in each if not store.recall(run)]
     progress = harness.Progress(len(runs))
-    part = (len(runs) + harness.GUESTS - 1) // harness.GUESTS
-    harness.run_all([functools.partial(
-        harness.run_guest, runs[at:at + part], f"runs-{at}", FOLDER, progress,
-        program="pai-guest.py") for at in range(0, len(runs), part)])
-    for name, each in found.items():
-        harness.save(FOLDER / f"{name}.json", each, postmark=POSTMARK)
-
-
-def read_back(group, tables):
-    """Take the results of the last run; return all that was saved with them."""
-    path = FOLDER / f"{group}.json"
-    if not path.exists():
-        raise harness.Failed(f"no figures of {group} yet: run it without --again")
-    saved = json.loads(path.read_text())
-    for run, was in zip(different(tables), saved["runs"], strict=True):
-        run.result = was["result"]
-    return saved
+    part = max(1, (len(runs) + harness.GUESTS - 1) // harness.GUESTS)
+    try:
+        harness.run_all([functools.partial(
+            harness.run_guest, runs[at:at + part], f"runs-{at}", FOLDER, progress, store.keep,
+            program="pai-guest.py") for at in range(0, len(runs), part)])
+    finally:
+        for name, each in found.items():
+            harness.save(FOLDER / f"{name}.json", each, postmark=POSTMARK)
 
 
 def main():
@@ -244,7 +236,7 @@ def main():
         measure(chosen)
     lines = []
     for name, tables in chosen.items():
-        saved = read_back(name, tables)
+        saved = harness.read_back(FOLDER / f"{name}.json", different(tables))
         made = [line for table in tables for line in table.lines()]
         if not made:
             continue
