@@ -77,10 +77,17 @@ def prepare(device, run):
         device.queue(name, value)
 
 
+def kernel_stat(device):
+    """The kernel's count of a device: what it has ended so far, merged, ms that took."""
+    stat = list(map(int, pathlib.Path(f"/sys/block/{device.name}/stat").read_text().split()))
+    return {"read": stat[0], "read_merged": stat[1], "read_ms": stat[3],
+            "write": stat[4], "write_merged": stat[5], "write_ms": stat[7]}
+
+
 def done(device):
     """I/Os that a device has ended so far, merged ones too."""
-    stat = list(map(int, pathlib.Path(f"/sys/block/{device.name}/stat").read_text().split()))
-    return stat[0] + stat[1] + stat[4] + stat[5]
+    stat = kernel_stat(device)
+    return stat["read"] + stat["read_merged"] + stat["write"] + stat["write_merged"]
 
 
 def work(device):
@@ -121,14 +128,16 @@ def measure(run):
     with Device(run["preset"], **run["keys"]) as device:
         prepare(device, run)
         device.reset()
+        before = kernel_stat(device)
         result = fio(device, run)
+        kernel = {key: value - before[key] for key, value in kernel_stat(device).items()}
         stats = device.stats()
         said = scheduler_says(device)
     # Of what each single unit did only how many there are.
     counters = {key: value for key, value in stats.items()
                 if not isinstance(value, list) or not isinstance(value[0], dict)}
     counters.update({key: len(stats[key]) for key in ("units", "channels")})
-    return {"fio": result, "ssdemu": counters, "scheduler": said}
+    return {"fio": result, "kernel": kernel, "ssdemu": counters, "scheduler": said}
 
 
 def main():

@@ -267,8 +267,8 @@ def columns(each):
             continue
         mean = figures[f"{way}_mean"]
         if each.job in PACED:
-            disk = each.result["fio"]["disk_util"][0]
-            mean = disk[f"{way}_ticks"] / disk[f"{way}_ios"]
+            kernel = each.result["kernel"]
+            mean = kernel[f"{way}_ms"] / kernel[way]
         cells[f"{way} mean"] = mean
         cells[f"{way} in host"] = max(0, mean - drive[f"{way}_mean_ns"] / 1e6)
         cells[f"{way} p99"] = figures[f"{way}_p99"]
