@@ -49,6 +49,10 @@
  *     moment: as above, it is waited for, once its last one has completed. As
  *     long as it has one in the drive and the drive takes more, others go on:
  *     depth=1 gives a slice to a process alone.
+ *  4. What goes out of turn, because its deadline has passed, goes alone: it
+ *     neither ends the slice of another nor costs its process the next one. Of
+ *     a process with one request at a time nothing may be left when its turn
+ *     comes; it is waited for as within a slice.
  *
  * Example (block_size_kb=1024, offsets in KB): the last write ended at 1500.
  * 1100, 1600, 2100 and 2200 wait. A sweep takes 1600, 2100, 2200 and comes
@@ -281,7 +285,7 @@ static struct rb_root *bp_place(struct iosched *io, struct request *rq)
 	}
 	queue = bp_queue_of(bd, rq);
 	queue->level = bp_level(rq);
-	if (bp_queue_empty(queue) && bd->base == BP_FAIR)
+	if (list_empty(&queue->ring) && bd->base == BP_FAIR)
 		list_add_tail(&queue->ring, &bd->ring[tier]);
 	return &queue->sort[rq_data_dir(rq)];
 }
@@ -293,7 +297,8 @@ static void bp_removed(struct iosched *io, struct request *rq)
 
 	if (bp_process_of(rq))
 		bp_process_of(rq)->queued--;
-	if (bp_queue_empty(queue))
+	/* Others keep their place until it is their turn. */
+	if (bp_queue_empty(queue) && queue == bd->active[iosched_rq_tier(rq)])
 		list_del_init(&queue->ring);
 }
 
@@ -571,25 +576,37 @@ static unsigned long bp_slice(struct bp_data *bd, struct bp_queue *queue)
 	return msecs_to_jiffies(DIV_ROUND_UP(ms * fifths, 5));
 }
 
+/* Has a queue something to do, or will its process have, soon? */
+static bool bp_goes_on(struct bp_data *bd, struct bp_queue *queue)
+{
+	return !bp_queue_empty(queue) ||
+	       (queue->process && bp_wait(bd, queue->process));
+}
+
 /* The queue that is served now, NULL to wait for its process. */
 static struct bp_queue *bp_turn(struct bp_data *bd, unsigned int tier)
 {
 	struct bp_queue *queue = bd->active[tier];
-	struct list_head *ring = &bd->ring[tier];
+	bool over;
 
-	if (queue && time_before(jiffies, queue->slice_end)) {
-		if (!bp_queue_empty(queue))
-			return queue;
-		if (queue->process && bp_wait(bd, queue->process))
-			return NULL;
+	/* It was idle, and its struct became that of another tier's process. */
+	if (queue && queue->process && queue->process->tier != tier)
+		queue = NULL;
+	over = !queue || time_after_eq(jiffies, queue->slice_end);
+	while (over || !bp_goes_on(bd, queue)) {
+		if (queue && bp_queue_empty(queue))
+			list_del_init(&queue->ring);
+		else if (queue)
+			list_move_tail(&queue->ring, &bd->ring[tier]);
+		bp_wait_end(&bd->antic, BP_BROKEN, bp_now());
+		queue = list_first_entry(&bd->ring[tier], struct bp_queue,
+					 ring);
+		queue->slice_end = jiffies + bp_slice(bd, queue);
+		queue->slices++;
+		bd->active[tier] = queue;
+		over = false;
 	}
-	if (queue && !bp_queue_empty(queue))
-		list_move_tail(&queue->ring, ring);
-	queue = list_first_entry(ring, struct bp_queue, ring);
-	queue->slice_end = jiffies + bp_slice(bd, queue);
-	queue->slices++;
-	bd->active[tier] = queue;
-	return queue;
+	return bp_queue_empty(queue) ? NULL : queue;
 }
 
 /*
@@ -659,8 +676,13 @@ static void bp_released(struct request *rq)
 static void bp_switch_base(struct iosched *io, void *base)
 {
 	struct bp_data *bd = bp_of(io);
+	struct bp_queue *queue, *next;
+	unsigned int tier;
 
 	bp_wait_end(&bd->antic, BP_BROKEN, bp_now());
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		list_for_each_entry_safe(queue, next, &bd->ring[tier], ring)
+			list_del_init(&queue->ring);
 	memset(bd->active, 0, sizeof(bd->active));
 	WRITE_ONCE(bd->base, *(unsigned int *)base);
 }

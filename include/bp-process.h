@@ -36,7 +36,7 @@
  * @dir: direction of the batch
  * @batch_end: in jiffies
  * @process: owner, or NULL
- * @ring: among the queues that have requests (base fair)
+ * @ring: among the queues that are served in turn (base fair)
  * @slice_end: in jiffies (base fair)
  * @slices: number of slices so far (base fair)
  * @level: I/O priority level of the last request
@@ -152,6 +152,7 @@ static inline struct bp_process *bp_process_new(struct bp_processes *table,
 	if (list_entry_is_head(process, &table->lru, lru))
 		return NULL;
 	hlist_del_init(&process->hash);
+	list_del_init(&process->queue.ring);
 	memset(&process->think, 0, sizeof(process->think));
 	process->queue.slices = 0;
 	process->key = key;

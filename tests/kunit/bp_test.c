@@ -648,6 +648,41 @@ static void bp_test_open_blocks(struct kunit *test)
 	bp_end();
 }
 
+/*
+ * lookahead=0: once the block is done, the one in which most wait goes, of two the
+ * sweep's next; the paper's two on each side know of the nearest pair only.
+ */
+static void bp_test_fullest(struct kunit *test)
+{
+	static const u64 sent[] = {
+		100, 200, 1600, 2100, 4100, 4200, 4300, 6200, 6300,
+	};
+	static const struct {
+		unsigned int lookahead;
+		u64 order[ARRAY_SIZE(sent)];
+	} ways[] = {
+		{ 0, { 1600, 4100, 4200, 4300, 6200, 6300, 100, 200, 2100 } },
+		{ 2, { 1600, 200, 100, 2100, 4100, 4200, 4300, 6200, 6300 } },
+	};
+	unsigned int n, i;
+
+	for (n = 0; n < ARRAY_SIZE(ways); n++) {
+		struct bp_data *bd = bp_begin(test);
+
+		bd->lookahead = ways[n].lookahead;
+		bp_send(0, REQ_OP_WRITE, 1496, 4);
+		bp_expect(test, 1496);
+		for (i = 0; i < ARRAY_SIZE(sent); i++)
+			bp_send(0, REQ_OP_WRITE, sent[i], 4);
+		for (i = 0; i < ARRAY_SIZE(sent); i++)
+			bp_expect(test, ways[n].order[i]);
+		KUNIT_EXPECT_EQ(test, bd->open.crossings, 5U);
+		if (!bd->lookahead)
+			KUNIT_EXPECT_EQ(test, bd->cases[BP_NO_CASE], 5U);
+		bp_end();
+	}
+}
+
 /* The device has what it takes: nothing goes, not even what is late. */
 static void bp_test_full(struct kunit *test)
 {
@@ -833,6 +868,156 @@ static void bp_test_not_worth(struct kunit *test)
 	bp_end();
 }
 
+/* A process fills a block, and a write elsewhere waits for it: @bd so. */
+static struct bp_data *bp_begin_linger(struct kunit *test)
+{
+	struct bp_data *bd = bp_begin(test);
+	struct request *rq;
+
+	bp_send(0, REQ_OP_WRITE | REQ_SYNC, 0, 4);
+	rq = bp_next(test, 0);
+	bp_send(1, REQ_OP_WRITE | REQ_SYNC, 5000, 4);
+	fake_complete(rq);
+	bp_expect_none(test);
+	KUNIT_EXPECT_PTR_EQ(test, (void *)bd->antic.whom,
+			    (void *)&bp_process_find(&bd->processes, &bp_tasks[0],
+						     IOSCHED_BE)->think);
+	return bd;
+}
+
+static void bp_test_linger_hit(struct kunit *test)
+{
+	struct bp_data *bd = bp_begin_linger(test);
+
+	fake_advance_ns(300 * NSEC_PER_USEC);
+	bp_expect_none(test);
+	bp_send(0, REQ_OP_WRITE | REQ_SYNC, 4, 4);
+	bp_expect_ended(test, bd, BP_HIT);
+	KUNIT_EXPECT_EQ(test, bd->antic.waited, 300ULL);
+	bp_expect(test, 4);
+	KUNIT_EXPECT_EQ(test, bd->open.crossings, 1U);
+	/* As often as it comes back. */
+	bp_expect_none(test);
+	bp_end();
+}
+
+static void bp_test_linger_miss(struct kunit *test)
+{
+	struct bp_data *bd = bp_begin_linger(test);
+	unsigned int runs = fake_runs;
+
+	fake_advance_ns(999 * NSEC_PER_USEC);
+	bp_expect_none(test);
+	KUNIT_EXPECT_EQ(test, fake_runs, runs);
+	fake_advance_ns(NSEC_PER_USEC);
+	KUNIT_EXPECT_EQ(test, fake_runs, runs + 1);
+	bp_expect(test, 5000);
+	bp_expect_ended(test, bd, BP_MISS);
+	KUNIT_EXPECT_EQ(test, bd->antic.waited, 1000ULL);
+	bp_end();
+
+	/* It comes, but to leave the block; then the sweep goes on. */
+	bd = bp_begin_linger(test);
+	bp_send(0, REQ_OP_WRITE | REQ_SYNC, 9000, 4);
+	bp_expect_ended(test, bd, BP_MISS);
+	bp_expect(test, 5000);
+	bp_end();
+}
+
+/* Who stays in the open block goes at once, whoever it is. */
+static void bp_test_linger_broken(struct kunit *test)
+{
+	static const blk_opf_t sent[] = { REQ_OP_WRITE, REQ_OP_WRITE | REQ_SYNC };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(sent); i++) {
+		struct bp_data *bd = bp_begin_linger(test);
+
+		bp_send(2, sent[i], 100, 4);
+		bp_expect(test, 100);
+		bp_expect_ended(test, bd, BP_BROKEN);
+		bp_end();
+	}
+}
+
+static void bp_test_linger_deadline(struct kunit *test)
+{
+	struct bp_data *bd = bp_begin(test);
+	struct request *rq;
+
+	bd->antic_us = 1000000;
+	bd->io.write_expire = 5;
+	bp_send(0, REQ_OP_WRITE | REQ_SYNC, 0, 4);
+	rq = bp_next(test, 0);
+	bp_send(1, REQ_OP_WRITE, 5000, 4);
+	fake_advance_ms(2);
+	fake_complete(rq);
+	bp_expect_none(test);
+	fake_advance_ms(2);
+	bp_expect_none(test);
+	fake_advance_ms(1);
+	bp_expect(test, 5000);
+	bp_expect_ended(test, bd, BP_BROKEN);
+	KUNIT_EXPECT_EQ(test, bd->io.stats[IOSCHED_BE][WRITE].expired, 1U);
+	KUNIT_EXPECT_EQ(test, bd->antic.waited, 3000ULL);
+	bp_end();
+}
+
+/* A write elsewhere goes at once when that one, in the drive, is done. */
+static void bp_expect_no_linger(struct kunit *test, struct bp_data *bd,
+				struct request *rq)
+{
+	unsigned int i;
+
+	bp_send(1, REQ_OP_WRITE | REQ_SYNC, 500000, 4);
+	fake_complete(rq);
+	bp_expect(test, 500000);
+	for (i = 0; i < BP_OUTCOMES; i++)
+		KUNIT_EXPECT_EQ(test, bd->antic.ended[i], 0U);
+	bp_end();
+}
+
+static void bp_test_linger_not_worth(struct kunit *test)
+{
+	static const struct {
+		unsigned int step;	/* KB from one write to the next */
+		unsigned int pause;	/* ms */
+	} ways[] = { { 2000, 0 }, { 4, 10 } };
+	struct bp_data *bd;
+	struct request *rq;
+	unsigned int i, n;
+
+	/* Who mostly leaves its block, and who takes its time. */
+	for (n = 0; n < ARRAY_SIZE(ways); n++) {
+		bd = bp_begin(test);
+		for (i = 0; i < 10; i++) {
+			bp_send(0, REQ_OP_WRITE | REQ_SYNC, ways[n].step * i, 4);
+			bp_expect(test, ways[n].step * i);
+			fake_advance_ms(ways[n].pause);
+		}
+		bp_send(0, REQ_OP_WRITE | REQ_SYNC, ways[n].step * 10, 4);
+		bp_expect_no_linger(test, bd, bp_next(test, ways[n].step * 10));
+	}
+
+	/* A write that nobody waits for, and one whose block has been left. */
+	bd = bp_begin(test);
+	bp_send(0, REQ_OP_WRITE, 0, 4);
+	bp_expect_no_linger(test, bd, bp_next(test, 0));
+	bd = bp_begin(test);
+	fake.set.queue_depth = 2;
+	bp_send(0, REQ_OP_WRITE | REQ_SYNC, 0, 4);
+	rq = bp_next(test, 0);
+	bp_send(2, REQ_OP_WRITE, 3000, 4);
+	fake_complete(bp_next(test, 3000));
+	bp_expect_no_linger(test, bd, rq);
+
+	/* Without preference no block is better than another. */
+	bd = bp_begin(test);
+	bd->preference = 0;
+	bp_send(0, REQ_OP_WRITE | REQ_SYNC, 0, 4);
+	bp_expect_no_linger(test, bd, bp_next(test, 0));
+}
+
 /* Slices in turn; the rest of one is kept for its process, if that is worth it. */
 static void bp_test_fair(struct kunit *test)
 {
@@ -870,6 +1055,121 @@ static void bp_test_fair(struct kunit *test)
 	fake_advance_ms(bd->slice_sync_ms);
 	bp_expect(test, 3000);
 	bp_expect(test, 1100);
+	bp_end();
+}
+
+/* Who has a request served because it is late still has its turn, in its place. */
+static void bp_test_out_of_turn(struct kunit *test)
+{
+	struct bp_data *bd = bp_begin(test);
+
+	bd->base = BP_FAIR;
+	bd->io.read_expire = 50;
+	bp_send(0, REQ_OP_READ, 1000, 4);
+	bp_expect(test, 1000);
+	bp_send(1, REQ_OP_READ, 3000, 4);
+	bp_send(2, REQ_OP_READ, 5000, 4);
+	fake_advance_ms(50);
+	bp_send(0, REQ_OP_READ, 1100, 4);
+	/* The oldest first, then the slice goes on. */
+	bp_expect(test, 3000);
+	bp_expect(test, 5000);
+	bd->io.read_expire = 1000;
+	bp_send(2, REQ_OP_READ, 5100, 4);
+	bp_send(1, REQ_OP_READ, 3100, 4);
+	bp_send(1, REQ_OP_READ, 3200, 4);
+	bp_expect(test, 1100);
+	/* It is over: the other two have their turns in the order they came. */
+	bp_send(0, REQ_OP_READ, 1200, 4);
+	fake_advance_ms(49);
+	bp_expect(test, 1200);
+	fake_advance_ms(1);
+	bp_send(0, REQ_OP_READ, 1300, 4);
+	bp_expect(test, 3100);
+	bp_expect(test, 3200);
+	fake_advance_ms(1);
+	bp_expect(test, 5100);
+	fake_advance_ms(1);
+	bp_expect(test, 1300);
+	KUNIT_EXPECT_EQ(test, bd->io.stats[IOSCHED_BE][READ].expired, 2U);
+	bp_end();
+}
+
+/*
+ * A process has its only request served because it is late, and then its turn
+ * comes: @bd in that state.
+ */
+static struct bp_data *bp_begin_late(struct kunit *test, unsigned int antic_us)
+{
+	struct bp_data *bd = bp_begin(test);
+
+	bd->base = BP_FAIR;
+	bd->antic_us = antic_us;
+	bd->io.read_expire = bd->slice_sync_ms;
+	bp_send(0, REQ_OP_READ, 1000, 4);
+	bp_expect(test, 1000);
+	bp_send(1, REQ_OP_READ, 3000, 4);
+	fake_advance_ms(50);
+	bp_send(2, REQ_OP_READ, 5000, 4);
+	fake_advance_ms(50);
+	bp_expect(test, 3000);
+	KUNIT_EXPECT_EQ(test, bd->io.stats[IOSCHED_BE][READ].expired, 1U);
+	return bd;
+}
+
+/* It is waited for, if that is worth it. */
+static void bp_test_late_at_turn(struct kunit *test)
+{
+	struct bp_data *bd = bp_begin_late(test, 1000);
+
+	bp_expect_none(test);
+	bp_send(1, REQ_OP_READ, 3100, 4);
+	bp_expect_ended(test, bd, BP_HIT);
+	bp_expect(test, 3100);
+	bp_send(1, REQ_OP_READ, 3200, 4);
+	bp_expect(test, 3200);
+	bp_end();
+
+	bd = bp_begin_late(test, 1000);
+	bp_expect_none(test);
+	fake_advance_ms(1);
+	bp_expect(test, 5000);
+	bp_expect_ended(test, bd, BP_MISS);
+	bp_end();
+
+	bp_begin_late(test, 0);
+	bp_expect(test, 5000);
+	bp_end();
+}
+
+/* A slice that was left behind is not taken for that of another tier's process. */
+static void bp_test_other_tier(struct kunit *test)
+{
+	struct bp_data *bd = bp_begin(test);
+	struct bp_process *process;
+	struct request *rq;
+	unsigned int i;
+
+	bd->base = BP_FAIR;
+	rq = fake_alloc(REQ_OP_READ, KB(1000), KB(4),
+			IOPRIO_PRIO_VALUE(IOPRIO_CLASS_RT, 4));
+	fake_insert_request(rq, false);
+	process = bp_process_of(rq);
+	bp_expect(test, 1000);
+	KUNIT_EXPECT_PTR_EQ(test, bd->active[IOSCHED_RT], &process->queue);
+	for (i = 0; i < BP_PROCESSES; i++)
+		atomic_set(&bd->processes.all[i].in_flight, 1);
+	atomic_set(&process->in_flight, 0);
+	KUNIT_EXPECT_PTR_EQ(test, process,
+			    bp_process_of(bp_send(1, REQ_OP_READ, 3000, 4)));
+	bp_task = &bp_tasks[2];
+	rq = fake_alloc(REQ_OP_READ, KB(5000), KB(4),
+			IOPRIO_PRIO_VALUE(IOPRIO_CLASS_RT, 4));
+	fake_insert_request(rq, false);
+	bp_expect(test, 5000);
+	bp_expect(test, 3000);
+	for (i = 0; i < BP_PROCESSES; i++)
+		atomic_set(&bd->processes.all[i].in_flight, 0);
 	bp_end();
 }
 
@@ -1143,6 +1443,15 @@ static void bm_ring_remove(unsigned int tier, int queue)
 		*at = at[1];
 }
 
+static bool bm_in_ring(unsigned int tier, int queue)
+{
+	int *at = bm.ring[tier];
+
+	while (*at >= 0 && *at != queue)
+		at++;
+	return *at == queue;
+}
+
 static void bm_queued(struct model_request *mr)
 {
 	unsigned int level = mr->tier == IOSCHED_BE ? BP_LEVEL_NORM : 0;
@@ -1155,7 +1464,7 @@ static void bm_queued(struct model_request *mr)
 	if (bm.base == BP_FAIR)
 		queue = mr->priv[1] ? BM_TASK(mr->priv[1] - 1) : BM_LEVEL(level);
 	mr->priv[0] = -1;
-	if (bm.base == BP_FAIR && bm_empty(mr->tier, queue, -1))
+	if (bm.base == BP_FAIR && !bm_in_ring(mr->tier, queue))
 		bm_ring_add(mr->tier, queue);
 	mr->priv[0] = queue;
 	bm.queue[mr->tier][queue].level = level;
@@ -1163,7 +1472,9 @@ static void bm_queued(struct model_request *mr)
 
 static void bm_unqueued(struct model_request *mr)
 {
-	if (bm_empty(mr->tier, mr->priv[0], -1))
+	/* It is not its turn: it keeps its place. */
+	if (bm.active[mr->tier] == mr->priv[0] &&
+	    bm_empty(mr->tier, mr->priv[0], -1))
 		bm_ring_remove(mr->tier, mr->priv[0]);
 }
 
@@ -1500,22 +1811,27 @@ static unsigned long bm_slice(unsigned int tier, long queue)
 static long bm_turn(unsigned int tier)
 {
 	int queue = bm.active[tier];
+	bool over = queue < 0 ||
+		    !time_before(jiffies, bm.queue[tier][queue].slice_end);
 
-	if (queue >= 0 && time_before(jiffies, bm.queue[tier][queue].slice_end)) {
-		if (!bm_empty(tier, queue, -1))
+	for (;;) {
+		if (!over && !bm_empty(tier, queue, -1))
 			return queue;
-		if (queue < BM_LEVEL(0) &&
+		if (!over && queue < BM_LEVEL(0) &&
 		    bm_wait(&bm.think[tier][queue - BM_TASK(0)], tier))
 			return -1;
+		/* To the end of the line, or out of it; the first one's turn. */
+		if (queue >= 0) {
+			bm_ring_remove(tier, queue);
+			if (!bm_empty(tier, queue, -1))
+				bm_ring_add(tier, queue);
+		}
+		bm_end_wait(BP_BROKEN);
+		queue = bm.ring[tier][0];
+		bm.queue[tier][queue].slice_end = jiffies + bm_slice(tier, queue);
+		bm.active[tier] = queue;
+		over = false;
 	}
-	if (queue >= 0 && !bm_empty(tier, queue, -1)) {
-		bm_ring_remove(tier, queue);
-		bm_ring_add(tier, queue);
-	}
-	queue = bm.ring[tier][0];
-	bm.queue[tier][queue].slice_end = jiffies + bm_slice(tier, queue);
-	bm.active[tier] = queue;
-	return queue;
 }
 
 static struct model_request *bm_select(unsigned int tier)
@@ -1689,6 +2005,7 @@ static struct kunit_case bp_test_cases[] = {
 	KUNIT_CASE(bp_test_processes),
 	KUNIT_CASE(bp_test_example),
 	KUNIT_CASE(bp_test_open_blocks),
+	KUNIT_CASE(bp_test_fullest),
 	KUNIT_CASE(bp_test_full),
 	KUNIT_CASE(bp_test_batches),
 	KUNIT_CASE(bp_test_hit),
@@ -1697,7 +2014,15 @@ static struct kunit_case bp_test_cases[] = {
 	KUNIT_CASE(bp_test_wait_deadline),
 	KUNIT_CASE(bp_test_near),
 	KUNIT_CASE(bp_test_not_worth),
+	KUNIT_CASE(bp_test_linger_hit),
+	KUNIT_CASE(bp_test_linger_miss),
+	KUNIT_CASE(bp_test_linger_broken),
+	KUNIT_CASE(bp_test_linger_deadline),
+	KUNIT_CASE(bp_test_linger_not_worth),
 	KUNIT_CASE(bp_test_fair),
+	KUNIT_CASE(bp_test_out_of_turn),
+	KUNIT_CASE(bp_test_late_at_turn),
+	KUNIT_CASE(bp_test_other_tier),
 	KUNIT_CASE(bp_test_levels),
 	KUNIT_CASE(bp_test_front_merge),
 	KUNIT_CASE(bp_test_no_room),
