@@ -45,8 +45,9 @@ def reader(count, forever=False):
         count -= not forever
 
 
-def fork(flags, *args):
-    """A process that shares its parent's I/O context if @flags say so."""
+def fork(flags, *args, stay=False):
+    """A process that shares its parent's I/O context if @flags say so. It exits after
+    its reads, or stays until it is told to go on."""
     if flags:
         pid = LIBC.syscall(SYS_CLONE, ctypes.c_ulong(flags | signal.SIGCHLD),
                            0, 0, 0, 0)
@@ -54,6 +55,8 @@ def fork(flags, *args):
         pid = os.fork()
     if pid == 0:
         reader(*args)
+        if stay:
+            os.kill(os.getpid(), signal.SIGSTOP)
         os._exit(0)
     return pid
 
@@ -99,10 +102,14 @@ def shared():
     seen = {}
     for flags in CLONE_IO, 0:
         pids = []
+        # Who has gone leaves its I/O context to the next one, at times.
         for _ in range(2):
-            pids.append(fork(flags, 20))
-            os.waitpid(pids[-1], 0)
+            pids.append(fork(flags, 20, stay=True))
+            os.waitpid(pids[-1], os.WUNTRACED)
         seen[flags] = [known().get(pid) for pid in pids]
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+        reap(pids)
     print("shared, apart:", seen)
     if seen[CLONE_IO][0] or not seen[CLONE_IO][1]:
         fail("two that share an I/O context are not one process")
