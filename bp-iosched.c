@@ -369,12 +369,13 @@ static struct request *bp_fullest(struct bp_data *bd, struct rb_root *root,
 }
 
 /*
- * The write that the four cases choose. If none applies, a sweep's next one, or
- * the fullest block's when the whole queue is to be looked at.
+ * The write that the four cases choose. If none applies, the next one of the
+ * queue's own sweep, or the fullest block's when the whole queue is to be looked at.
  */
-static struct request *bp_by_cases(struct bp_data *bd, struct rb_root *root,
+static struct request *bp_by_cases(struct bp_data *bd, struct bp_queue *queue,
 				   u64 last, enum bp_case *which)
 {
+	struct rb_root *root = &queue->sort[WRITE];
 	struct request *front = iosched_from(root, bd->write_end), *back, *rq;
 	struct bp_side in_front = { .nr = 0 }, behind = { .nr = 0 };
 	unsigned int look = max(bd->lookahead, 1U);
@@ -391,21 +392,20 @@ static struct request *bp_by_cases(struct bp_data *bd, struct rb_root *root,
 	if (*which == BP_NO_CASE && !bd->lookahead)
 		return bp_fullest(bd, root, front);
 	if (*which == BP_NO_CASE)
-		return front ? front : iosched_from(root, 0);
+		return bp_ascending(queue, WRITE);
 	return go_front ? front : back;
 }
 
 static struct request *bp_preferred(struct bp_data *bd, struct bp_queue *queue)
 {
-	struct rb_root *root = &queue->sort[WRITE];
 	u64 last = bd->write_end ? bp_block(bd->write_end - 1,
 					    bp_block_sectors(bd)) : U64_MAX;
 	struct request *rq, *open = NULL;
 	enum bp_case which;
 
-	rq = bp_by_cases(bd, root, last, &which);
+	rq = bp_by_cases(bd, queue, last, &which);
 	if (which > BP_ONE_IN && bd->open_blocks > 1)
-		open = bp_in_open_block(bd, root);
+		open = bp_in_open_block(bd, &queue->sort[WRITE]);
 	if (open) {
 		bd->in_open++;
 		rq = open;

@@ -1058,6 +1058,26 @@ static void bp_test_fair(struct kunit *test)
 	bp_end();
 }
 
+/* A queue sweeps on from where it was, wherever others have written since. */
+static void bp_test_own_sweep(struct kunit *test)
+{
+	struct bp_data *bd = bp_begin(test);
+
+	bd->base = BP_FAIR;
+	bd->antic_us = 0;
+	bp_send(0, REQ_OP_WRITE, 4096, 4);
+	bp_send(1, REQ_OP_WRITE | REQ_SYNC, 20480, 4);
+	bp_expect(test, 4096);
+	bp_send(0, REQ_OP_WRITE, 2048, 4);
+	bp_send(0, REQ_OP_WRITE, 8192, 4);
+	fake_advance_ms(bd->slice_async_ms);
+	bp_expect(test, 20480);
+	bp_expect(test, 8192);
+	bp_expect(test, 2048);
+	KUNIT_EXPECT_EQ(test, bd->cases[BP_NO_CASE], 4U);
+	bp_end();
+}
+
 /* Who has a request served because it is late still has its turn, in its place. */
 static void bp_test_out_of_turn(struct kunit *test)
 {
@@ -1666,7 +1686,7 @@ static struct model_request *bm_by_cases(unsigned int tier, long queue,
 	*which = BP_NO_CASE;
 	if (!bm.lookahead)
 		return bm_fullest(tier, queue);
-	return bm_ascending(tier, queue, WRITE, bm.write_end);
+	return bm_ascending(tier, queue, WRITE, bm.queue[tier][queue].pos[WRITE]);
 }
 
 /* The lowest write of the block that was opened last and has one waiting. */
@@ -2020,6 +2040,7 @@ static struct kunit_case bp_test_cases[] = {
 	KUNIT_CASE(bp_test_linger_deadline),
 	KUNIT_CASE(bp_test_linger_not_worth),
 	KUNIT_CASE(bp_test_fair),
+	KUNIT_CASE(bp_test_own_sweep),
 	KUNIT_CASE(bp_test_out_of_turn),
 	KUNIT_CASE(bp_test_late_at_turn),
 	KUNIT_CASE(bp_test_other_tier),
