@@ -33,10 +33,7 @@
  *    as large as it may get, cut off by the block layer, a discard) has nothing
  *    to wait for: it is never pending.
  *  - The oldest of reads and writes goes first, as in the NOOP that the paper
- *    extends. But with several writers that takes turns at each of their pieces,
- *    and a drive that keeps few clustered blocks open pays for each turn. So a
- *    well-split request is followed by the one that begins where it ends, if that
- *    one need not wait either, up to the end of the clustered block (follow=1).
+ *    extends.
  *
  * Example: clustered pages of 16 KB, a write buffer of 64 KB. Writes of
  * [64K,128K), [4K,16K), [0,4K) arrive. The first one is well-split and goes. The
@@ -102,8 +99,6 @@ struct pai_data {
 	struct hrtimer timer;		/* runs out when a pending one is due */
 	struct pai_loan *loan;		/* the queue's limits */
 	atomic_t well_split_in_flight;
-	sector_t last_end;		/* of a well-split request, else 0 */
-	unsigned int last_dir;
 	struct pai_stats stats[IOSCHED_DIRS];
 
 	/* what follows from the settings, under io.lock */
@@ -118,7 +113,6 @@ struct pai_data {
 	unsigned int align;
 	unsigned int split;
 	unsigned int well_split;
-	unsigned int follow;
 	unsigned int read_pending_us;
 	unsigned int write_pending_us;
 };
@@ -261,20 +255,6 @@ static struct request *pai_next(struct pai_data *pd, unsigned int tier,
 	return NULL;
 }
 
-/* The request that goes on where the last one ended, if it need not wait. */
-static struct request *pai_following(struct pai_data *pd, unsigned int tier)
-{
-	struct request *rq;
-
-	if (!pd->last_end || !pd->follow)
-		return NULL;
-	rq = iosched_from(&pd->sort[tier][pd->last_dir], pd->last_end);
-	if (!rq || blk_rq_pos(rq) != pd->last_end ||
-	    pai_class_of(rq) == PAI_PENDING)
-		return NULL;
-	return rq;
-}
-
 static struct request *pai_older(struct request *a, struct request *b)
 {
 	if (!a || !b)
@@ -304,14 +284,10 @@ static void pai_wait(struct pai_data *pd, struct request *read,
 static struct request *pai_select(struct iosched *io, unsigned int tier)
 {
 	struct pai_data *pd = pai_of(io);
-	struct request *read, *write, *following = pai_following(pd, tier);
-	u64 now;
+	u64 now = ktime_get_ns();
+	struct request *read = pai_next(pd, tier, READ, now);
+	struct request *write = pai_next(pd, tier, WRITE, now);
 
-	if (following)
-		return following;
-	now = ktime_get_ns();
-	read = pai_next(pd, tier, READ, now);
-	write = pai_next(pd, tier, WRITE, now);
 	if (read || write)
 		return pai_older(read, write);
 
@@ -325,17 +301,6 @@ static struct request *pai_select(struct iosched *io, unsigned int tier)
 	return NULL;
 }
 
-/* Where to go on behind @rq: not from one clustered block to the next. */
-static sector_t pai_goes_on(struct pai_data *pd, struct request *rq)
-{
-	sector_t end = iosched_rq_end(rq);
-
-	if (pai_class_of(rq) != PAI_WELL_SPLIT ||
-	    !pai_offset(end, pd->params.block))
-		return 0;
-	return end;
-}
-
 static void pai_dispatched(struct iosched *io, struct request *rq)
 {
 	struct pai_data *pd = pai_of(io);
@@ -343,8 +308,6 @@ static void pai_dispatched(struct iosched *io, struct request *rq)
 	struct pai_stats *st = &pd->stats[rq_data_dir(rq)];
 	u64 now, waited;
 
-	pd->last_end = pai_goes_on(pd, rq);
-	pd->last_dir = rq_data_dir(rq);
 	st->requests[pai_class_of(rq)]++;
 	st->aligned += pai_aligned(&pd->params, blk_rq_pos(rq), full);
 	st->full += full && pai_whole_pages(&pd->params,
@@ -418,8 +381,6 @@ static int pai_set(struct iosched *io, unsigned int *field, unsigned int value)
 	  "KB in the read buffer, 0: none")				\
 	T(pai_data, write_buffer_kb, 0, 0, 1048576, pai_set,		\
 	  "KB in the write buffer, 0: none")				\
-	T(pai_data, follow, 1, 0, 1, iosched_set,			\
-	  "1: what goes on where a well-split request ended goes next")	\
 	T(pai_data, read_pending_us, 100, 0, 10000000, iosched_set,	\
 	  "us for which a read waits to be merged at most")		\
 	T(pai_data, write_pending_us, 1000, 0, 10000000, iosched_set,	\

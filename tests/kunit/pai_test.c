@@ -647,9 +647,6 @@ static struct {
 	unsigned int dispatched[IOSCHED_DIRS][PAI_CLASSES];
 	unsigned int aligned[IOSCHED_DIRS], merges[IOSCHED_DIRS];
 	unsigned int promoted[IOSCHED_DIRS], expired[IOSCHED_DIRS];
-	unsigned int follow, last_dir;
-	bool last_well_split;
-	sector_t last_end;
 } am;
 
 #define AM_PAGE		(am.kb[0] * KB)
@@ -807,13 +804,9 @@ static struct model_request *am_older(struct model_request *a,
 
 static struct model_request *am_select(unsigned int tier)
 {
-	struct model_request *mr = model_lowest(tier, am.last_dir, am.last_end,
-						-1);
+	struct model_request *mr = am_older(am_next(tier, READ),
+					    am_next(tier, WRITE));
 
-	if (am.follow && am.last_well_split && mr &&
-	    mr->sector == am.last_end && mr->priv[0] != PAI_PENDING)
-		return mr;
-	mr = am_older(am_next(tier, READ), am_next(tier, WRITE));
 	if (mr)
 		return mr;
 	model_for_each(mr)
@@ -828,10 +821,6 @@ static void am_dispatched(struct model_request *mr)
 	am.dispatched[mr->dir][mr->priv[0]]++;
 	am.aligned[mr->dir] += am_is_aligned(mr->dir, mr->sector);
 	am.expired[mr->dir] += mr->priv[0] == PAI_PENDING && am_due(mr);
-	am.last_end = mr->end;
-	am.last_dir = mr->dir;
-	am.last_well_split = mr->priv[0] == PAI_WELL_SPLIT &&
-			     (u32)mr->end % AM_BLOCK;
 }
 
 /* A pending one of the tier whose turn it is has waited for long enough. */
@@ -874,7 +863,6 @@ static void am_start(struct kunit *test)
 	model_choose(test, "split", &am.split, fake_random(3), pai_split_names);
 	model_choose(test, "well_split", &am.well_split, fake_random(2),
 		     pai_well_split_names);
-	model_set(test, "follow", &am.follow, fake_random(2));
 	pd->io.depth = 0;
 	am_work();
 }
@@ -972,38 +960,6 @@ static void pai_test_random_elevator(struct kunit *test)
 	pai_expect_limits(test, am.own, 0);
 }
 
-/*
- * Two writers that take turns, with a write buffer of 64 KB: the first one goes on
- * until its clustered block of 256 KB ends or nothing of it is left, then the
- * other one is older; by age alone they take turns here as well.
- */
-static void pai_test_follow(struct kunit *test)
-{
-	static const unsigned int kb[] = { 128, 1024, 192, 1088, 256, 1152 };
-	static const unsigned int follow[] = { 128, 192, 1024, 1088, 1152, 256 };
-	unsigned int i;
-
-	pai_begin_example(test);
-	pai_write(test, "clustered_block_kb", "256");
-	for (i = 0; i < ARRAY_SIZE(kb); i++) {
-		fake_insert(REQ_OP_WRITE, kb[i] * KB, 64 * KB);
-		fake_advance_ns(NSEC_PER_USEC);
-	}
-	for (i = 0; i < ARRAY_SIZE(follow); i++)
-		pai_expect(test, follow[i]);
-	pai_end();
-
-	pai_begin_example(test);
-	pai_write(test, "follow", "0");
-	for (i = 0; i < ARRAY_SIZE(kb); i++) {
-		fake_insert(REQ_OP_WRITE, kb[i] * KB, 64 * KB);
-		fake_advance_ns(NSEC_PER_USEC);
-	}
-	for (i = 0; i < ARRAY_SIZE(kb); i++)
-		pai_expect(test, kb[i]);
-	pai_end();
-}
-
 static struct kunit_case pai_cases[] = {
 	KUNIT_CASE(pai_test_limits),
 	KUNIT_CASE(pai_test_split),
@@ -1013,7 +969,6 @@ static struct kunit_case pai_cases[] = {
 	KUNIT_CASE(pai_test_demoted),
 	KUNIT_CASE(pai_test_no_wait),
 	KUNIT_CASE(pai_test_passed),
-	KUNIT_CASE(pai_test_follow),
 	KUNIT_CASE(pai_test_overlap),
 	KUNIT_CASE(pai_test_queue),
 	KUNIT_CASE(pai_test_queue_others),
