@@ -812,6 +812,7 @@ static void bp_test_wait_deadline(struct kunit *test)
 {
 	struct bp_data *bd = bp_begin(test);
 	struct request *rq;
+	unsigned int runs;
 
 	bd->antic_us = 1000000;
 	bd->io.write_expire = 5;
@@ -825,7 +826,9 @@ static void bp_test_wait_deadline(struct kunit *test)
 	bp_expect_none(test);
 	fake_advance_ms(2);
 	bp_expect_none(test);
+	runs = fake_runs;
 	fake_advance_ms(1);
+	KUNIT_EXPECT_EQ(test, fake_runs, runs + 1);
 	bp_expect(test, 100);
 	KUNIT_EXPECT_EQ(test, bd->io.stats[IOSCHED_BE][WRITE].expired, 1U);
 	bp_end();
@@ -944,6 +947,7 @@ static void bp_test_linger_deadline(struct kunit *test)
 {
 	struct bp_data *bd = bp_begin(test);
 	struct request *rq;
+	unsigned int runs;
 
 	bd->antic_us = 1000000;
 	bd->io.write_expire = 5;
@@ -955,7 +959,9 @@ static void bp_test_linger_deadline(struct kunit *test)
 	bp_expect_none(test);
 	fake_advance_ms(2);
 	bp_expect_none(test);
+	runs = fake_runs;
 	fake_advance_ms(1);
+	KUNIT_EXPECT_EQ(test, fake_runs, runs + 1);
 	bp_expect(test, 5000);
 	bp_expect_ended(test, bd, BP_BROKEN);
 	KUNIT_EXPECT_EQ(test, bd->io.stats[IOSCHED_BE][WRITE].expired, 1U);
