@@ -54,7 +54,7 @@ demo: ## try it: PASS beside the stock schedulers in a virtual machine
 	tests/bench/demo.py
 
 # ONLY= names kinds, DEVICE= presets: tests/bench/bench.py --help.
-bench: ## what each scheduler costs and gains (QUICK=1: in 10 minutes; HOSTS=file: real drives)
+bench: ## what each scheduler costs and gains (QUICK=1: a part of it; HOSTS=file: real drives)
 	scripts/setup build lab plots $(if $(QUICK)$(HOSTS),,bench)
 	tests/bench/bench.py $(if $(QUICK),--quick) $(if $(HOSTS),--hosts $(HOSTS)) \
 		$(if $(ONLY),--only $(ONLY)) $(if $(DEVICE),--device $(DEVICE))
