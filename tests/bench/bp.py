@@ -213,7 +213,7 @@ def postmark():
 
 def dbench():
     """Debian's dbench on ext4, on the paper's drives"""
-    return files("dbench", (2, 3), "clients, {} s", [DBENCH, SECONDS])
+    return files("dbench", (16, 3), "clients, {} s", [DBENCH, SECONDS])
 
 
 def files(job, numbers, title, columns):
