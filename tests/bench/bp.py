@@ -7,11 +7,9 @@ beside the kernel's own schedulers, in virtual time.
 
 Groups (default: all), results in build/bp/:
 """
-import argparse
 import dataclasses
 import itertools
 import json
-import pathlib
 
 import harness
 
@@ -337,29 +335,13 @@ def section(name, tables):
 
 
 def main():
-    groups = "\n".join(f"    {name:13} {group.__doc__}" for name, group in GROUPS.items())
-    parser = argparse.ArgumentParser(
-        usage="tests/bench/bp.py [--again] [--into FILE.md] [GROUP...]",
-        description=f"{__doc__}{groups}",
-        formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--again", action="store_true", help="tables from the last figures")
-    parser.add_argument("--into", type=pathlib.Path,
-                        help="Markdown file; what stands above its figures stays")
-    parser.add_argument("groups", nargs="*", metavar="GROUP", default=[])
-    args = parser.parse_args()
-    unknown = set(args.groups) - set(GROUPS)
-    if unknown:
-        parser.error(f"no such group: {', '.join(sorted(unknown))}")
+    args = harness.group_arguments("bp.py", __doc__, GROUPS)
     FOLDER.mkdir(parents=True, exist_ok=True)
-    tables = {name: GROUPS[name]() for name in args.groups or GROUPS}
+    tables = {name: GROUPS[name]() for name in args.groups}
     if not args.again:
         measure(tables)
     text = "\n".join(line for name, group in tables.items() for line in section(name, group))
-    if args.into:
-        kept = args.into.read_text().partition(HEADING)[0] if args.into.exists() else ""
-        args.into.write_text(f"{kept}{HEADING}\n{text.rstrip()}\n")
-    else:
-        print(text)
+    harness.put_figures(args.into, HEADING, text)
     return 0
 
 

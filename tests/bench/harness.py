@@ -6,6 +6,7 @@ compared go into one guest, each on a device made anew; several guests go side
 by side, as virtual time does not depend on how busy this machine is. What a
 run's figures mean is in figures().
 """
+import argparse
 import concurrent.futures
 import dataclasses
 import hashlib
@@ -370,6 +371,37 @@ def read_back(path, runs):
     for run, was in zip(runs, saved["runs"], strict=True):
         run.result = was["result"]
     return saved
+
+
+def group_arguments(name, text, groups):
+    """The command line of tests/bench/@name, which measures @groups, {name: function
+    whose docstring says what}: all of them, or those that are named."""
+    width = max(map(len, groups)) + 1
+    listed = "\n".join(f"    {group:{width}}{function.__doc__}"
+                       for group, function in groups.items())
+    parser = argparse.ArgumentParser(
+        usage=f"tests/bench/{name} [--again] [--into FILE.md] [GROUP...]",
+        description=f"{text}{listed}",
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--again", action="store_true", help="tables from the last figures")
+    parser.add_argument("--into", type=pathlib.Path,
+                        help="Markdown file; what stands above its figures stays")
+    parser.add_argument("groups", nargs="*", metavar="GROUP", default=[])
+    args = parser.parse_args()
+    unknown = set(args.groups) - set(groups)
+    if unknown:
+        parser.error(f"no such group: {', '.join(sorted(unknown))}")
+    args.groups = args.groups or list(groups)
+    return args
+
+
+def put_figures(into, heading, text):
+    """Put @text below the @heading of a Markdown file, or print it."""
+    if not into:
+        print(text)
+        return
+    kept = into.read_text().partition(heading)[0] if into.exists() else ""
+    into.write_text(f"{kept}{heading}\n{text.rstrip()}\n")
 
 
 def commit():

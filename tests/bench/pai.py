@@ -7,10 +7,8 @@ and figures 9 and 10, beside the kernel's own schedulers, then on drives of toda
 
 Groups (default: all), results in build/pai/:
 """
-import argparse
 import dataclasses
 import functools
-import pathlib
 
 import harness
 
@@ -217,21 +215,9 @@ def measure(groups):
 
 
 def main():
-    groups = "\n".join(f"    {name:10} {group.__doc__}" for name, group in GROUPS.items())
-    parser = argparse.ArgumentParser(
-        usage="tests/bench/pai.py [--again] [--into FILE.md] [GROUP...]",
-        description=f"{__doc__}{groups}",
-        formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--again", action="store_true", help="tables from the last figures")
-    parser.add_argument("--into", type=pathlib.Path,
-                        help="Markdown file; what stands above its figures stays")
-    parser.add_argument("groups", nargs="*", metavar="GROUP", default=[])
-    args = parser.parse_args()
-    unknown = set(args.groups) - set(GROUPS)
-    if unknown:
-        parser.error(f"no such group: {', '.join(sorted(unknown))}")
+    args = harness.group_arguments("pai.py", __doc__, GROUPS)
     FOLDER.mkdir(parents=True, exist_ok=True)
-    chosen = {name: GROUPS[name]() for name in args.groups or GROUPS}
+    chosen = {name: GROUPS[name]() for name in args.groups}
     if not args.again:
         measure(chosen)
     lines = []
@@ -244,11 +230,7 @@ def main():
         how = f"`tests/bench/pai.py {name}`, commit {saved['commit']}, kernel {saved['kernel']}."
         lines += [f"### {what[0].upper()}{what[1:]}", "", how, ""]
         lines += made
-    if args.into:
-        kept = args.into.read_text().partition(HEADING)[0] if args.into.exists() else ""
-        args.into.write_text(kept + HEADING + "\n" + "\n".join(lines).rstrip() + "\n")
-    else:
-        print("\n".join(lines))
+    harness.put_figures(args.into, HEADING, "\n".join(lines))
     return 0
 
 
