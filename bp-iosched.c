@@ -36,6 +36,8 @@
  *  4. With preference, the open block is not left either just because the process
  *     that fills it sends its next write only now: writes elsewhere wait for it
  *     as in 2, if it has mostly stayed in its block so far. Leaving costs more.
+ *     Reads that arrive meanwhile have their turn when the batch of writes ends,
+ *     so the drive may idle with some queued, for antic_us at a time at most.
  *
  * fair: each process has a queue for its synchronous requests (reads, direct
  * and synced writes); those that nobody waits for (writeback) share one for
