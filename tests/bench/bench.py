@@ -84,26 +84,16 @@ def lock_costs(folder, quick):
     return found
 
 
-def paper_commands(folder):
-    """{scheduler: (command, files)}: how the papers' own tables are measured, and the
-    Markdown files that they end in. tests/bench/X.py is the script of scheduler X."""
-    into = {name: folder / f"{name}.md" for name in harness.ours()}
-    words = {"pass": ["FILE"], "piq": ["FILE"], "pai": ["--into", "FILE"]}
-    for name, file in into.items():
+def measure_papers(folder):
+    """Have each paper's script measure its tables again: tests/bench/X.py is the script
+    of scheduler X, and leaves them as Markdown."""
+    for name in harness.ours():
         script = harness.BENCH / f"{name}.py"
         if script.exists():
-            command = [str(file) if word == "FILE" else word for word in words.get(name, [])]
-            yield name, [script, *command], file
-
-
-def measure_papers(folder):
-    """Have each paper's script measure its tables again."""
-    for name, command, file in paper_commands(folder):
-        print(f"bench: the tables of {name}'s paper", file=sys.stderr, flush=True)
-        harness.run_script(command, folder / f"{name}-paper.log")
-        if not file.exists():
-            found = sorted((harness.PROJECT / "build" / name).glob("*.md"))
-            file.write_text("\n".join(path.read_text() for path in found))
+            print(f"bench: the tables of {name}'s paper", file=sys.stderr, flush=True)
+            into = [] if name == "piq" else ["--into"]
+            harness.run_script([script, *into, folder / f"{name}.md"],
+                               folder / f"{name}-paper.log")
 
 
 def paper_tables(folder, fresh):

@@ -3,9 +3,7 @@
 """Inside the guest: make the runs of a plan (bp.py), print a line of JSON for
 each: what the job says, the device's counters, and BP's."""
 import contextlib
-import ctypes
 import json
-import os
 import pathlib
 import re
 import shutil
@@ -13,22 +11,13 @@ import subprocess
 import sys
 import time
 
-from guest import fio, warm_up
+import guest
+from guest import command, fio, set_dirty, sync, warm_up
 from ssd import Device
 
 MOUNT = pathlib.Path("/mnt/bp")
-# Memory for dirty pages as in a machine of the paper's time, so that the drive
-# is at work while the benchmark is.
-DIRTY = {"dirty_background_bytes": 1 << 20, "dirty_bytes": 8 << 20}
 LOAD = pathlib.Path("/usr/share/dbench/client.txt")
 FILES = ("postmark", "dbench")
-
-
-def command(*words):
-    """Run a command; ends it all when it fails."""
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"{words[0]}: {done.stderr.strip() or done.stdout[-500:]}")
 
 
 def postmark(files, transactions):
@@ -58,16 +47,6 @@ def dbench(clients, seconds):
     return {"mbps": float(found[1])}
 
 
-def sync():
-    """Wait until all has reached the drive; the seconds that it took."""
-    begun = time.monotonic()
-    folder = os.open(MOUNT, os.O_RDONLY)
-    if ctypes.CDLL(None).syncfs(folder):
-        sys.exit("syncfs failed")
-    os.close(folder)
-    return time.monotonic() - begun
-
-
 @contextlib.contextmanager
 def ext4(device):
     """A new file system on a device. Neither mkfs nor, behind the benchmark's back,
@@ -84,9 +63,7 @@ def ext4(device):
 
 def prepare(device, run):
     """Select the run's scheduler; counters begin here."""
-    device.scheduler(run["scheduler"])
-    for name, value in run["tunables"].items():
-        device.queue(name, value)
+    guest.prepare(device, run)
     device.reset()
 
 
@@ -96,7 +73,7 @@ def on_ext4(device, run):
         prepare(device, run)
         benchmark = postmark if run["job"] == "postmark" else dbench
         made = benchmark(*(int(run["variables"][key]) for key in ("A", "B")))
-        left = sync()
+        left = sync(MOUNT)
         if "seconds" in made:
             made["seconds"] += left
         return {"files": made, **counters(device, run)}
@@ -117,8 +94,7 @@ def counters_of_bp(device):
 def counters(device, run):
     """What the device and BP have counted."""
     return {"bp": counters_of_bp(device) if run["scheduler"] == "bp" else {},
-            "ssdemu": {key: value for key, value in device.stats().items()
-                       if not isinstance(value, list) or not isinstance(value[0], dict)}}
+            "ssdemu": guest.counters(device)}
 
 
 def on_device(device, run):
@@ -156,8 +132,7 @@ def main():
     warm_up(runs)
     if any(run["job"] in FILES for run in runs):
         warm_up_ext4()
-    for name, value in DIRTY.items():
-        pathlib.Path(f"/proc/sys/vm/{name}").write_text(str(value))
+    set_dirty(1, 8)
     for run in runs:
         print(json.dumps(measure(run)), flush=True)
 

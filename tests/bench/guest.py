@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Inside the guest: make the runs of a plan (harness.py), print a line of JSON
 for each: fio's result and the device's counters."""
+import ctypes
 import json
 import os
 import pathlib
@@ -13,6 +14,40 @@ import time
 
 from harness import BENCH, NULL_BLK, PERCENTILES
 from ssd import Device, NullBlk
+
+
+def command(*words, **more):
+    """Output of a command; ends it all when it fails."""
+    done = subprocess.run(words, capture_output=True, text=True, check=False, **more)
+    if done.returncode:
+        sys.exit(f"{words[0]}: {done.stderr.strip() or done.stdout[-500:]}")
+    return done.stdout
+
+
+def sync(mount):
+    """Wait until all of a file system has reached the drive; the seconds that it took."""
+    begun = time.monotonic()
+    folder = os.open(mount, os.O_RDONLY)
+    if ctypes.CDLL(None).syncfs(folder):
+        sys.exit("syncfs failed")
+    os.close(folder)
+    return time.monotonic() - begun
+
+
+def counters(device):
+    """What the device has counted; of what each single unit did only how many there are."""
+    stats = device.stats()
+    found = {key: value for key, value in stats.items()
+             if not isinstance(value, list) or not isinstance(value[0], dict)}
+    found.update({key: len(stats[key]) for key in ("units", "channels")})
+    return found
+
+
+def set_dirty(background, limit):
+    """So many MB of memory for dirty pages, as in a machine of the papers' time: the drive
+    is at work while the benchmark is."""
+    for name, value in (("dirty_background_bytes", background), ("dirty_bytes", limit)):
+        pathlib.Path(f"/proc/sys/vm/{name}").write_text(str(value << 20))
 
 
 def wait_for_second():
@@ -46,13 +81,12 @@ def fio(device, run):
     return end_fio(start_fio(device, run), run)
 
 
-def warm_up(runs):
-    """Have all that a run needs in memory: virtual time runs ahead whenever
-    the guest waits for a file of the host's."""
-    program = shutil.which("fio")
-    libraries = subprocess.run(["ldd", program], capture_output=True, text=True,
-                               check=True).stdout.split()
-    for path in [program, *filter(os.path.isfile, libraries)]:
+def warm_up(runs, *programs):
+    """Have all that a run needs in memory, with these @programs: virtual time runs ahead
+    whenever the guest waits for a file of the host's."""
+    fio = shutil.which("fio")
+    libraries = command("ldd", fio).split()
+    for path in [fio, *filter(os.path.isfile, libraries), *map(shutil.which, programs)]:
         pathlib.Path(path).read_bytes()
     with Device("small") as device:
         for scheduler in dict.fromkeys(run["scheduler"] for run in runs):
@@ -131,13 +165,8 @@ def measure(run):
         before = kernel_stat(device)
         result = fio(device, run)
         kernel = {key: value - before[key] for key, value in kernel_stat(device).items()}
-        stats = device.stats()
-        said = scheduler_says(device)
-    # Of what each single unit did only how many there are.
-    counters = {key: value for key, value in stats.items()
-                if not isinstance(value, list) or not isinstance(value[0], dict)}
-    counters.update({key: len(stats[key]) for key in ("units", "channels")})
-    return {"fio": result, "kernel": kernel, "ssdemu": counters, "scheduler": said}
+        return {"fio": result, "kernel": kernel, "ssdemu": counters(device),
+                "scheduler": scheduler_says(device)}
 
 
 def main():

@@ -9,6 +9,7 @@ run's figures mean is in figures().
 import argparse
 import concurrent.futures
 import dataclasses
+import functools
 import hashlib
 import json
 import math
@@ -402,6 +403,54 @@ def put_figures(into, heading, text):
         return
     kept = into.read_text().partition(heading)[0] if into.exists() else ""
     into.write_text(f"{kept}{heading}\n{text.rstrip()}\n")
+
+
+def measure_groups(groups, folder, program, **more):
+    """Make the runs of @groups, {name: runs}, that are not known yet, by a @program of
+    this folder, and leave each group's in a file of @folder, with @more: also what there
+    is of them when it is broken off."""
+    store = Store(PROJECT / "build/bench-store")
+    # Groups may ask for the same.
+    runs = list({store.path(run): run for each in groups.values() for run in each
+                 if not store.recall(run)}.values())
+    progress = Progress(len(runs))
+    part = max(1, (len(runs) + GUESTS - 1) // GUESTS)
+    try:
+        run_all([functools.partial(run_guest, runs[at:at + part], f"runs-{at}", folder,
+                                   progress, store.keep, program=program)
+                 for at in range(0, len(runs), part)])
+    finally:
+        for name, each in groups.items():
+            for run in each:
+                store.recall(run)
+            save(folder / f"{name}.json", each, **more)
+
+
+def tables_of_paper(name, text, groups, heading, **more):
+    """What tests/bench/@name.py is: measures @groups, {name: function that gives its
+    tables}, and puts their tables below the @heading of a document. A table has runs()
+    and lines(), of which nothing is shown that was not measured."""
+    args = group_arguments(f"{name}.py", text, groups)
+    folder = PROJECT / "build" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    chosen = {group: groups[group]() for group in args.groups}
+    # Each run once: tables may share theirs.
+    runs = {group: list({id(run): run for table in tables for run in table.runs()}.values())
+            for group, tables in chosen.items()}
+    if not args.again:
+        measure_groups(runs, folder, f"{name}-guest.py", **more)
+    lines = []
+    for group, tables in chosen.items():
+        saved = read_back(folder / f"{group}.json", runs[group])
+        made = [line for table in tables for line in table.lines()]
+        if not made:
+            continue
+        what = " ".join(groups[group].__doc__.split())
+        lines += [f"### {what[0].upper()}{what[1:]}", "",
+                  f"`tests/bench/{name}.py {group}`, commit {saved['commit']}, "
+                  f"kernel {saved['kernel']}.", "", *made]
+    put_figures(args.into, heading, "\n".join(lines))
+    return 0
 
 
 def commit():

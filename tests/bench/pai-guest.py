@@ -3,7 +3,6 @@
 """Inside the guest: make the runs of a plan (pai.py) on a new ext3 each, print
 a line of JSON for each: what the benchmark says, what the device counts, what
 requests the device got, and PAI's counters."""
-import ctypes
 import json
 import os
 import pathlib
@@ -14,31 +13,12 @@ import sys
 import tempfile
 import time
 
-from guest import warm_up
+from guest import command, counters, prepare, set_dirty, sync, warm_up
 from harness import BENCH, PROJECT
 from ssd import Device
 
 MOUNT = pathlib.Path("/mnt/pai")
-# Memory for dirty pages as in a machine of the paper's time, so that the drive
-# is at work while the benchmark is.
-DIRTY = {"dirty_background_bytes": 2 << 20, "dirty_bytes": 16 << 20}
 UNITS = {"bytes": 1, "kilobytes": 1 << 10, "megabytes": 1 << 20, "gigabytes": 1 << 30}
-
-
-def command(*words, **more):
-    """Output of a command; ends it all when it fails."""
-    done = subprocess.run(words, capture_output=True, text=True, check=False, **more)
-    if done.returncode:
-        sys.exit(f"{words[0]}: {done.stderr.strip() or done.stdout[-500:]}")
-    return done.stdout
-
-
-def sync():
-    """Wait until all has reached the drive."""
-    folder = os.open(MOUNT, os.O_RDONLY)
-    if ctypes.CDLL(None).syncfs(folder):
-        sys.exit("syncfs failed")
-    os.close(folder)
 
 
 def postmark(size_kb, files, transactions):
@@ -59,7 +39,7 @@ def postmark(size_kb, files, transactions):
         program.stdin.flush()
         while b" written " not in said and (more := os.read(program.stdout.fileno(), 65536)):
             said += more
-        sync()
+        sync(MOUNT)
         seconds = time.monotonic() - begun
     said = said.decode()
     if "out of files" in said:
@@ -149,32 +129,25 @@ def measure(run):
                 fio(run["job"], "--create_only=1")
                 command("umount", MOUNT)
                 command("mount", device.path, MOUNT)
-            device.scheduler(run["scheduler"])
-            for name, value in run["tunables"].items():
-                device.queue(name, value)
+            prepare(device, run)
             # The queue's limits follow a moment later.
             time.sleep(0.1)
             device.reset()
             made = traced(device, run) if "PAGE_KB" in run["variables"] else benchmark(run)
             made["pai"] = classes(device)
-            stats = device.stats()
+            made["ssdemu"] = counters(device)
         finally:
             command("umount", MOUNT)
-    made["ssdemu"] = {key: value for key, value in stats.items()
-                      if not isinstance(value, list) or not isinstance(value[0], dict)}
     return made
 
 
 def main():
     runs = json.loads(pathlib.Path(sys.argv[1]).read_text())
-    warm_up(runs)
-    for program in ("postmark", "mkfs.ext3", "mount", "umount", "blktrace"):
-        pathlib.Path(shutil.which(program)).read_bytes()
+    warm_up(runs, "postmark", "mkfs.ext3", "mount", "umount", "blktrace")
     measure({"preset": "small", "keys": {"memory_backed": 1}, "scheduler": "none",
              "tunables": {}, "job": "postmark",
              "variables": {"SIZE_KB": 64, "FILES": 12, "TRANSACTIONS": 12}})
-    for name, value in DIRTY.items():
-        pathlib.Path(f"/proc/sys/vm/{name}").write_text(str(value))
+    set_dirty(2, 16)
     for run in runs:
         print(json.dumps(measure(run)), flush=True)
 

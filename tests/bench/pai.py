@@ -8,11 +8,9 @@ and figures 9 and 10, beside the kernel's own schedulers, then on drives of toda
 Groups (default: all), results in build/pai/:
 """
 import dataclasses
-import functools
 
 import harness
 
-FOLDER = harness.PROJECT / "build/pai"
 HEADING = "## Figures\n"
 SSDS = ("pai-a", "pai-b", "pai-c", "pai-d")
 NEUTRAL = ("sata", "nvme", "qlc")
@@ -192,46 +190,8 @@ def defaults():
 GROUPS = {group.__name__: group for group in (table4, figure9, figure10, neutral, defaults)}
 
 
-def different(tables):
-    """Each run once: the tables of both directions share theirs."""
-    return list({id(run): run for table in tables for run in table.runs()}.values())
-
-
-def measure(groups):
-    """Make the runs of the groups, {name: tables}, that are not known yet, and leave
-    each group's in a file: also what there is of them when it is broken off."""
-    store = harness.Store(harness.PROJECT / "build/bench-store")
-    found = {name: different(tables) for name, tables in groups.items()}
-    runs = [run for each in found.values() for run in each if not store.recall(run)]
-    progress = harness.Progress(len(runs))
-    part = max(1, (len(runs) + harness.GUESTS - 1) // harness.GUESTS)
-    try:
-        harness.run_all([functools.partial(
-            harness.run_guest, runs[at:at + part], f"runs-{at}", FOLDER, progress, store.keep,
-            program="pai-guest.py") for at in range(0, len(runs), part)])
-    finally:
-        for name, each in found.items():
-            harness.save(FOLDER / f"{name}.json", each, postmark=POSTMARK)
-
-
 def main():
-    args = harness.group_arguments("pai.py", __doc__, GROUPS)
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    chosen = {name: GROUPS[name]() for name in args.groups}
-    if not args.again:
-        measure(chosen)
-    lines = []
-    for name, tables in chosen.items():
-        saved = harness.read_back(FOLDER / f"{name}.json", different(tables))
-        made = [line for table in tables for line in table.lines()]
-        if not made:
-            continue
-        what = " ".join(GROUPS[name].__doc__.split())
-        how = f"`tests/bench/pai.py {name}`, commit {saved['commit']}, kernel {saved['kernel']}."
-        lines += [f"### {what[0].upper()}{what[1:]}", "", how, ""]
-        lines += made
-    harness.put_figures(args.into, HEADING, "\n".join(lines))
-    return 0
+    return harness.tables_of_paper("pai", __doc__, GROUPS, HEADING, postmark=POSTMARK)
 
 
 if __name__ == "__main__":

@@ -1,27 +1,26 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Inside the guest: make the runs of a plan (pass.py) on a new ext4 with large files
-each, print a line of JSON for each: what the benchmark says and the device counts.
+"""Inside the guest: make the runs of a plan (pass.py) on a new ext4 each, print a
+line of JSON for each: what the benchmark says, what the kernel and the device count.
 
-The files are as large as the paper's: mke2fs gives them their blocks, and nothing
-is written; the device keeps only what the benchmark writes."""
+Large files are as large as the paper's: mke2fs gives them their blocks, and nothing is
+written; the device keeps only what the benchmark writes. The database is made once,
+in memory, and copied to each run's device.
+"""
+import contextlib
 import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import time
 
-from guest import warm_up
+from guest import command, counters, kernel_stat, prepare, set_dirty, sync, warm_up
 from harness import BENCH, PERCENTILES, figures
 from ssd import Device
 
 MOUNT = pathlib.Path("/mnt/pass")
-# Memory for dirty pages as in a machine of the paper's time, so that the drive
-# is at work while the benchmark is.
-DIRTY = {"dirty_background_bytes": 8 << 20, "dirty_bytes": 32 << 20}
 MKE2FS = """[defaults]
 	base_features = sparse_super,large_file,filetype,dir_index,ext_attr
 	blocksize = 4096
@@ -40,30 +39,51 @@ MKE2FS = """[defaults]
 		zero_hugefiles = false
 	}}
 """
+# A database of sysbench's OLTP, without the server's own tables.
+DATABASE = pathlib.Path("/run/database")
+TABLES, ROWS = 40, 2000
+TABLE = """CREATE TABLE sbtest{number} (
+	id INTEGER NOT NULL AUTO_INCREMENT, k INTEGER DEFAULT 0 NOT NULL,
+	c CHAR(120) DEFAULT '' NOT NULL, pad CHAR(60) DEFAULT '' NOT NULL,
+	PRIMARY KEY (id), KEY k_{number} (k)) ENGINE=InnoDB;
+INSERT INTO sbtest{number} SELECT seq, 1 + FLOOR({rows} * RAND(seq)),
+	REPEAT('0123456789-', 10), REPEAT('0123456789-', 5) FROM seq_1_to_{rows};
+"""
+# As MySQL came in the paper's time: 8 MB for pages, a log write for each commit. Past
+# the page cache, else all of so small a database would be in it.
+SERVER = ["mariadbd", "--no-defaults", "--user=root", "--skip-grant-tables",
+          "--skip-networking", "--skip-log-bin", "--performance-schema=0",
+          "--innodb-buffer-pool-size=8M", "--innodb-log-file-size=16M",
+          "--innodb-flush-method=O_DIRECT", "--innodb-flush-log-at-trx-commit=1",
+          "--innodb-buffer-pool-dump-at-shutdown=0", "--innodb-buffer-pool-load-at-startup=0",
+          "--innodb-stats-persistent=0", "--aria-log-file-size=8M", "--max-connections=200",
+          # Virtual time runs ahead: no time limit on locks.
+          "--innodb-fatal-semaphore-wait-threshold=4294967295"]
+SOCKET = "/run/mariadbd.sock"
 
 
-def command(*words, **more):
-    """Output of a command; ends it all when it fails."""
-    done = subprocess.run(words, capture_output=True, text=True, check=False, **more)
-    if done.returncode:
-        sys.exit(f"{words[0]}: {done.stderr.strip() or done.stdout[-500:]}")
-    return done.stdout
-
-
-def make_files(device, variables):
-    """An ext4 with files that fill no memory."""
+def ext4(device, files, file_mb):
+    """A new file system with @files of @file_mb, of which nothing was ever written."""
     conf = pathlib.Path("/run/mke2fs.conf")
-    conf.write_text(MKE2FS.format(files=variables["FILES"], file_mb=variables["FILE_MB"]))
-    command("mkfs.ext4", "-q", "-F", "-T", "files", "-J", "size=32", "-E",
-            "lazy_itable_init=0,lazy_journal_init=0,nodiscard", device.path,
+    conf.write_text(MKE2FS.format(files=files, file_mb=file_mb))
+    command("mkfs.ext4", "-q", "-F", "-T", "files", "-J", "size=32",
+            "-E", "lazy_itable_init=0,lazy_journal_init=1,nodiscard", device.path,
             env={**os.environ, "MKE2FS_CONFIG": str(conf)})
+
+
+@contextlib.contextmanager
+def mounted(device):
+    """A file system that is used, with nothing of it in memory yet."""
     MOUNT.mkdir(parents=True, exist_ok=True)
     command("mount", device.path, MOUNT)
-    command("sync", "-f", MOUNT)
+    try:
+        yield
+    finally:
+        command("umount", MOUNT)
 
 
 def threads(variables):
-    """The multithreaded file benchmark: figures as of all fio runs."""
+    """The multithreaded file benchmark."""
     percentiles = ":".join(map(str, PERCENTILES))
     said = command("fio", "--output-format=json", "--lat_percentiles=1",
                    "--clat_percentiles=0", f"--percentile_list={percentiles}",
@@ -72,57 +92,117 @@ def threads(variables):
     return figures(json.loads(said[said.index("{"):]), {})
 
 
-def sysbench(variables):
+def number(text, said):
+    """A figure that sysbench tells after some words."""
+    found = re.search(rf"{text} +([0-9.]+)", said)
+    if not found:
+        sys.exit(f"sysbench: {said[-500:]}")
+    return float(found[1])
+
+
+def fileio(variables):
     """sysbench's file I/O test: MB/s by its number of bytes and its time."""
     total = int(variables["FILES"]) * int(variables["FILE_MB"])
     said = command("sysbench", "fileio", f"--threads={variables['THREADS']}",
                    f"--file-num={variables['FILES']}", f"--file-total-size={total}M",
                    "--file-test-mode=rndrw", f"--events={variables['EVENTS']}", "--time=0",
                    "--rand-seed=712", "run", cwd=MOUNT)
-    found = {name: float(re.search(rf"{text}:? +([0-9.]+)", said)[1])
-             for name, text in (("read_mbps", "read, MiB/s"), ("write_mbps", "written, MiB/s"))}
-    return {name: value * 1.048576 for name, value in found.items()} | {
-        "mbps": sum(found.values()) * 1.048576}
+    found = {f"{way}_mbps": number(f"{word}, MiB/s:", said) * 1.048576
+             for way, word in (("read", "read"), ("write", "written"))}
+    return {**found, "mbps": sum(found.values())}
 
 
-BENCHMARKS = {"pass-files": threads, "sysbench": sysbench}
+def make_database():
+    """Make the database, in memory."""
+    DATABASE.mkdir()
+    sql = "CREATE DATABASE sbtest;\nUSE sbtest;\n" + "".join(
+        TABLE.format(number=number, rows=ROWS) for number in range(1, TABLES + 1))
+    options = [word for word in SERVER if "flush-method" not in word]
+    command(*options, f"--datadir={DATABASE}", "--bootstrap", input=sql)
+
+
+def copy_database():
+    """Put the database on the device, each table at the start of one of the large files
+    and without the rest of it: all over the drive, as tables of the paper's size are."""
+    data = MOUNT / "data"
+    command("cp", "-r", DATABASE, data)
+    for number in range(1, TABLES + 1):
+        table = data / f"sbtest/sbtest{number}.ibd"
+        place = MOUNT / f"test_file.{number - 1}"
+        with open(place, "r+b") as file:
+            file.write(table.read_bytes())
+            file.truncate()
+        table.unlink()
+        table.symlink_to(place)
+
+
+@contextlib.contextmanager
+def server():
+    """The database's server; all has reached the device when it has ended."""
+    log = pathlib.Path("/run/mariadbd.log")
+    with open(log, "w", encoding="utf-8") as said, subprocess.Popen(
+            [*SERVER, f"--datadir={MOUNT}/data", f"--socket={SOCKET}",
+             "--pid-file=/run/mariadbd.pid"], stdout=said, stderr=said) as process:
+        while process.poll() is None and "ready for connections" not in log.read_text():
+            time.sleep(0.01)
+        try:
+            yield
+        finally:
+            process.terminate()
+            if process.wait():
+                sys.exit(f"mariadbd: {log.read_text()[-1000:]}")
+
+
+def oltp(variables):
+    """sysbench's OLTP test: transactions a second, and ms of each."""
+    said = command("sysbench", variables["TEST"], "--db-driver=mysql",
+                   f"--mysql-socket={SOCKET}", "--mysql-user=root", f"--tables={TABLES}",
+                   f"--table-size={ROWS}", "--rand-type=uniform", "--db-ps-mode=disable",
+                   f"--threads={variables['THREADS']}", f"--events={variables['EVENTS']}",
+                   "--time=0", "--rand-seed=712", "--percentile=99", "run")
+    # Its own rate has two digits and its time four.
+    return {"tps": number("total number of events:", said) / number("total time:", said),
+            "mean": number("avg:", said), "p99": number("99th percentile:", said)}
+
+
+BENCHMARKS = {"pass-files": threads, "sysbench": fileio, "oltp": oltp}
 
 
 def measure(run):
     """One run on a device and a file system made for it."""
+    variables = run["variables"]
     with Device(run["preset"], memory_backed=1, **run["keys"]) as device:
-        make_files(device, run["variables"])
-        try:
-            device.scheduler(run["scheduler"])
-            for name, value in run["tunables"].items():
-                device.queue(name, value)
-            pathlib.Path("/proc/sys/vm/drop_caches").write_text("3")
+        ext4(device, variables["FILES"], variables["FILE_MB"])
+        if run["job"] == "oltp":
+            with mounted(device):
+                copy_database()
+        with mounted(device), server() if run["job"] == "oltp" else contextlib.nullcontext():
+            prepare(device, run)
             device.reset()
-            begun = time.monotonic()
-            made = BENCHMARKS[run["job"]](run["variables"])
-            command("sync", "-f", MOUNT)
-            made["seconds"] = time.monotonic() - begun
-            stats = device.stats()
-        finally:
-            command("umount", MOUNT)
-    made["ssdemu"] = {key: value for key, value in stats.items()
-                      if not isinstance(value, list) or not isinstance(value[0], dict)}
-    return made
+            before = kernel_stat(device)
+            made = BENCHMARKS[run["job"]](variables)
+            sync(MOUNT)
+            kernel = {key: value - before[key] for key, value in kernel_stat(device).items()}
+            ssdemu = counters(device)
+    moved = ssdemu["host_read_bytes"] + ssdemu["host_write_bytes"]
+    made.setdefault("mbps", moved * 1e3 / ssdemu["elapsed_ns"])
+    return {"figures": made, "kernel": kernel, "ssdemu": ssdemu}
 
 
 def main():
     runs = json.loads(pathlib.Path(sys.argv[1]).read_text())
-    warm_up(runs)
-    for program in ("sysbench", "mkfs.ext4", "mount", "umount", "sync"):
-        pathlib.Path(shutil.which(program)).read_bytes()
+    jobs = {run["job"]: run for run in runs}
+    warm_up(runs, "sysbench", "mariadbd", "mkfs.ext4", "mount", "umount", "cp")
+    set_dirty(8, 32)
+    if "oltp" in jobs:
+        make_database()
     # What else the programs read from the host, once.
-    for job, variables in (("pass-files", {"FILES": "4", "FILE_MB": "10", "NUMBER": "10"}),
-                           ("sysbench", {"FILES": "4", "FILE_MB": "10", "THREADS": "2",
-                                         "EVENTS": "100"})):
-        measure({"preset": "pass-ssd1", "keys": {}, "scheduler": "none", "tunables": {},
-                 "job": job, "variables": variables})
-    for name, value in DIRTY.items():
-        pathlib.Path(f"/proc/sys/vm/{name}").write_text(str(value))
+    for run in jobs.values():
+        small = {"FILE_MB": "10", "NUMBER": "10", "EVENTS": "100"}
+        variables = {**run["variables"], **{key: value for key, value in small.items()
+                                            if key in run["variables"]}}
+        measure({**run, "preset": "pass-ssd1", "scheduler": "none", "tunables": {},
+                 "variables": variables})
     for run in runs:
         print(json.dumps(measure(run)), flush=True)
 
