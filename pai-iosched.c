@@ -47,6 +47,15 @@
  * sector-sorted tree for each priority tier and direction, in which merging
  * finds any neighbour. Where only pending requests are left a look at the oldest
  * one is enough, so only pending requests that are not due are ever passed over.
+ *
+ * The bound: a request is due read_pending_us or write_pending_us after it was
+ * made, which is before it was inserted; the FIFO has the order of insertion. So
+ * the oldest one is due within that time of its insertion at the latest, and
+ * those behind it, inserted later, may wait for it. From then on only what is
+ * older goes before it (and what goes before well-split requests as well: higher
+ * priorities, deadlines, the head of the queue). How long it then waits for a
+ * drive that is busy is no matter of the pending queue. What comes back from the
+ * driver is not merged any more by the block layer: closed.
  */
 #include <linux/hrtimer.h>
 
@@ -76,7 +85,8 @@ enum pai_class {
  * @merges: bios and requests that a pending request has won
  * @promoted: pending requests that became well-split by that
  * @expired: requests that were pending for as long as they may
- * @waited: time for which requests were pending, in ns
+ * @waited: time for which requests were pending, in ns: until they went or were
+ *	due. Those count before which others went, or that were held back.
  * @longest: the longest of these times
  */
 struct pai_stats {
@@ -96,6 +106,7 @@ struct pai_data {
 	/* run-time data, under io.lock */
 	struct rb_root sort[IOSCHED_TIERS][IOSCHED_DIRS];
 	unsigned int free[IOSCHED_TIERS][IOSCHED_DIRS];	/* queued, not pending */
+	u64 kept;			/* when a pending one last had to wait */
 	struct hrtimer timer;		/* runs out when a pending one is due */
 	struct pai_loan *loan;		/* the queue's limits */
 	atomic_t well_split_in_flight;
@@ -242,17 +253,29 @@ static u64 pai_due(struct pai_data *pd, struct request *rq)
 
 /* The oldest request of a direction that need not wait, or does no more. */
 static struct request *pai_next(struct pai_data *pd, unsigned int tier,
-				unsigned int dir, u64 now)
+				unsigned int dir)
 {
 	struct request *rq;
+	u64 now = 0;
 
 	list_for_each_entry(rq, &pd->io.fifo[tier][dir], queuelist) {
-		if (pai_class_of(rq) != PAI_PENDING || pai_due(pd, rq) <= now)
+		if (pai_class_of(rq) != PAI_PENDING)
 			return rq;
+		now = now ?: ktime_get_ns();
+		if (pai_due(pd, rq) <= now)
+			return rq;
+		pd->kept = now;
 		if (!pd->free[tier][dir])
 			break;
 	}
 	return NULL;
+}
+
+static struct request *pai_oldest(struct pai_data *pd, unsigned int tier,
+				  unsigned int dir)
+{
+	return list_first_entry_or_null(&pd->io.fifo[tier][dir], struct request,
+					queuelist);
 }
 
 static struct request *pai_older(struct request *a, struct request *b)
@@ -268,10 +291,11 @@ static enum hrtimer_restart pai_timeout(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* Look again when the first of these pending requests is due. */
-static void pai_wait(struct pai_data *pd, struct request *read,
-		     struct request *write)
+/* All requests of the tier wait: look again when the first of them is due. */
+static void pai_wait(struct pai_data *pd, unsigned int tier)
 {
+	struct request *read = pai_oldest(pd, tier, READ);
+	struct request *write = pai_oldest(pd, tier, WRITE);
 	u64 due = read ? pai_due(pd, read) : U64_MAX;
 
 	if (write)
@@ -284,21 +308,35 @@ static void pai_wait(struct pai_data *pd, struct request *read,
 static struct request *pai_select(struct iosched *io, unsigned int tier)
 {
 	struct pai_data *pd = pai_of(io);
-	u64 now = ktime_get_ns();
-	struct request *read = pai_next(pd, tier, READ, now);
-	struct request *write = pai_next(pd, tier, WRITE, now);
+	struct request *read, *write;
 
-	if (read || write)
-		return pai_older(read, write);
+	/* Nothing is well-split: by age, whatever the time. */
+	if (!pd->free[tier][READ] && !pd->free[tier][WRITE] &&
+	    !atomic_read(&pd->well_split_in_flight))
+		return pai_older(pai_oldest(pd, tier, READ),
+				 pai_oldest(pd, tier, WRITE));
 
-	read = list_first_entry_or_null(&io->fifo[tier][READ], struct request,
-					queuelist);
-	write = list_first_entry_or_null(&io->fifo[tier][WRITE],
-					 struct request, queuelist);
-	if (!atomic_read(&pd->well_split_in_flight))
-		return pai_older(read, write);
-	pai_wait(pd, read, write);
-	return NULL;
+	read = pai_next(pd, tier, READ);
+	write = pai_next(pd, tier, WRITE);
+	if (!read && !write)
+		pai_wait(pd, tier);
+	return pai_older(read, write);
+}
+
+/* A pending request goes: for how long was it one? */
+static void pai_count_wait(struct pai_data *pd, struct request *rq)
+{
+	struct pai_stats *st = &pd->stats[rq_data_dir(rq)];
+	u64 due = pai_due(pd, rq), until = min(due, ktime_get_ns());
+	u64 waited = until - rq->start_time_ns;
+
+	st->waited += waited;
+	st->longest = max(st->longest, waited);
+	if (until == due) {
+		st->expired++;
+		iosched_note(&pd->io, "pai due %llu",
+			     (unsigned long long)blk_rq_pos(rq));
+	}
 }
 
 static void pai_dispatched(struct iosched *io, struct request *rq)
@@ -306,26 +344,17 @@ static void pai_dispatched(struct iosched *io, struct request *rq)
 	struct pai_data *pd = pai_of(io);
 	unsigned int full = pai_full(pd, rq_data_dir(rq));
 	struct pai_stats *st = &pd->stats[rq_data_dir(rq)];
-	u64 now, waited;
+	enum pai_class class = pai_class_of(rq);
 
-	st->requests[pai_class_of(rq)]++;
+	st->requests[class]++;
 	st->aligned += pai_aligned(&pd->params, blk_rq_pos(rq), full);
 	st->full += full && pai_whole_pages(&pd->params,
 					    blk_rq_sectors(rq)) == full;
-	if (pai_class_of(rq) == PAI_WELL_SPLIT)
+	if (class == PAI_WELL_SPLIT)
 		atomic_inc(&pd->well_split_in_flight);
-	if (pai_class_of(rq) != PAI_PENDING)
-		return;
-
-	now = ktime_get_ns();
-	waited = now - rq->start_time_ns;
-	st->waited += waited;
-	st->longest = max(st->longest, waited);
-	if (now >= pai_due(pd, rq)) {
-		st->expired++;
-		iosched_note(io, "pai due %llu",
-			     (unsigned long long)blk_rq_pos(rq));
-	}
+	/* It was not yet there when one last had to wait. */
+	if (class == PAI_PENDING && rq->start_time_ns <= pd->kept)
+		pai_count_wait(pd, rq);
 }
 
 static void pai_released(struct request *rq)

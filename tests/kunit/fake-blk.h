@@ -448,7 +448,6 @@ static inline void fake_finish(void)
 /* The driver returns a request; insert it anew with fake_insert_request(). */
 static inline void fake_requeue(struct request *rq)
 {
-	rq->rq_flags &= ~RQF_STARTED;
 	container_of(rq, struct fake_request, rq)->in_flight = false;
 	fake_ops()->requeue_request(rq);
 }

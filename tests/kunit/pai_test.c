@@ -504,6 +504,65 @@ static void pai_test_passed(struct kunit *test)
 	pai_end();
 }
 
+/* One that is due goes before all that came later, well-split or not. */
+static void pai_test_due(struct kunit *test)
+{
+	struct pai_data *pd = pai_begin_example(test);
+	unsigned int i;
+
+	fake_advance_ns(1);
+	fake_insert(REQ_OP_WRITE, 64 * KB, 64 * KB);
+	fake_insert(REQ_OP_WRITE, 1 * KB, 4 * KB);
+	for (i = 2; i < 22; i++) {
+		fake_advance_ns(100 * NSEC_PER_USEC);
+		fake_insert(REQ_OP_WRITE, 64 * i * KB, 64 * KB);
+	}
+	/* Older: it still goes before it. */
+	pai_expect(test, 64);
+	pai_expect(test, 1);
+	pai_expect(test, 128);
+	/* Nobody let it wait, so it was not pending to its bound. */
+	KUNIT_EXPECT_EQ(test, pd->stats[WRITE].expired, 0U);
+	pai_end();
+
+	pd = pai_begin_example(test);
+	fake_insert(REQ_OP_WRITE, 1 * KB, 4 * KB);
+	for (i = 1; i <= 10; i++) {
+		fake_insert(REQ_OP_WRITE, 64 * i * KB, 64 * KB);
+		fake_insert(REQ_OP_WRITE, 64 * (i + 10) * KB, 64 * KB);
+		fake_advance_ns(100 * NSEC_PER_USEC - 1);
+		pai_expect(test, 64 * (i % 2 ? i / 2 + 1 : i / 2 + 10));
+	}
+	fake_advance_ns(10);
+	pai_expect(test, 1);
+	pai_expect(test, 64 * 6);
+	KUNIT_EXPECT_EQ(test, pd->stats[WRITE].expired, 1U);
+	KUNIT_EXPECT_EQ(test, pd->stats[WRITE].longest,
+			1000ULL * NSEC_PER_USEC);
+	pai_end();
+}
+
+/* What the drive gives back is not merged any more: it does not wait again. */
+static void pai_test_came_back(struct kunit *test)
+{
+	struct pai_data *pd = pai_begin_example(test);
+	struct request *small;
+
+	small = fake_insert(REQ_OP_WRITE, 1 * KB, 4 * KB);
+	KUNIT_EXPECT_EQ(test, pai_class_of(small), (enum pai_class)PAI_PENDING);
+	pai_expect(test, 1);
+	fake_insert(REQ_OP_WRITE, 64 * KB, 64 * KB);
+	pai_expect(test, 64);
+	fake_insert(REQ_OP_WRITE, 201 * KB, 4 * KB);
+	fake_requeue(small);
+	fake_insert_request(small, false);
+	KUNIT_EXPECT_EQ(test, pai_class_of(small), (enum pai_class)PAI_CLOSED);
+	KUNIT_EXPECT_EQ(test, pd->free[IOSCHED_BE][WRITE], 1U);
+	pai_expect(test, 1);
+	pai_expect_none(test);
+	pai_end();
+}
+
 /* Nothing grows beyond the buffer, also not where requests overlap. */
 static void pai_test_overlap(struct kunit *test)
 {
@@ -647,6 +706,7 @@ static struct {
 	unsigned int dispatched[IOSCHED_DIRS][PAI_CLASSES];
 	unsigned int aligned[IOSCHED_DIRS], merges[IOSCHED_DIRS];
 	unsigned int promoted[IOSCHED_DIRS], expired[IOSCHED_DIRS];
+	u64 kept_ns;			/* when any last had to wait */
 } am;
 
 #define AM_PAGE		(am.kb[0] * KB)
@@ -776,8 +836,7 @@ static bool am_due(struct model_request *mr)
 
 /*
  * The oldest that does not wait, or has for long enough. Age is the place in the
- * FIFO: where all wait, nobody's time comes before the oldest one's. (It may for
- * one that came back from the driver: it then waits as long as the oldest does.)
+ * FIFO: where all wait, nobody's time comes before the oldest one's.
  */
 static struct model_request *am_next(unsigned int tier, unsigned int dir)
 {
@@ -802,25 +861,42 @@ static struct model_request *am_older(struct model_request *a,
 	return b->start_ns < a->start_ns ? b : a;
 }
 
+/* Anything well-split, or as good as that, that is queued or in flight? */
+static bool am_any_better(unsigned int tier)
+{
+	struct model_request *mr;
+
+	model_for_each(mr)
+		if ((mr->state == MODEL_QUEUED && mr->tier == tier &&
+		     mr->priv[0] != PAI_PENDING) ||
+		    (mr->state == MODEL_IN_FLIGHT && mr->counted &&
+		     mr->priv[0] == PAI_WELL_SPLIT))
+			return true;
+	return false;
+}
+
 static struct model_request *am_select(unsigned int tier)
 {
-	struct model_request *mr = am_older(am_next(tier, READ),
-					    am_next(tier, WRITE));
+	struct model_request *mr;
+	unsigned int dir;
 
-	if (mr)
-		return mr;
-	model_for_each(mr)
-		if (mr->state == MODEL_IN_FLIGHT && mr->counted &&
-		    mr->priv[0] == PAI_WELL_SPLIT)
-			return NULL;
-	return am_older(model_oldest(tier, READ), model_oldest(tier, WRITE));
+	if (!am_any_better(tier))
+		return am_older(model_oldest(tier, READ),
+				model_oldest(tier, WRITE));
+	for (dir = READ; dir <= WRITE; dir++) {
+		mr = model_oldest(tier, dir);
+		if (mr && mr->priv[0] == PAI_PENDING && !am_due(mr))
+			am.kept_ns = fake_ns;
+	}
+	return am_older(am_next(tier, READ), am_next(tier, WRITE));
 }
 
 static void am_dispatched(struct model_request *mr)
 {
 	am.dispatched[mr->dir][mr->priv[0]]++;
 	am.aligned[mr->dir] += am_is_aligned(mr->dir, mr->sector);
-	am.expired[mr->dir] += mr->priv[0] == PAI_PENDING && am_due(mr);
+	am.expired[mr->dir] += mr->priv[0] == PAI_PENDING && am_due(mr) &&
+			       mr->start_ns <= am.kept_ns;
 }
 
 /* A pending one of the tier whose turn it is has waited for long enough. */
@@ -969,6 +1045,8 @@ static struct kunit_case pai_cases[] = {
 	KUNIT_CASE(pai_test_demoted),
 	KUNIT_CASE(pai_test_no_wait),
 	KUNIT_CASE(pai_test_passed),
+	KUNIT_CASE(pai_test_due),
+	KUNIT_CASE(pai_test_came_back),
 	KUNIT_CASE(pai_test_overlap),
 	KUNIT_CASE(pai_test_queue),
 	KUNIT_CASE(pai_test_queue_others),

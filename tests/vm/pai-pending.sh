@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # PAI keeps no request pending beyond its bound, neither under load nor when the
-# device is idle, and delays a lone request not at all
+# device is idle, lets nothing younger go before one whose time is over, however
+# busy the drive is, and delays a lone request not at all
 # virtual-time: yes
 # check: 6.12
 # timeout: 900
@@ -32,49 +33,65 @@ figure()
 		/sys/kernel/debug/block/ssdemu0/sched/classes
 }
 
-# Load that keeps the device busy, and small unaligned requests beside it.
+# Load that keeps the device busy, and small unaligned requests beside it. It leaves
+# the only CPU to whoever else wants it: a worker runs the queue when one is due.
 busy()
 {
-	fio --name=large --filename=$device --rw=write --bs=256k --direct=1 \
+	chrt --idle 0 fio --name=large --filename=$device --rw=write --bs=256k --direct=1 \
 		--ioengine=libaio --iodepth=4 --number_ios=300 --size=128m \
 		--name=small --filename=$device --rw=randrw --bs=4k --direct=1 \
 		--ioengine=libaio --iodepth=8 --number_ios=1500 \
 		--offset=128m --size=256m --output-format=terse >/dev/null
 }
 
-# Each small request goes within US of its insertion. The device has room at any
-# time, but who runs the queue then is a worker, which waits for its turn on the
-# only CPU: that takes a few milliseconds at most.
-within()
+# Of each small request: how long after its time was over it went (US after its
+# insertion), and how many younger ones went in between. What goes at that moment
+# has been chosen before, and a drive that is full keeps the block layer's hands on
+# one request that was: MOST. Sets what all that is: overdue TRACE US MOST
+overdue()
 {
-	awk -v us="$2" '$5 >= 262144 && $6 == 8 && $3 == "I" { at[$5] = $1 }
-		$5 >= 262144 && $6 == 8 && $3 == "D" && $5 in at {
-			seen++
-			waited = ($1 - at[$5]) * 1e6
-			if (waited > longest)
-				longest = waited
-			if (waited > us / 2)
-				late++
-			delete at[$5]
+	awk -v us="$2" -v most="$3" '
+		$3 == "I" { came[$5] = $1 }
+		$3 == "I" && $5 >= 262144 && $6 == 8 { waits[$5] = $1 }
+		$3 == "D" && $5 in came {
+			for (at in waits) {
+				late = ($1 - waits[at]) * 1e6 - us
+				if (late > 100 && came[$5] > waits[at])
+					passed[at]++
+			}
+			if ($5 in waits) {
+				seen++
+				late = ($1 - waits[$5]) * 1e6 - us
+				due += late > 0
+				if (late > longest)
+					longest = late
+				if (passed[$5] > worst)
+					worst = passed[$5]
+				delete waits[$5]
+				delete passed[$5]
+			}
+			delete came[$5]
 		}
-		END {
-			printf "%d small requests, %d waited for more than half of %d us, at most %d us\n",
-				seen, late, us, longest
-			if (seen < 1000 || !late || longest > us + 4000)
-				exit 1
-		}' "$1" || fail "a bound of $2 us"
+		END { printf "%d %d %d %d\n", seen, due, longest, worst
+			exit seen < 1000 || due < 50 || worst > most }' \
+		"$1" >/tmp/overdue || failed=1
+	read -r seen due longest worst </tmp/overdue
+	echo "$2 us: $due of $seen small requests due, they went up to $longest us later," \
+		"up to $worst younger ones in between"
+	[ ! "${failed-}" ] || fail "at most $3 may"
 }
 
-select_scheduler $device none
-none=$(lone)
+# What any scheduler takes, mq-deadline takes as well.
+select_scheduler $device mq-deadline
+other=$(lone)
 select_scheduler $device pai
 for name in read write; do
 	echo 1000000 >"$(tunable $device ${name}_pending_us)"
 	echo 256 >"$(tunable $device ${name}_buffer_kb)"
 done
 idle=$(lone)
-echo "a lone read takes $none ns under none, $idle ns under pai"
-[ $((idle - none)) -lt 5000 ] || fail "a lone read is delayed"
+echo "a lone read takes $other ns under mq-deadline, $idle ns under pai"
+[ $((idle - other)) -lt 2000 ] || fail "a lone read is delayed"
 [ "$(figure read pending)" = 200 ] ||
 	fail "of 200 small reads $(figure read pending) were pending"
 [ "$(figure read expired)" = 0 ] ||
@@ -88,13 +105,22 @@ fio --name=pair --filename=$device --rw=randwrite --bs=4k --direct=1 \
 [ "$(figure write longest_us)" -lt 100000 ] ||
 	fail "a write was pending for $(figure write longest_us) us while the device was idle"
 
-for us in 10000 50000; do
+set_bounds()
+{
+	local name
+
 	for name in read write; do
-		echo $us >"$(tunable $device ${name}_pending_us)"
+		echo "$1" >"$(tunable $device ${name}_pending_us)"
 	done
+}
+
+# The device has room at any time.
+for us in 2000 10000 50000; do
+	set_bounds $us
 	trace_run $device /tmp/trace busy
 	nothing_left $device
-	within /tmp/trace $us
+	overdue /tmp/trace $us 0
+	[ "$longest" -lt 200 ] || fail "one went $longest us after its time was over"
 done
 for dir in read write; do
 	[ "$(figure $dir expired)" -gt 0 ] ||
@@ -112,9 +138,7 @@ waits()
 	[ "$(waiting_reads)" = "$1" ]
 }
 
-for name in read write; do
-	echo 10000000 >"$(tunable $device ${name}_pending_us)"
-done
+set_bounds 10000000
 start_load $device --rw=write --bs=256k --iodepth=16 --size=128m
 fio --name=one --filename=$device --rw=randread --bs=4k --direct=1 \
 	--offset=128m --size=256m --number_ios=1 --output-format=terse \
@@ -128,3 +152,21 @@ sleep 0.1
 waits 0 || fail "a shorter bound has no effect on a waiting read"
 wait $one
 stop_load
+
+# A drive that takes one request at a time is what the requests wait for then. All
+# have the same deadline, or reads would go before older writes after theirs.
+scripts/ssdemu unload >/dev/null
+scripts/ssdemu load small queue_depth=1 max_request_kb=256 >/dev/null
+wait_for test -b $device
+select_scheduler $device pai
+echo 128 >"$(queue_of $device)/nr_requests"
+for name in read write; do
+	echo 256 >"$(tunable $device ${name}_buffer_kb)"
+	echo 5000 >"$(tunable $device ${name}_expire)"
+done
+for us in 2000 10000; do
+	set_bounds $us
+	trace_run $device /tmp/trace busy
+	nothing_left $device
+	overdue /tmp/trace $us 1
+done
