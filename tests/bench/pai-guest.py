@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 """Inside the guest: make the runs of a plan (pai.py) on a new ext3 each, print
-a line of JSON for each: what the benchmark says, what the device counts, what
-requests the device got, and PAI's counters."""
+a line of JSON for each: what the benchmark says, each time with another seed, what
+the device counts, what requests the device got, and PAI's counters."""
 import json
 import os
 import pathlib
@@ -18,14 +18,16 @@ from harness import BENCH, PROJECT
 from ssd import Device
 
 MOUNT = pathlib.Path("/mnt/pai")
+# The paper's.
+FIRST_SEED = 712
 UNITS = {"bytes": 1, "kilobytes": 1 << 10, "megabytes": 1 << 20, "gigabytes": 1 << 30}
 
 
-def postmark(size_kb, files, transactions):
-    """Bytes read and written by Postmark, as it says itself, and the seconds until all
-    had reached the drive. Its start and its end don't count: the program is on the
+def postmark(seed, size_kb, files, transactions):
+    """Bytes read and written by Postmark, as it says itself, in how many seconds: until
+    all had reached the drive. Its start and its end don't count: the program is on the
     host, and virtual time runs ahead while the guest opens and closes it."""
-    script = (f"set location {MOUNT}\nset number {files}\nset seed 712\n"
+    script = (f"set location {MOUNT}\nset number {files}\nset seed {seed}\n"
               f"set transactions {transactions}\nset subdirectories {files}\n"
               f"set size {size_kb << 10} {size_kb << 10}\n"
               "set read 65536\nset write 65536\nset buffering true\nrun\nquit\n")
@@ -50,34 +52,39 @@ def postmark(size_kb, files, transactions):
         if not match:
             sys.exit(f"postmark: {said[-500:]}")
         found[what] = float(match[1]) * UNITS[match[2]]
-    return found["read"], found["written"], seconds
+    return {"read": (found["read"], seconds), "write": (found["written"], seconds)}
 
 
-def fio(job, *options):
-    """What fio prints of a job."""
+def fio(job, seed, *options):
+    """Bytes that a fio job reads and writes, in how many seconds: while any of its
+    threads does, and until all has reached the drive, for which the jobs themselves
+    see."""
     said = command("fio", "--output-format=json", *options, BENCH / f"{job}.fio",
-                   env={**os.environ, "DIR": str(MOUNT)})
-    return json.loads(said[said.index("{"):])["jobs"]
+                   env={**os.environ, "DIR": str(MOUNT), "SEED": str(seed)})
+    jobs = json.loads(said[said.index("{"):])["jobs"]
+    return {way: (sum(job[way]["io_bytes"] for job in jobs),
+                  max(job[way]["runtime"] for job in jobs) / 1e3) for way in ("read", "write")}
 
 
-def moved(jobs):
-    """Bytes that fio jobs have read and written, and their seconds. The jobs themselves
-    see to it that all has reached the drive by then."""
-    return (sum(job["read"]["io_bytes"] for job in jobs),
-            sum(job["write"]["io_bytes"] for job in jobs),
-            max(job[way]["runtime"] for job in jobs for way in ("read", "write")) / 1e3)
+def once(run, seed):
+    """MB/s that the run's benchmark reads and writes."""
+    variables = run["variables"]
+    if run["job"] == "postmark":
+        moved = postmark(seed, *(int(variables[key]) for key in
+                                 ("SIZE_KB", "FILES", "TRANSACTIONS")))
+    else:
+        # So that fio can put out of memory what the last one has written.
+        sync(MOUNT)
+        moved = fio(run["job"], seed)
+    return {f"{way}_mbps": number / seconds / 1e6
+            for way, (number, seconds) in moved.items() if number}
 
 
 def benchmark(run):
-    """Make the run's benchmark."""
-    if run["job"] == "postmark":
-        read, written, seconds = postmark(*(int(run["variables"][key]) for key in
-                                            ("SIZE_KB", "FILES", "TRANSACTIONS")))
-    else:
-        read, written, seconds = moved(fio(run["job"]))
-    return {"figures": {"seconds": seconds, "mbps": (read + written) / seconds / 1e6,
-                        "read_mbps": read / seconds / 1e6,
-                        "write_mbps": written / seconds / 1e6}}
+    """Make the run's benchmark as often as it says, with another seed each time."""
+    times = [once(run, FIRST_SEED + at) for at in range(int(run["variables"]["TIMES"]))]
+    return {"times": times, "figures": {
+        "mbps": sum(sum(each.values()) for each in times) / len(times)}}
 
 
 def requests(page, trace):
@@ -126,7 +133,7 @@ def measure(run):
         try:
             if run["job"] != "postmark":
                 # The files are there before, and not in memory. The programs are.
-                fio(run["job"], "--create_only=1")
+                fio(run["job"], FIRST_SEED, "--create_only=1")
                 command("umount", MOUNT)
                 command("mount", device.path, MOUNT)
             prepare(device, run)
@@ -146,7 +153,7 @@ def main():
     warm_up(runs, "postmark", "mkfs.ext3", "mount", "umount", "blktrace")
     measure({"preset": "small", "keys": {"memory_backed": 1}, "scheduler": "none",
              "tunables": {}, "job": "postmark",
-             "variables": {"SIZE_KB": 64, "FILES": 12, "TRANSACTIONS": 12}})
+             "variables": {"SIZE_KB": 64, "FILES": 12, "TRANSACTIONS": 12, "TIMES": 1}})
     set_dirty(2, 16)
     for run in runs:
         print(json.dumps(measure(run)), flush=True)

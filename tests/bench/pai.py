@@ -8,15 +8,21 @@ and figures 9 and 10, beside the kernel's own schedulers, then on drives of toda
 Groups (default: all), results in build/pai/:
 """
 import dataclasses
+import math
+import statistics
 
 import harness
 
 HEADING = "## Figures\n"
 SSDS = ("pai-a", "pai-b", "pai-c", "pai-d")
 NEUTRAL = ("sata", "nvme", "qlc")
-JOBS = ("pai-fileserver", "pai-webserver", "pai-oltp", "pai-streams")
-# Where the kernel's own schedulers are measured, too: jobs, drives.
-BESIDE = ("pai-oltp", "pai-streams"), ("pai-a", "pai-d")
+# Jobs, and how often each is made, with another seed each time: one and the same
+# varies by 10 to 30 % on a drive that merges blocks.
+JOBS = {"pai-fileserver": 4, "pai-webserver": 4, "pai-oltp": 6, "pai-streams": 6,
+        "postmark": 4}
+PROFILES = tuple(job for job in JOBS if job != "postmark")
+# Student's t for so many pairs less one: 95 % lie within so many standard errors.
+STUDENT = {2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36}
 # The paper's drives in use: all blocks hold data. Today's as they are, but smaller.
 USED = {"capacity_mb": 512, "fill": 100}
 SMALLER = {"capacity_mb": 4096}
@@ -30,11 +36,22 @@ PARAMETERS = {
     "pai-c": (4, 5120, 3072, 112),
     "pai-d": (128, 16384, 64, 0),
 }
-# Postmark's file sizes in KB: files and transactions that write about as much.
-POSTMARK = {256: (64, 96), 4096: (4, 10)}
+# Postmark's file sizes in KB: as many files as transactions, so that it never runs out
+# of files whatever the seed, which write about as much.
+POSTMARK = {256: 72, 512: 36, 1024: 18, 2048: 9, 4096: 5, 8192: 3}
 CONFIGURATIONS = ("NoPAS-NOOP", "NoPAS-PAI", "PAS-PAI", "PASA-PAI")
 EVERYTHING = (*CONFIGURATIONS, *harness.PEERS[1:])
 SPLITS = {"NoPAS-PAI": "none", "PAS-PAI": "pas", "PASA-PAI": "pasa"}
+
+
+def compared(values, bases):
+    """By how many percent @values are above @bases, made with the same seeds, and how
+    far, plus or minus, the truth may be from that with 95 %: mean and interval of the
+    pairs' ratios, as logarithms."""
+    logs = [math.log(value / base) for value, base in zip(values, bases, strict=True)]
+    mean = statistics.fmean(logs)
+    within = STUDENT[len(logs) - 1] * statistics.stdev(logs) / math.sqrt(len(logs))
+    return 100 * math.expm1(mean), 100 * math.exp(mean) * math.sinh(within)
 
 
 @dataclasses.dataclass
@@ -48,21 +65,34 @@ class Table:
         """All of them."""
         return [run for row in self.rows.values() for run in row]
 
+    def cells(self, runs):
+        """A row: MB/s of the first run, least to most, and what the others are above
+        it, in bold where that is more than the spread."""
+        times = [[each[self.figure] for each in run.result.get("times", ())
+                  if self.figure in each] for run in runs]
+        if not times[0]:
+            return []
+        first = times[0]
+        cells = [f"{statistics.fmean(first):.2f} ({min(first):.2f}..{max(first):.2f})"]
+        for values in times[1:]:
+            if not values:
+                cells.append("")
+                continue
+            more, within = compared(values, first)
+            mark = "**" if abs(more) > within else ""
+            cells.append(f"{mark}{more:+.1f}{mark} ±{within:.1f}")
+        return cells
+
     def lines(self):
-        """As Markdown: MB/s of the first column, the others relative to it; nothing
-        of what was not measured."""
+        """As Markdown; nothing of what was not measured."""
         labels = [run.label for run in max(self.rows.values(), key=len)]
         lines = [f"**{self.title}**", "", "| | " + " | ".join(labels) + " |",
                  "|---|" + "---:|" * len(labels)]
         for name, runs in self.rows.items():
-            values = [run.result["figures"][self.figure] if run.result else None
-                      for run in runs]
-            values += [None] * (len(labels) - len(values))
-            if not values[0]:
-                continue
-            cells = ["" if value is None else f"{100 * (value / values[0] - 1):+.1f} %"
-                     for value in values[1:]]
-            lines.append(" | ".join([f"| {name} | {values[0]:.2f}", *cells]) + " |")
+            cells = self.cells(runs)
+            if cells:
+                cells += [""] * (len(labels) - len(cells))
+                lines.append(" | ".join([f"| {name}", *cells]) + " |")
         return [*lines, ""] if len(lines) > 4 else []
 
 
@@ -118,6 +148,7 @@ def run(preset, job, label, tunables=None, **variables):
         scheduler, tunables = label, REQUESTS
     elif tunables is None:
         tunables = pai(preset, SPLITS[label])
+    variables["TIMES"] = JOBS[job]
     keys = {**(USED if preset in SSDS else SMALLER), "memory_backed": 1}
     return harness.Run(preset, job, scheduler, tunables=tunables, keys=keys, label=label,
                        variables={key: str(value) for key, value in variables.items()})
@@ -125,8 +156,7 @@ def run(preset, job, label, tunables=None, **variables):
 
 def files(size):
     """Postmark's variables for files of so many KB."""
-    number, transactions = POSTMARK[size]
-    return {"SIZE_KB": size, "FILES": number, "TRANSACTIONS": transactions}
+    return {"SIZE_KB": size, "FILES": POSTMARK[size], "TRANSACTIONS": POSTMARK[size]}
 
 
 def directions(title, rows):
@@ -135,42 +165,43 @@ def directions(title, rows):
             for direction in ("write", "read")]
 
 
+def profile(job):
+    """What tables call a job."""
+    return job.removeprefix("pai-")
+
+
 def table4():
     """the requests that a drive gets from Postmark, and from streams that begin
     anywhere, from blktrace"""
-    jobs = {"4096 KB files": ("postmark", files(4096)), "streams": ("pai-streams", {})}
+    jobs = {f"{size} KB files": ("postmark", files(size)) for size in (256, 8192)}
+    jobs["streams"] = "pai-streams", {}
     return [Requests("Table 4: pai-a", {
         name: [run("pai-a", job, label, PAGE_KB=PARAMETERS["pai-a"][0], **more)
                for label in CONFIGURATIONS[1:]] for name, (job, more) in jobs.items()})]
 
 
 def figure9():
-    """Postmark on the paper's drives in its four configurations, small files on the
-    first only"""
-    return [Table(f"Figure 9: Postmark on {preset}, MB/s written", {
+    """Postmark on the paper's drives in its four configurations"""
+    return [Table(f"Figure 9: Postmark on {preset}: written, MB/s", {
         f"{size} KB files": [run(preset, "postmark", label, **files(size))
                              for label in CONFIGURATIONS]
-        for size in POSTMARK if size == max(POSTMARK) or preset == SSDS[0]}, "write_mbps")
-        for preset in SSDS]
+        for size in POSTMARK}, "write_mbps") for preset in SSDS]
 
 
 def figure10():
     """fileserver, webserver, OLTP, and streams that begin anywhere, on the paper's
-    drives: its four configurations, and some beside the kernel's own schedulers"""
-    def labels(job, preset):
-        return EVERYTHING if job in BESIDE[0] and preset in BESIDE[1] else CONFIGURATIONS
-
+    drives: its four configurations beside the kernel's own schedulers"""
     return [table for preset in SSDS for table in directions(f"Figure 10: {preset}", {
-        job.partition("-")[2]: [run(preset, job, label) for label in labels(job, preset)]
-        for job in JOBS})]
+        profile(job): [run(preset, job, label) for label in EVERYTHING]
+        for job in PROFILES})]
 
 
 def neutral():
-    """OLTP on drives of today: PASA-PAI, and PAI with nothing set, beside the kernel's
-    own"""
-    rows = {preset: [*(run(preset, "pai-oltp", label) for label in (*harness.PEERS, "PASA-PAI")),
-                     run(preset, "pai-oltp", "PAI as it comes", {})] for preset in NEUTRAL}
-    return directions("OLTP", rows)
+    """the same on drives of today: PASA-PAI, and PAI with nothing set, beside the
+    kernel's own schedulers"""
+    return [table for preset in NEUTRAL for table in directions(preset, {
+        profile(job): [*(run(preset, job, label) for label in (*harness.PEERS, "PASA-PAI")),
+                       run(preset, job, "PAI as it comes", {})] for job in PROFILES})]
 
 
 def defaults():
@@ -179,11 +210,11 @@ def defaults():
         "well_split": well, "read_pending_us": read, "write_pending_us": write}
         for well in ("paper", "aligned") for read, write in (
             (0, 0), (100, 1000), (1000, 10000))}
-    rows = {f"{preset}, {job.partition('-')[2]}": [
+    rows = {f"{preset}, {profile(job)}": [
         run(preset, job, label, pai(preset, "pasa", **values))
         for label, values in settings.items()]
         for preset, job in (("pai-a", "pai-oltp"), ("pai-a", "pai-streams"),
-                            ("pai-c", "pai-oltp"))}
+                            ("pai-c", "pai-oltp"), ("pai-d", "pai-streams"))}
     return directions("Read/write pending time in us", rows)
 
 
@@ -191,7 +222,8 @@ GROUPS = {group.__name__: group for group in (table4, figure9, figure10, neutral
 
 
 def main():
-    return harness.tables_of_paper("pai", __doc__, GROUPS, HEADING, postmark=POSTMARK)
+    return harness.tables_of_paper("pai", __doc__, GROUPS, HEADING, postmark=POSTMARK,
+                                   seeds="712 and on, the same for every scheduler")
 
 
 if __name__ == "__main__":
