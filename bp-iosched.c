@@ -764,9 +764,9 @@ static const char * const bp_case_names[] = {
 
 static const char * const bp_outcome_names[] = { "hits", "misses", "broken" };
 
-static int bp_preference_show(void *data, struct seq_file *m)
+static int bp_preference(struct iosched *io, struct seq_file *m)
 {
-	struct bp_data *bd = bp_of(iosched_of(data));
+	struct bp_data *bd = bp_of(io);
 	unsigned int i;
 
 	spin_lock(&bd->io.lock);
@@ -779,9 +779,11 @@ static int bp_preference_show(void *data, struct seq_file *m)
 	return 0;
 }
 
-static int bp_anticipation_show(void *data, struct seq_file *m)
+IOSCHED_SHOW(bp_preference)
+
+static int bp_anticipation(struct iosched *io, struct seq_file *m)
 {
-	struct bp_data *bd = bp_of(iosched_of(data));
+	struct bp_data *bd = bp_of(io);
 	unsigned int i;
 
 	spin_lock(&bd->io.lock);
@@ -794,9 +796,11 @@ static int bp_anticipation_show(void *data, struct seq_file *m)
 	return 0;
 }
 
-static int bp_processes_show(void *data, struct seq_file *m)
+IOSCHED_SHOW(bp_anticipation)
+
+static int bp_known_processes(struct iosched *io, struct seq_file *m)
 {
-	struct bp_data *bd = bp_of(iosched_of(data));
+	struct bp_data *bd = bp_of(io);
 	struct bp_process *process;
 
 	seq_puts(m, "# the longest unused first\npid tier level slices queued in_flight think_us distance_kb\n");
@@ -814,10 +818,12 @@ static int bp_processes_show(void *data, struct seq_file *m)
 	return 0;
 }
 
+IOSCHED_SHOW(bp_known_processes)
+
 #define BP_DEBUGFS							\
 	{ "preference", 0400, bp_preference_show },			\
 	{ "anticipation", 0400, bp_anticipation_show },			\
-	{ "processes", 0400, bp_processes_show }
+	{ "processes", 0400, bp_known_processes_show }
 #endif
 
 static const struct iosched_policy bp_policy = {

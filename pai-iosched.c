@@ -60,6 +60,7 @@
 #include <linux/hrtimer.h>
 
 #include "compat-blkdev.h"
+#include "iosched-debugfs.h"
 #include "iosched-tunables.h"
 #include "pai-geometry.h"
 #include "pai-limits.h"
@@ -445,10 +446,20 @@ static int pai_init(struct iosched *io)
 	compat_hrtimer_setup(&data->timer, pai_timeout, CLOCK_MONOTONIC,
 			     HRTIMER_MODE_ABS);
 	data->loan = pai_limits_open(io->q);
-	if (!data->loan)
-		return -ENOMEM;
+	return data->loan ? 0 : -ENOMEM;
+}
+
+static void pai_start(struct iosched *io)
+{
 	pai_settle(io, NULL);
-	return 0;
+}
+
+static void pai_stop(struct iosched *io)
+{
+	struct pai_data *pd = pai_of(io);
+
+	pai_limits_close(pd->loan);
+	pd->loan = NULL;
 }
 
 static void pai_exit(struct iosched *io)
@@ -456,7 +467,8 @@ static void pai_exit(struct iosched *io)
 	struct pai_data *pd = pai_of(io);
 
 	hrtimer_cancel(&pd->timer);
-	pai_limits_close(pd->loan);
+	if (pd->loan)
+		pai_limits_close(pd->loan);
 }
 
 #ifdef CONFIG_BLK_DEBUG_FS
@@ -465,9 +477,9 @@ static unsigned int pai_percent(unsigned int part, unsigned int all)
 	return all ? div_u64(100ULL * part + all / 2, all) : 0;
 }
 
-static int pai_classes_show(void *data, struct seq_file *m)
+static int pai_classes(struct iosched *io, struct seq_file *m)
 {
-	struct pai_data *pd = pai_of(iosched_of(data));
+	struct pai_data *pd = pai_of(io);
 	unsigned int dir;
 
 	seq_puts(m, "dir well_split closed pending aligned full aligned_percent full_percent merges promoted expired waited_us longest_us\n");
@@ -490,6 +502,8 @@ static int pai_classes_show(void *data, struct seq_file *m)
 	spin_unlock(&pd->io.lock);
 	return 0;
 }
+
+IOSCHED_SHOW(pai_classes)
 #endif
 
 static const struct iosched_policy pai_policy = {
@@ -498,6 +512,8 @@ static const struct iosched_policy pai_policy = {
 	.unload		= pai_limits_unload,
 	.init		= pai_init,
 	.exit		= pai_exit,
+	.start		= pai_start,
+	.stop		= pai_stop,
 	.root		= pai_root,
 	.place		= pai_place,
 	.placed		= pai_placed,

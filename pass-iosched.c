@@ -55,6 +55,7 @@
 #include <linux/sizes.h>
 #include <linux/workqueue.h>
 
+#include "iosched-debugfs.h"
 #include "iosched-tunables.h"
 
 #define IOSCHED_NAME "pass"
@@ -480,9 +481,9 @@ static void pass_exit(struct iosched *io)
 }
 
 #ifdef CONFIG_BLK_DEBUG_FS
-static int pass_regions_show(void *data, struct seq_file *m)
+static int pass_regions(struct iosched *io, struct seq_file *m)
 {
-	struct pass_data *pd = pass_of(iosched_of(data));
+	struct pass_data *pd = pass_of(io);
 	unsigned int i, tier, queued;
 
 	spin_lock(&pd->io.lock);
@@ -501,6 +502,8 @@ static int pass_regions_show(void *data, struct seq_file *m)
 	spin_unlock(&pd->io.lock);
 	return 0;
 }
+
+IOSCHED_SHOW(pass_regions)
 #endif
 
 static const struct iosched_policy pass_policy = {

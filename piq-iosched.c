@@ -658,9 +658,9 @@ static void piq_exit(struct iosched *io)
 }
 
 #ifdef CONFIG_BLK_DEBUG_FS
-static int piq_counts_show(void *data, struct seq_file *m)
+static int piq_counts(struct iosched *io, struct seq_file *m)
 {
-	struct piq_data *pd = piq_of(iosched_of(data));
+	struct piq_data *pd = piq_of(io);
 	unsigned int dir, i;
 
 	spin_lock(&pd->io.lock);
@@ -679,9 +679,11 @@ static int piq_counts_show(void *data, struct seq_file *m)
 	return 0;
 }
 
-static int piq_batches_show(void *data, struct seq_file *m)
+IOSCHED_SHOW(piq_counts)
+
+static int piq_batches(struct iosched *io, struct seq_file *m)
 {
-	struct piq_data *pd = piq_of(iosched_of(data));
+	struct piq_data *pd = piq_of(io);
 	unsigned int tier, dir, units;
 	struct cb_batch *batch;
 	u64 now = ktime_get_ns();
@@ -707,9 +709,11 @@ static int piq_batches_show(void *data, struct seq_file *m)
 	return 0;
 }
 
-static int piq_units_show(void *data, struct seq_file *m)
+IOSCHED_SHOW(piq_batches)
+
+static int piq_units(struct iosched *io, struct seq_file *m)
 {
-	struct piq_data *pd = piq_of(iosched_of(data));
+	struct piq_data *pd = piq_of(io);
 	struct piq_map *map;
 	unsigned int unit;
 
@@ -723,6 +727,8 @@ static int piq_units_show(void *data, struct seq_file *m)
 	spin_unlock(&pd->io.lock);
 	return 0;
 }
+
+IOSCHED_SHOW(piq_units)
 #endif
 
 static const struct iosched_policy piq_policy = {

@@ -12,6 +12,25 @@
 
 #include "iosched-kernel.h"
 
+/* 7.2: the block layer asks for the elevator's data before. */
+static inline int compat_elevator_data(struct request_queue *q,
+				       struct elevator_queue *eq)
+{
+#ifdef IOSCHED_HAVE_ALLOC_SCHED_DATA
+	eq->elevator_data = eq->type->ops.alloc_sched_data(q);
+	return eq->elevator_data ? 0 : -ENOMEM;
+#else
+	return 0;
+#endif
+}
+
+static inline void compat_elevator_data_free(struct elevator_queue *eq)
+{
+#ifdef IOSCHED_HAVE_ALLOC_SCHED_DATA
+	eq->type->ops.free_sched_data(eq->elevator_data);
+#endif
+}
+
 /* 6.18: the block layer makes the elevator's queue, not the elevator. */
 static inline int compat_elevator_start(struct request_queue *q,
 					struct elevator_type *type)
@@ -24,7 +43,9 @@ static inline int compat_elevator_start(struct request_queue *q,
 		return -ENOMEM;
 	eq->type = type;
 	hash_init(eq->hash);
-	ret = type->ops.init_sched(q, eq);
+	ret = compat_elevator_data(q, eq);
+	if (!ret)
+		ret = type->ops.init_sched(q, eq);
 	if (ret)
 		kfree(eq);
 	return ret;
@@ -38,6 +59,7 @@ static inline void compat_elevator_stop(struct request_queue *q)
 	struct elevator_queue *eq = q->elevator;
 
 	eq->type->ops.exit_sched(eq);
+	compat_elevator_data_free(eq);
 	q->elevator = NULL;
 	q->last_merge = NULL;
 #ifdef IOSCHED_HAVE_INIT_BY_EQ

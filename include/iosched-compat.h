@@ -122,6 +122,44 @@ static inline void iosched_eq_put(struct elevator_queue *eq)
 }
 #endif
 
+/*
+ * Newer kernels (7.2) ask for an elevator's data before they freeze the queue and
+ * take the old elevator away, so that failing to make it leaves that one at
+ * work; older ones leave it to init_sched() and exit_sched().
+ */
+struct iosched;
+
+#ifdef IOSCHED_HAVE_ALLOC_SCHED_DATA
+#define IOSCHED_DATA_OPS(new, free)					\
+	.alloc_sched_data = (new), .free_sched_data = (free),
+
+static inline struct iosched *
+iosched_data_get(struct request_queue *q, struct elevator_queue *eq,
+		 struct iosched *(*new)(struct request_queue *q))
+{
+	return eq->elevator_data;
+}
+
+static inline void iosched_data_put(struct iosched *io, void (*free)(void *io))
+{
+}
+#else
+#define IOSCHED_DATA_OPS(new, free)
+
+static inline struct iosched *
+iosched_data_get(struct request_queue *q, struct elevator_queue *eq,
+		 struct iosched *(*new)(struct request_queue *q))
+{
+	eq->elevator_data = new(q);
+	return eq->elevator_data;
+}
+
+static inline void iosched_data_put(struct iosched *io, void (*free)(void *io))
+{
+	free(io);
+}
+#endif
+
 #ifdef IOSCHED_HAVE_CONST_ATTRS
 #define IOSCHED_ATTRS static const struct elv_fs_entry
 #else

@@ -11,11 +11,28 @@
 
 #ifdef CONFIG_BLK_DEBUG_FS
 
+static struct elevator_type iosched_type;
+
+/*
+ * A file of debugfs from a function (struct iosched *io, struct seq_file *m). In
+ * newer kernels (7.2) files are there a moment longer than the scheduler has the
+ * queue, though not longer than its data.
+ */
+#define IOSCHED_SHOW(show)						\
+static int show##_show(void *data, struct seq_file *m)			\
+{									\
+	struct request_queue *q = data;					\
+	struct elevator_queue *eq = READ_ONCE(q->elevator);		\
+									\
+	if (!eq || eq->type != &iosched_type)				\
+		return -ENODEV;						\
+	return show(eq->elevator_data, m);				\
+}
+
 static const char * const iosched_tier_names[] = { "rt", "be", "idle" };
 
-static int iosched_stats_show(void *data, struct seq_file *m)
+static int iosched_stats(struct iosched *io, struct seq_file *m)
 {
-	struct iosched *io = iosched_of(data);
 	unsigned int tier, dir;
 
 	seq_puts(m, "tier dir inserted merged dispatched completed expired requeued queued in_flight\n");
@@ -39,6 +56,8 @@ static int iosched_stats_show(void *data, struct seq_file *m)
 	return 0;
 }
 
+IOSCHED_SHOW(iosched_stats)
+
 static void iosched_list_show(struct seq_file *m, const char *name,
 			      struct list_head *list)
 {
@@ -51,9 +70,8 @@ static void iosched_list_show(struct seq_file *m, const char *name,
 		blk_mq_debugfs_rq_show(m, &rq->queuelist);
 }
 
-static int iosched_queue_show(void *data, struct seq_file *m)
+static int iosched_queue(struct iosched *io, struct seq_file *m)
 {
-	struct iosched *io = iosched_of(data);
 	unsigned int tier, dir;
 	char name[16];
 
@@ -69,6 +87,8 @@ static int iosched_queue_show(void *data, struct seq_file *m)
 	spin_unlock(&io->lock);
 	return 0;
 }
+
+IOSCHED_SHOW(iosched_queue)
 
 #define IOSCHED_CORE_DEBUGFS						\
 	{ "stats", 0400, iosched_stats_show },				\

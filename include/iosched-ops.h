@@ -567,19 +567,16 @@ static int iosched_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int idx)
  * Coming and going
  */
 
-static int iosched_init_sched(struct request_queue *q, iosched_init_t *handle)
+/* The queue may have another elevator still, and keep it. */
+static struct iosched *iosched_new(struct request_queue *q)
 {
-	struct elevator_queue *eq = iosched_eq_get(q, handle);
-	struct iosched *io;
+	struct iosched *io = kzalloc_node(IOSCHED_POLICY.size, GFP_KERNEL,
+					  q->node);
 	unsigned int tier;
-	int ret = -ENOMEM;
+	int ret;
 
-	if (!eq)
-		return ret;
-	io = kzalloc_node(IOSCHED_POLICY.size, GFP_KERNEL, q->node);
 	if (!io)
-		goto put_eq;
-
+		return ERR_PTR(-ENOMEM);
 	spin_lock_init(&io->lock);
 	io->q = q;
 	INIT_LIST_HEAD(&io->head);
@@ -589,21 +586,46 @@ static int iosched_init_sched(struct request_queue *q, iosched_init_t *handle)
 	}
 	iosched_tunables_init(io);
 	ret = IOSCHED_POLICY.init(io);
-	if (ret)
-		goto free;
+	if (ret) {
+		kfree(io);
+		return ERR_PTR(ret);
+	}
+	return io;
+}
 
-	eq->elevator_data = io;
+/* For kernels that ask for it; which error it was, they do not want to know. */
+static inline void *iosched_new_data(struct request_queue *q)
+{
+	struct iosched *io = iosched_new(q);
+
+	return IS_ERR(io) ? NULL : io;
+}
+
+static void iosched_free(void *data)
+{
+	IOSCHED_POLICY.exit(data);
+	kfree(data);
+}
+
+static int iosched_init_sched(struct request_queue *q, iosched_init_t *handle)
+{
+	struct elevator_queue *eq = iosched_eq_get(q, handle);
+	struct iosched *io;
+
+	if (!eq)
+		return -ENOMEM;
+	io = iosched_data_get(q, eq, iosched_new);
+	if (IS_ERR(io)) {
+		iosched_eq_put(eq);
+		return PTR_ERR(io);
+	}
 	/* We order for the whole device: one hardware queue runs at a time. */
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
 	iosched_init_async_depth(q, io->async_depth);
 	q->elevator = eq;
+	if (IOSCHED_POLICY.start)
+		IOSCHED_POLICY.start(io);
 	return 0;
-
-free:
-	kfree(io);
-put_eq:
-	iosched_eq_put(eq);
-	return ret;
 }
 
 /* Every request that was inserted has to have left by now. */
@@ -630,8 +652,9 @@ static void iosched_exit_sched(struct elevator_queue *eq)
 	struct iosched *io = eq->elevator_data;
 
 	iosched_check_left(io);
-	IOSCHED_POLICY.exit(io);
-	kfree(io);
+	if (IOSCHED_POLICY.stop)
+		IOSCHED_POLICY.stop(io);
+	iosched_data_put(io, iosched_free);
 }
 
 IOSCHED_ATTRS iosched_attrs[] = {
@@ -650,6 +673,7 @@ static const struct blk_mq_debugfs_attr iosched_debugfs_attrs[] = {
 
 static struct elevator_type iosched_type = {
 	.ops = {
+		IOSCHED_DATA_OPS(iosched_new_data, iosched_free)
 		.init_sched		= iosched_init_sched,
 		.exit_sched		= iosched_exit_sched,
 		.init_hctx		= iosched_init_hctx,

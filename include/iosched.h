@@ -117,9 +117,14 @@ struct iosched {
  * @size: size of the policy's struct, whose first member is a struct iosched
  * @load: (opt) the module is loaded: set up what its devices share; sleeps
  * @unload: (with @load) the module goes, no device has the scheduler; sleeps
- * @init: set up the policy's part, settings first; sleeps, no lock. Negative
- *	errno on failure, after which exit() is not called.
- * @exit: free it; sleeps, no lock; no request is queued or in flight
+ * @init: set up the policy's part, settings first; sleeps, no lock. The queue may
+ *	be another scheduler's still, and stay so: nothing of it is changed.
+ *	Negative errno on failure, after which exit() is not called.
+ * @exit: free it; sleeps, no lock; no request is queued or in flight, and nobody
+ *	reads debugfs any more
+ * @start: (opt) the queue is the scheduler's from now on; it is frozen
+ * @stop: (with @start) it is not any more; frozen, no request is left. Before
+ *	another scheduler's start().
  * @root: tree in which a request of that tier and direction that starts at
  *	that sector is, or would be, sorted
  * @place: @rq is about to be sorted: remember its place in rq->elv.priv[0],
@@ -148,6 +153,8 @@ struct iosched_policy {
 	void (*unload)(void);
 	int (*init)(struct iosched *io);
 	void (*exit)(struct iosched *io);
+	void (*start)(struct iosched *io);
+	void (*stop)(struct iosched *io);
 	struct rb_root *(*root)(struct iosched *io, unsigned int tier,
 				unsigned int dir, sector_t sector);
 	struct rb_root *(*place)(struct iosched *io, struct request *rq);

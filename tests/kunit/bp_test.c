@@ -1047,7 +1047,7 @@ static void bp_test_fair(struct kunit *test)
 	bp_expect(test, 3000);
 	fake_advance_ms(bd->slice_sync_ms);
 	bp_expect(test, 7000);
-	fake_expect_file(test, bp_processes_show,
+	fake_expect_file(test, bp_known_processes_show,
 			 "# the longest unused first\n"
 			 "pid tier level slices queued in_flight think_us distance_kb\n"
 			 "101 be 4 1 0 0 0 0\n100 be 4 1 0 0 0 0\n");
