@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 # Switching among all schedulers, ours and the kernel's, at random under mixed and
-# verified load: 500 times on each kernel, 10,000 times in a soak; the modules stay
+# verified load: 1,000 times on each kernel, 10,000 times in a soak; the modules stay
 # while they are in use and go afterwards
 # disk: 64M
 # timeout: 900
@@ -15,7 +15,7 @@ from ssd import Device, NullBlk, check
 from together import SEED, SOAK, Disk, load, modprobe, ours, remove, remove_all, scsi_disks
 
 MODPROBE = pathlib.Path("/proc/sys/kernel/modprobe")
-SWITCHES = 10000 if SOAK else 500
+SWITCHES = 10000 if SOAK else 1000
 # Each device has checked writes beside the rest; not all that the CPUs can do, they
 # are to switch, too.
 JOBS = {"checked": {"rw": "randwrite", "bs": "4k-32k", "size": "4m", "verify": "crc32c",

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 # What is written through each scheduler of ours is read back, on the emulated SSD,
-# null_blk (one and several queues), SCSI and virtio-blk: 240 MB for each scheduler,
+# null_blk (one and several queues), SCSI and virtio-blk: 520 MB for each scheduler,
 # 1 GB in a soak
 # disk: 64M
 # disk: 64M
@@ -13,8 +13,8 @@
 from ssd import Device, NullBlk
 from together import SOAK, Disk, modprobe, ours, scsi_disks, verify
 
-MEGABYTES = 32 if SOAK else 24
-LOOPS = 4 if SOAK else 1
+MEGABYTES = 26
+LOOPS = 4 if SOAK else 2
 JOBS = 2
 
 
