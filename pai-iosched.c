@@ -340,6 +340,16 @@ static void pai_count_wait(struct pai_data *pd, struct request *rq)
 	}
 }
 
+/* The only request goes unless it has well-split ones to wait for. */
+static bool pai_alone(struct iosched *io, struct request *rq)
+{
+	struct pai_data *pd = pai_of(io);
+	enum pai_class class = pai_classify(pd, rq);
+
+	rq->elv.priv[0] = (void *)(unsigned long)class;
+	return class != PAI_PENDING || !atomic_read(&pd->well_split_in_flight);
+}
+
 static void pai_dispatched(struct iosched *io, struct request *rq)
 {
 	struct pai_data *pd = pai_of(io);
@@ -521,6 +531,7 @@ static const struct iosched_policy pai_policy = {
 	.resized	= pai_resized,
 	.may_merge	= pai_may_merge,
 	.select		= pai_select,
+	.alone		= pai_alone,
 	.dispatched	= pai_dispatched,
 	.released	= pai_released,
 };

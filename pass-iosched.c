@@ -300,19 +300,26 @@ static struct rb_root *pass_placed(struct request *rq)
 	return &pass_queue_of(rq)->sort[rq_data_dir(rq)];
 }
 
+/* The sub-queue of a request that arrives. */
+static struct pass_queue *pass_assign(struct pass_data *pd, struct request *rq)
+{
+	unsigned int index = pass_index(pd->map, blk_rq_pos(rq));
+	struct pass_region *region = &pd->map->region[index];
+
+	if (unlikely(pass_capacity(pd->io.q) != pd->map->capacity))
+		schedule_work(&pd->resize_work);
+
+	rq->elv.priv[0] = &region->queue[iosched_rq_tier(rq)];
+	return pass_queue_of(rq);
+}
+
 static struct rb_root *pass_place(struct iosched *io, struct request *rq)
 {
 	struct pass_data *pd = pass_of(io);
-	unsigned int tier = iosched_rq_tier(rq);
-	unsigned int index = pass_index(pd->map, blk_rq_pos(rq));
-	struct pass_queue *queue = &pd->map->region[index].queue[tier];
+	struct pass_queue *queue = pass_assign(pd, rq);
 
-	if (unlikely(pass_capacity(io->q) != pd->map->capacity))
-		schedule_work(&pd->resize_work);
-
-	rq->elv.priv[0] = queue;
 	if (!queue->nr++)
-		list_add_tail(&queue->ring, &pd->ring[tier]);
+		list_add_tail(&queue->ring, &pd->ring[iosched_rq_tier(rq)]);
 	return pass_placed(rq);
 }
 
@@ -372,6 +379,16 @@ static void pass_end_turn(struct pass_data *pd, struct pass_queue *queue)
 	queue->dir = !queue->dir;
 }
 
+/* The other direction's turn, if not after one of its own. */
+static void pass_turn_over(struct pass_data *pd, struct pass_queue *queue)
+{
+	/* The rest of a turn may have been merged, or have expired. */
+	if (queue->taken)
+		pass_end_turn(pd, queue);
+	else
+		queue->dir = !queue->dir;
+}
+
 /* Next request of a sub-queue that can send one. */
 static struct request *pass_take(struct pass_data *pd,
 				 struct pass_queue *queue, bool writes_full)
@@ -380,13 +397,8 @@ static struct request *pass_take(struct pass_data *pd,
 	unsigned int batch;
 
 	if (RB_EMPTY_ROOT(&queue->sort[queue->dir]) ||
-	    (queue->dir == WRITE && writes_full)) {
-		/* The rest of a turn may have been merged, or have expired. */
-		if (queue->taken)
-			pass_end_turn(pd, queue);
-		else
-			queue->dir = !queue->dir;
-	}
+	    (queue->dir == WRITE && writes_full))
+		pass_turn_over(pd, queue);
 	rq = pass_ahead(queue);
 	queue->pos[queue->dir] = iosched_rq_end(rq);
 	batch = queue->dir == READ ? pd->read_batch : pd->write_batch;
@@ -414,6 +426,24 @@ static struct request *pass_select(struct iosched *io, unsigned int tier)
 		list_move_tail(&queue->ring, ring);
 	}
 	return NULL;
+}
+
+/* The only request of all: its turn ends with it. */
+static bool pass_alone(struct iosched *io, struct request *rq)
+{
+	struct pass_data *pd = pass_of(io);
+	struct pass_queue *queue = pass_assign(pd, rq);
+	unsigned int dir = rq_data_dir(rq);
+
+	if (pass_full(pd, queue->region) ||
+	    (dir == WRITE && pass_writes_full(pd)))
+		return false;
+	if (queue->dir != dir)
+		pass_turn_over(pd, queue);
+	queue->pos[dir] = iosched_rq_end(rq);
+	queue->taken++;
+	pass_end_turn(pd, queue);
+	return true;
 }
 
 static bool pass_ready(struct iosched *io, struct request *rq)
@@ -487,6 +517,7 @@ static int pass_regions(struct iosched *io, struct seq_file *m)
 	unsigned int i, tier, queued;
 
 	spin_lock(&pd->io.lock);
+	iosched_sort_alone(&pd->io);
 	seq_printf(m, "# %u regions of %u MB\nregion reads writes queued in_flight\n",
 		   pd->map->nr, pd->region_size_mb);
 	for (i = 0; i < pd->map->nr; i++) {
@@ -517,6 +548,7 @@ static const struct iosched_policy pass_policy = {
 	.may_merge	= pass_may_merge,
 	.ready		= pass_ready,
 	.select		= pass_select,
+	.alone		= pass_alone,
 	.dispatched	= pass_dispatched,
 	.released	= pass_released,
 };

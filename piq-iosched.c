@@ -509,6 +509,25 @@ static struct request *piq_select(struct iosched *io, unsigned int tier)
 	return rq;
 }
 
+/* The only request goes if its units are free: a batch of its own. */
+static bool piq_alone(struct iosched *io, struct request *rq)
+{
+	struct piq_data *pd = piq_of(io);
+	struct piq_map *map = piq_map(pd);
+
+	if (!piq_schemes[pd->scheme].reads_first || iosched_traced(io->q))
+		return false;
+	held_settle(&map->units, map->lv.units);
+	map->stuck = 0;
+	rq->elv.priv[0] = NULL;
+	lv_set_span(&map->lv, piq_span(map, rq), map->vector);
+	if (lv_meet(map->vector, map->units.held, map->lv.units))
+		return false;
+	if (piq_batched(pd, rq_data_dir(rq)))
+		piq_count_batch(pd, rq_data_dir(rq), 1);
+	return true;
+}
+
 /*
  * Dispatch and completion
  */
@@ -742,6 +761,7 @@ static const struct iosched_policy piq_policy = {
 	.inherits	= piq_inherits,
 	.resized	= piq_resized,
 	.select		= piq_select,
+	.alone		= piq_alone,
 	.dispatched	= piq_dispatched,
 	.released	= piq_released,
 };

@@ -76,6 +76,7 @@ static int iosched_queue(struct iosched *io, struct seq_file *m)
 	char name[16];
 
 	spin_lock(&io->lock);
+	iosched_sort_alone(io);
 	iosched_list_show(m, "head", &io->head);
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		for (dir = READ; dir <= WRITE; dir++) {

@@ -149,21 +149,30 @@ static void iosched_request_merged(struct request_queue *q, struct request *rq,
 	io->merged = rq;
 }
 
+/* A request more, or one less, is queued. */
+static void iosched_count(struct iosched *io, struct request *rq, int change)
+{
+	unsigned int tier = iosched_rq_tier(rq);
+
+	WRITE_ONCE(io->queued[tier], io->queued[tier] + change);
+	WRITE_ONCE(io->nr, io->nr + change);
+}
+
 /* Take @rq out of everything that it is queued in. */
 static void iosched_unlink(struct iosched *io, struct request *rq)
 {
 	/* Merged before it was queued. */
 	if (list_empty(&rq->queuelist))
 		return;
-	WRITE_ONCE(io->nr, io->nr - 1);
 	/* Not from the head. */
 	if (!RB_EMPTY_NODE(&rq->rb_node)) {
 		elv_rb_del(IOSCHED_POLICY.placed(rq), rq);
 		iosched_seal(io, rq);
-		WRITE_ONCE(io->queued[iosched_rq_tier(rq)],
-			   io->queued[iosched_rq_tier(rq)] - 1);
+		iosched_count(io, rq, -1);
 		if (IOSCHED_POLICY.removed)
 			IOSCHED_POLICY.removed(io, rq);
+	} else {
+		WRITE_ONCE(io->nr, io->nr - 1);
 	}
 	list_del_init(&rq->queuelist);
 }
@@ -204,6 +213,7 @@ static bool iosched_bio_merge(struct request_queue *q, struct bio *bio,
 		return false;
 
 	spin_lock(&io->lock);
+	iosched_sort_alone(io);
 	io->merged = NULL;
 	ret = blk_mq_sched_try_merge(q, bio, nr_segs, &free);
 	if (io->merged)
@@ -219,22 +229,42 @@ static bool iosched_bio_merge(struct request_queue *q, struct bio *bio,
  * Insertion
  */
 
-static void iosched_enqueue(struct iosched *io, struct request *rq)
+/* Sort @rq in: to where the policy, merging and deadlines look for it. */
+static void iosched_sort(struct iosched *io, struct request *rq)
 {
 	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
-	unsigned int expire = dir == READ ? io->read_expire : io->write_expire;
 
 	elv_rb_add(IOSCHED_POLICY.place(io, rq), rq);
-	rq->fifo_time = jiffies + msecs_to_jiffies(expire);
 	list_add_tail(&rq->queuelist, &io->fifo[tier][dir]);
-	WRITE_ONCE(io->queued[tier], io->queued[tier] + 1);
-	WRITE_ONCE(io->nr, io->nr + 1);
 	if (iosched_rq_mergeable(rq)) {
 		elv_rqhash_add(io->q, rq);
 		if (!io->q->last_merge)
 			io->q->last_merge = rq;
 		iosched_check_seal(io, rq);
 	}
+}
+
+static void iosched_sort_alone(struct iosched *io)
+{
+	struct request *rq = io->alone;
+
+	if (IOSCHED_POLICY.alone && rq) {
+		io->alone = NULL;
+		iosched_sort(io, rq);
+	}
+}
+
+static void iosched_enqueue(struct iosched *io, struct request *rq)
+{
+	unsigned int expire = rq_data_dir(rq) == READ ? io->read_expire :
+							io->write_expire;
+
+	rq->fifo_time = jiffies + msecs_to_jiffies(expire);
+	if (IOSCHED_POLICY.alone && !io->nr)
+		io->alone = rq;
+	else
+		iosched_sort(io, rq);
+	iosched_count(io, rq, 1);
 }
 
 static void iosched_insert(struct iosched *io, struct request *rq,
@@ -248,6 +278,7 @@ static void iosched_insert(struct iosched *io, struct request *rq,
 		iosched_rq_stats(io, rq)->inserted++;
 		io->tiers |= BIT(tier);
 	}
+	iosched_sort_alone(io);
 	if (at_head) {
 		trace_block_rq_insert(rq);
 		rq->fifo_time = jiffies;
@@ -295,6 +326,7 @@ static void iosched_replace_all(struct iosched *io,
 	unsigned int tier, dir;
 	struct request *rq;
 
+	iosched_sort_alone(io);
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		for (dir = READ; dir <= WRITE; dir++)
 			list_for_each_entry(rq, &io->fifo[tier][dir],
@@ -420,6 +452,24 @@ static struct request *iosched_pick_any(struct iosched *io)
 	return iosched_pick_by_tier(io, now);
 }
 
+/* The only request, if it may go without having been sorted in. */
+static struct request *iosched_take_alone(struct iosched *io)
+{
+	struct request *rq = io->alone;
+
+	if (!IOSCHED_POLICY.alone || !rq)
+		return NULL;
+	if (!is_power_of_2(io->tiers) || iosched_device_full(io) ||
+	    time_after_eq(jiffies, (unsigned long)rq->fifo_time) ||
+	    !IOSCHED_POLICY.alone(io, rq)) {
+		iosched_sort_alone(io);
+		return NULL;
+	}
+	io->alone = NULL;
+	iosched_count(io, rq, -1);
+	return rq;
+}
+
 /* Account for @rq, which goes to the device. */
 static struct request *iosched_start(struct iosched *io, struct request *rq)
 {
@@ -443,7 +493,9 @@ static struct request *iosched_next_request(struct iosched *io)
 	if (!io->nr)
 		return NULL;
 
-	rq = iosched_pick_any(io);
+	rq = iosched_take_alone(io);
+	if (!rq)
+		rq = iosched_pick_any(io);
 	if (!rq) {
 		WRITE_ONCE(io->held, 1);
 		/* Pairs with iosched_wake(): say so first, then look again. */

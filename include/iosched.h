@@ -5,7 +5,8 @@
  *
  * A request is inserted, possibly merged, waits in an arrival FIFO (by I/O
  * priority tier and direction, with a deadline) and in one of the policy's
- * sector-sorted trees, is dispatched, and completes or is requeued. The
+ * sector-sorted trees (unless it is the only one and can go at once, see
+ * alone()), is dispatched, and completes or is requeued. The
  * policy says which tree, which request is next, what may be merged, and what
  * may go now; the core does the rest. Each module instantiates the core at
  * compile time: it fills in a struct iosched_policy called as IOSCHED_POLICY
@@ -72,6 +73,7 @@ struct iosched_stats {
  * @q: the device's queue
  * @head: requests that go before all others (at_head and requeued ones)
  * @fifo: the other queued requests in order of arrival
+ * @alone: the only one, if it is not in @fifo and a tree; see iosched_sort_alone()
  * @queued: their number, by tier
  * @nr: number of all queued requests, those at the head included
  * @tiers: mask of the tiers that were ever used
@@ -93,6 +95,7 @@ struct iosched {
 	struct request_queue *q;
 	struct list_head head;
 	struct list_head fifo[IOSCHED_TIERS][IOSCHED_DIRS];
+	struct request *alone;
 	unsigned int queued[IOSCHED_TIERS];
 	unsigned int nr;
 	unsigned int tiers;
@@ -141,6 +144,10 @@ struct iosched {
  * @ready: (opt) may @rq go now, as far as the policy's bounds go?
  * @select: the request to dispatch next among those of a tier, which the
  *	core then does; NULL when all have to wait for a completion
+ * @alone: (opt) @rq is the only request, and was not sorted: place() was not
+ *	called. May it go now? Then do what place() and select() would have, as
+ *	far as it shows later; it goes, removed() is not called. If not, it is
+ *	sorted in. Saves the work of sorting where there is nothing to sort.
  * @dispatched: (opt) @rq goes to the device. Requests from the head of the
  *	queue (at_head, requeued) obey no bound and are not told.
  * @released: (opt) @rq has left the device, or comes back to be queued again,
@@ -167,6 +174,7 @@ struct iosched_policy {
 			  sector_t start, sector_t end);
 	bool (*ready)(struct iosched *io, struct request *rq);
 	struct request *(*select)(struct iosched *io, unsigned int tier);
+	bool (*alone)(struct iosched *io, struct request *rq);
 	void (*dispatched)(struct iosched *io, struct request *rq);
 	void (*released)(struct request *rq);
 };
@@ -335,6 +343,15 @@ static inline void iosched_wake(struct iosched *io)
 	smp_mb();
 	iosched_wake_held(io);
 }
+
+/**
+ * iosched_sort_alone() - sort in the request that came when no other was queued
+ * @io: elevator, lock held
+ *
+ * Before anybody looks for it: a policy with alone() has such a request put
+ * aside, for it mostly goes at once. Defined in iosched-ops.h.
+ */
+static void iosched_sort_alone(struct iosched *io);
 
 /**
  * iosched_replace_all() - place all queued requests anew

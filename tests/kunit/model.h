@@ -285,6 +285,16 @@ static inline void model_replaced(void)
  * Compare with the elevator.
  */
 
+/* For a look at what the policy knows of a request: sort in the only one. */
+static inline void model_sort_alone(void)
+{
+	struct iosched *io = iosched_of(fake.q);
+
+	spin_lock(&io->lock);
+	iosched_sort_alone(io);
+	spin_unlock(&io->lock);
+}
+
 /* Its statistics are the model's, and so are its lists, in order. */
 static void model_compare(struct kunit *test)
 {
@@ -299,6 +309,14 @@ static void model_compare(struct kunit *test)
 	}
 	MODEL_ASSERT(test, queued == model_count(MODEL_HEAD, -1),
 		     "%u at the head", queued);
+	if (io->alone) {
+		struct model_request *mr = model_of(io->alone);
+
+		MODEL_ASSERT(test, !queued && mr->state == MODEL_QUEUED &&
+			     mr->deadline == (unsigned long)io->alone->fifo_time,
+			     "alone: %llu..%llu", (u64)mr->sector, (u64)mr->end);
+		queued++;
+	}
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		for (dir = READ; dir <= WRITE; dir++) {
 			struct model_stats *ms = &model.stats[tier][dir];

@@ -467,6 +467,7 @@ static void pai_test_no_wait(struct kunit *test)
 	fake_insert(REQ_OP_WRITE, 128 * KB, 64 * KB);
 	pai_expect(test, 128);
 	rq = fake_insert(REQ_OP_WRITE, 1 * KB, 64 * KB);
+	model_sort_alone();
 	KUNIT_EXPECT_EQ(test, pai_class_of(rq), (enum pai_class)PAI_CLOSED);
 	pai_expect(test, 1);
 	rq = fake_alloc(REQ_OP_DISCARD, 1000 * KB, 4 * KB, 0);
@@ -970,7 +971,8 @@ static void am_disturb(struct kunit *test)
 			  fake_random(200000));
 		return;
 	default:
-		/* It does not look at what is queued. */
+		/* It does not look at what is queued: sorted in before. */
+		model_sort_alone();
 		am_work();
 		return;
 	}
@@ -985,6 +987,7 @@ static void am_compare(struct kunit *test)
 
 	model_for_each(mr)
 		MODEL_ASSERT(test, mr->state != MODEL_QUEUED ||
+			     model_rq(mr) == pd->io.alone ||
 			     pai_class_of(model_rq(mr)) == mr->priv[0],
 			     "%llu..%llu is of class %u, must be %ld",
 			     (u64)mr->sector, (u64)mr->end,

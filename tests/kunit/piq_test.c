@@ -1000,6 +1000,7 @@ static void piq_test_discard(struct kunit *test)
 	struct request *rq = fake_alloc(REQ_OP_DISCARD, 0, 64 * PAGE, 0);
 
 	fake_insert_request(rq, false);
+	model_sort_alone();
 	KUNIT_EXPECT_EQ(test, piq_entry(rq)->vector[0], 1UL);
 	piq_expect(test, 0);
 	KUNIT_EXPECT_EQ(test, piq_test_map(pd)->units.held[0], 1UL);
