@@ -415,7 +415,8 @@ static struct request *pass_select(struct iosched *io, unsigned int tier)
 	struct pass_data *pd = pass_of(io);
 	struct list_head *ring = &pd->ring[tier];
 	struct pass_queue *queue, *passed = NULL;
-	bool writes_full = pass_writes_full(pd);
+	bool writes_full = !list_empty(&io->fifo[tier][WRITE]) &&
+			   pass_writes_full(pd);
 
 	while ((queue = list_first_entry_or_null(ring, struct pass_queue,
 						 ring)) != passed) {

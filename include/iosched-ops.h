@@ -67,19 +67,24 @@ static bool iosched_may_append(struct iosched *io, struct request *rq)
 	unsigned int dir = rq_data_dir(rq);
 	sector_t pos = blk_rq_pos(rq), end = iosched_rq_end(rq);
 	struct request *prev;
+	bool found = false;
 
 	if (!io->queued[iosched_rq_tier(rq)] || iosched_discard_mergeable(rq))
 		return false;
-	if (!IOSCHED_POLICY.may_merge)
-		return true;
-	if (!pos || !IOSCHED_POLICY.may_merge(io, dir, pos - 1, end))
+	if (IOSCHED_POLICY.may_merge &&
+	    (!pos || !IOSCHED_POLICY.may_merge(io, dir, pos - 1, end)))
 		return false;
-	/* Where requests overlap, only this finds each that ends here. */
+	/*
+	 * Where requests overlap, only this finds each that ends here. Most
+	 * often there is none, and no need to have the block layer look, too.
+	 */
 	hash_for_each_possible(io->q->elevator->hash, prev, hash, pos)
-		if (iosched_rq_end(prev) == pos && rq_data_dir(prev) == dir &&
-		    !iosched_may_join(io, prev, rq))
-			return false;
-	return true;
+		if (iosched_rq_end(prev) == pos && rq_data_dir(prev) == dir) {
+			if (!iosched_may_join(io, prev, rq))
+				return false;
+			found = true;
+		}
+	return found;
 }
 
 /* elevator_mq_ops: may @bio be added to @rq? */
@@ -200,22 +205,17 @@ static void iosched_requests_merged(struct request_queue *q,
 	io->merged = rq;
 }
 
-/* elevator_mq_ops: add @bio to a queued request if that can be. */
-static bool iosched_bio_merge(struct request_queue *q, struct bio *bio,
-			      unsigned int nr_segs)
+/* Not inlined: mostly there is nothing to look for. */
+static noinline bool iosched_try_merge(struct iosched *io, struct bio *bio,
+				       unsigned int nr_segs)
 {
-	struct iosched *io = iosched_of(q);
 	struct request *free = NULL;
 	bool ret;
-
-	/* Nothing to merge with: spare the lock. */
-	if (!READ_ONCE(io->queued[iosched_tier_of(bio->bi_ioprio)]))
-		return false;
 
 	spin_lock(&io->lock);
 	iosched_sort_alone(io);
 	io->merged = NULL;
-	ret = blk_mq_sched_try_merge(q, bio, nr_segs, &free);
+	ret = blk_mq_sched_try_merge(io->q, bio, nr_segs, &free);
 	if (io->merged)
 		iosched_check_seal(io, io->merged);
 	spin_unlock(&io->lock);
@@ -223,6 +223,16 @@ static bool iosched_bio_merge(struct request_queue *q, struct bio *bio,
 	if (free)
 		blk_mq_free_request(free);
 	return ret;
+}
+
+/* elevator_mq_ops: add @bio to a queued request if that can be. */
+static bool iosched_bio_merge(struct request_queue *q, struct bio *bio,
+			      unsigned int nr_segs)
+{
+	struct iosched *io = iosched_of(q);
+
+	return READ_ONCE(io->queued[iosched_tier_of(bio->bi_ioprio)]) &&
+	       iosched_try_merge(io, bio, nr_segs);
 }
 
 /*

@@ -249,14 +249,15 @@ static inline unsigned int iosched_in_flight(struct iosched_stats *st)
 	return READ_ONCE(st->dispatched) + atomic_read(&st->bypassed) - gone;
 }
 
-/* The same of all requests of a direction, and of all of a tier. */
+/* The same of all requests of a direction, and of all of a tier. Under the lock. */
 static inline unsigned int iosched_dir_in_flight(struct iosched *io,
 						 unsigned int dir)
 {
 	unsigned int tier, in_flight = 0;
 
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
-		in_flight += iosched_in_flight(&io->stats[tier][dir]);
+		if (io->tiers & BIT(tier))
+			in_flight += iosched_in_flight(&io->stats[tier][dir]);
 	return in_flight;
 }
 
