@@ -397,19 +397,19 @@ static u64 piq_claims_before(struct piq_data *pd, u64 now)
 }
 
 /* The write batch whose turn has come before all reads, or NULL. */
-static struct cb_batch *piq_prioritised(struct piq_data *pd, unsigned int tier)
+static struct cb_batch *piq_prioritised(struct piq_data *pd, unsigned int tier,
+					u64 now)
 {
 	struct cb_queue *queue = piq_map(pd)->queue[tier];
 	struct cb_batch *batch = cb_first(&queue[WRITE]);
 	struct cb_batch *read = cb_first(&queue[READ]);
-	u64 now, turn;
+	u64 turn;
 
 	/* Where no read waits, the writes need no precedence. */
 	if (!batch || !read || !piq_schemes[pd->scheme].write_wait)
 		return NULL;
 	if (batch->prioritised)
 		return batch;
-	now = ktime_get_ns();
 	turn = max(batch->since, pd->write_turn[tier]) +
 	       (u64)pd->write_wait_us * NSEC_PER_USEC;
 	if (now < turn && (batch->since >= piq_claims_before(pd, now) ||
@@ -438,7 +438,7 @@ static struct request *piq_oldest(struct piq_data *pd, unsigned int tier,
 }
 
 static struct request *piq_pick(struct piq_data *pd, unsigned int tier,
-				unsigned int dir)
+				unsigned int dir, u64 now)
 {
 	struct piq_map *map = piq_map(pd);
 	struct cb_queue *queue = &map->queue[tier][dir];
@@ -448,8 +448,7 @@ static struct request *piq_pick(struct piq_data *pd, unsigned int tier,
 		return piq_oldest(pd, tier, dir);
 	if (!queue->nr)
 		return NULL;
-	entry = cb_find(queue, map->taken,
-			piq_claims_before(pd, ktime_get_ns()));
+	entry = cb_find(queue, map->taken, piq_claims_before(pd, now));
 	return entry ? entry->item : NULL;
 }
 
@@ -471,6 +470,7 @@ static struct request *piq_first_come(struct iosched *io, unsigned int tier)
 static struct request *piq_in_order(struct piq_data *pd, unsigned int tier)
 {
 	struct piq_map *map = piq_map(pd);
+	u64 now = ktime_get_ns();
 	struct cb_batch *batch;
 	struct request *rq;
 
@@ -478,7 +478,7 @@ static struct request *piq_in_order(struct piq_data *pd, unsigned int tier)
 	piq_admit(pd, tier, READ);
 	piq_admit(pd, tier, WRITE);
 
-	batch = piq_prioritised(pd, tier);
+	batch = piq_prioritised(pd, tier, now);
 	if (batch) {
 		struct cb_queue *queue = &map->queue[tier][WRITE];
 		struct cb_entry *entry = cb_find_in(queue, batch, map->taken);
@@ -487,8 +487,8 @@ static struct request *piq_in_order(struct piq_data *pd, unsigned int tier)
 			return entry->item;
 		cb_claim(queue, batch, map->taken);
 	}
-	rq = piq_pick(pd, tier, READ);
-	return rq ? rq : piq_pick(pd, tier, WRITE);
+	rq = piq_pick(pd, tier, READ, now);
+	return rq ? rq : piq_pick(pd, tier, WRITE, now);
 }
 
 static struct request *piq_select(struct iosched *io, unsigned int tier)

@@ -30,6 +30,7 @@
 /**
  * struct cb_batch - entries that share no unit
  * @list: in the queue's batches, in order of their creation
+ * @free: the next one that is not in use
  * @entries: those that wait
  * @number: counts the queue's batches
  * @size: entries that wait or have gone
@@ -39,7 +40,10 @@
  * @vectors: bitmaps: units of all entries, then units of those that wait
  */
 struct cb_batch {
-	struct list_head list;
+	union {
+		struct list_head list;
+		struct cb_batch *free;
+	};
 	struct list_head entries;
 	unsigned int number;
 	unsigned int size;
@@ -51,7 +55,8 @@ struct cb_batch {
 
 /**
  * struct cb_entry - something that needs units
- * @list: in the batch's entries, or free
+ * @list: in the batch's entries
+ * @free: the next one that is not in use
  * @batch: that it is in
  * @item: the caller's
  * @since: arrival, ns; the caller's to set before cb_place()
@@ -59,7 +64,10 @@ struct cb_batch {
  *	cb_place(), then changed by cb_resize() only
  */
 struct cb_entry {
-	struct list_head list;
+	union {
+		struct list_head list;
+		struct cb_entry *free;
+	};
 	struct cb_batch *batch;
 	void *item;
 	u64 since;
@@ -80,9 +88,21 @@ struct cb_queue {
 	unsigned int nr;
 	unsigned int opened;
 	struct list_head batches;
-	struct list_head free_batches;
-	struct list_head free_entries;
+	struct cb_batch *free_batches;
+	struct cb_entry *free_entries;
 };
+
+static inline void cb_free_batch(struct cb_queue *queue, struct cb_batch *batch)
+{
+	batch->free = queue->free_batches;
+	queue->free_batches = batch;
+}
+
+static inline void cb_free_entry(struct cb_queue *queue, struct cb_entry *entry)
+{
+	entry->free = queue->free_entries;
+	queue->free_entries = entry;
+}
 
 static inline size_t cb_entry_size(unsigned int units)
 {
@@ -114,14 +134,14 @@ static inline void cb_queue_init(struct cb_queue *queue, unsigned int units,
 	queue->nr = 0;
 	queue->opened = 0;
 	INIT_LIST_HEAD(&queue->batches);
-	INIT_LIST_HEAD(&queue->free_batches);
-	INIT_LIST_HEAD(&queue->free_entries);
+	queue->free_batches = NULL;
+	queue->free_entries = NULL;
 	for (; entries; entries--) {
 		struct cb_batch *batch = memory;
 		struct cb_entry *entry = memory + cb_batch_size(units);
 
-		list_add_tail(&batch->list, &queue->free_batches);
-		list_add_tail(&entry->list, &queue->free_entries);
+		cb_free_batch(queue, batch);
+		cb_free_entry(queue, entry);
 		memory = (void *)entry + cb_entry_size(units);
 	}
 }
@@ -141,24 +161,23 @@ static inline struct cb_batch *cb_first(struct cb_queue *queue)
 
 static inline bool cb_full(struct cb_queue *queue)
 {
-	return list_empty(&queue->free_entries);
+	return !queue->free_entries;
 }
 
 /* An entry to be placed; the queue must not be full. */
 static inline struct cb_entry *cb_get(struct cb_queue *queue)
 {
-	struct cb_entry *entry = list_first_entry(&queue->free_entries,
-						  struct cb_entry, list);
+	struct cb_entry *entry = queue->free_entries;
 
-	list_del(&entry->list);
+	queue->free_entries = entry->free;
 	return entry;
 }
 
 static inline struct cb_batch *cb_open(struct cb_queue *queue, u64 since)
 {
-	struct cb_batch *batch = list_first_entry(&queue->free_batches,
-						  struct cb_batch, list);
+	struct cb_batch *batch = queue->free_batches;
 
+	queue->free_batches = batch->free;
 	INIT_LIST_HEAD(&batch->entries);
 	batch->number = ++queue->opened;
 	batch->size = 0;
@@ -167,7 +186,7 @@ static inline struct cb_batch *cb_open(struct cb_queue *queue, u64 since)
 	batch->prioritised = false;
 	lv_zero(batch->vectors, queue->units);
 	lv_zero(cb_waiting(queue, batch), queue->units);
-	list_move_tail(&batch->list, &queue->batches);
+	list_add_tail(&batch->list, &queue->batches);
 	return batch;
 }
 
@@ -216,7 +235,8 @@ static inline unsigned int cb_check_end(struct cb_queue *queue,
 {
 	if (!list_empty(&batch->entries))
 		return 0;
-	list_move(&batch->list, &queue->free_batches);
+	list_del(&batch->list);
+	cb_free_batch(queue, batch);
 	return batch->size;
 }
 
@@ -234,7 +254,8 @@ static inline unsigned int cb_take(struct cb_queue *queue,
 	unsigned long *waiting = cb_waiting(queue, batch);
 
 	lv_andnot(waiting, entry->vector, queue->units);
-	list_move(&entry->list, &queue->free_entries);
+	list_del(&entry->list);
+	cb_free_entry(queue, entry);
 	queue->nr--;
 	batch->gone++;
 	return cb_check_end(queue, batch);
@@ -253,7 +274,8 @@ static inline unsigned int cb_drop(struct cb_queue *queue,
 	struct cb_batch *batch = entry->batch;
 
 	cb_leave(queue, batch, entry);
-	list_move(&entry->list, &queue->free_entries);
+	list_del(&entry->list);
+	cb_free_entry(queue, entry);
 	queue->nr--;
 	batch->size--;
 	return cb_check_end(queue, batch);

@@ -194,8 +194,8 @@ static inline struct lv_span lv_span(const struct lv_geometry *g, u64 sector,
 
 /*
  * Vectors word by word: nearly all drives have one to four words, for which the
- * calls of <linux/bitmap.h> cost more than what they do. Bits behind the last
- * unit are never set.
+ * calls of <linux/bitmap.h>, and of memset(), cost more than what they do. Bits
+ * behind the last unit are never set.
  */
 
 static inline void lv_zero(unsigned long *vector, unsigned int units)
@@ -203,7 +203,7 @@ static inline void lv_zero(unsigned long *vector, unsigned int units)
 	unsigned int i;
 
 	for (i = 0; i < BITS_TO_LONGS(units); i++)
-		vector[i] = 0;
+		WRITE_ONCE(vector[i], 0);	/* no loop to be made a memset() */
 }
 
 static inline void lv_copy(unsigned long *to, const unsigned long *from,
