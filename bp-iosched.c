@@ -257,35 +257,31 @@ static void bp_arrives(struct bp_data *bd, struct bp_process *process,
 		bp_wait_end(&bd->antic, BP_BROKEN, now);
 }
 
-/* The process that inserts a request, NULL if there is no room for it. */
-static struct bp_process *bp_identify(struct bp_data *bd, struct request *rq)
+/* Remember the process that inserts a request, if there is room for it. */
+static void bp_identify(struct iosched *io, struct request *rq)
 {
+	struct bp_data *bd = bp_of(io);
 	struct bp_process *process;
 
+	/* One that comes back is of whoever inserted it first. */
+	if (!op_is_sync(rq->cmd_flags) || bp_process_of(rq))
+		return;
 	process = bp_process_get(&bd->processes, bp_key(), iosched_rq_tier(rq));
 	if (!process)
-		return NULL;
+		return;
 	process->pid = current->pid;
 	rq->elv.priv[0] = process;
 	bp_arrives(bd, process, rq);
-	return process;
 }
 
 static struct rb_root *bp_place(struct iosched *io, struct request *rq)
 {
 	struct bp_data *bd = bp_of(io);
 	unsigned int tier = iosched_rq_tier(rq);
-	struct bp_process *process = bp_process_of(rq);
-	struct bp_queue *queue;
+	struct bp_queue *queue = bp_queue_of(bd, rq);
 
-	/* One that is placed anew is of whoever inserted it first. */
-	if (op_is_sync(rq->cmd_flags)) {
-		if (!process)
-			process = bp_identify(bd, rq);
-		if (process)
-			process->queued++;
-	}
-	queue = bp_queue_of(bd, rq);
+	if (bp_process_of(rq))
+		bp_process_of(rq)->queued++;
 	queue->level = bp_level(rq);
 	if (list_empty(&queue->ring) && bd->base == BP_FAIR)
 		list_add_tail(&queue->ring, &bd->ring[tier]);
@@ -432,18 +428,24 @@ static unsigned int bp_direction(struct bp_queue *queue)
 	return queue->dir;
 }
 
+static void bp_turn_to(struct bp_data *bd, struct bp_queue *queue,
+		       unsigned int dir)
+{
+	if (dir == queue->dir)
+		return;
+	queue->dir = dir;
+	queue->batch_end = jiffies +
+			   msecs_to_jiffies(dir == READ ? bd->read_batch_ms :
+							  bd->write_batch_ms);
+}
+
 /* The next request of a queue. */
 static struct request *bp_take(struct bp_data *bd, struct bp_queue *queue)
 {
 	unsigned int dir = bp_direction(queue);
 	struct request *rq;
 
-	if (dir != queue->dir) {
-		queue->dir = dir;
-		queue->batch_end = jiffies +
-			msecs_to_jiffies(dir == READ ? bd->read_batch_ms :
-						       bd->write_batch_ms);
-	}
+	bp_turn_to(bd, queue, dir);
 	if (dir == WRITE && bd->preference)
 		rq = bp_preferred(bd, queue);
 	else
@@ -639,6 +641,44 @@ static struct request *bp_select(struct iosched *io, unsigned int tier)
 	return queue ? bp_take(bd, queue) : NULL;
 }
 
+/* Is a process, other than that of the only request, perhaps worth waiting for? */
+static bool bp_others_think(struct bp_data *bd, struct bp_queue *queue,
+			    struct request *rq)
+{
+	struct bp_process *reader = READ_ONCE(bd->thinker[READ]);
+	struct bp_process *writer = READ_ONCE(bd->thinker[WRITE]);
+	bool writes = rq_data_dir(rq) == WRITE;
+
+	if (queue->dir == READ && (writes || bd->antic_near_kb) && reader &&
+	    reader != bp_process_of(rq) && bp_process_idle(reader))
+		return true;
+	return writes && writer && writer != bp_process_of(rq) &&
+	       bp_stays(&writer->think) && bp_process_idle(writer);
+}
+
+/* The only request: which case it is, and whose batch, is told without a tree. */
+static bool bp_alone(struct iosched *io, struct request *rq)
+{
+	struct bp_data *bd = bp_of(io);
+	struct bp_queue *queue = &bd->shared[iosched_rq_tier(rq)];
+	unsigned int dir = rq_data_dir(rq);
+
+	if (bd->base == BP_FAIR || bd->antic.whom || bp_device_full(bd) ||
+	    bp_others_think(bd, queue, rq))
+		return false;
+	bp_turn_to(bd, queue, dir);
+	queue->pos[dir] = iosched_rq_end(rq);
+	if (dir == WRITE && bd->preference) {
+		if (bp_in_block_of(bd, rq, bd->write_end))
+			bd->cases[BP_ONE_IN]++;
+		else if (bd->open_blocks > 1 && !bp_crosses(bd, rq))
+			bd->in_open++;
+		else
+			bd->cases[BP_NO_CASE]++;
+	}
+	return true;
+}
+
 static void bp_dispatched(struct iosched *io, struct request *rq)
 {
 	struct bp_data *bd = bp_of(io);
@@ -831,11 +871,13 @@ static const struct iosched_policy bp_policy = {
 	.init		= bp_init,
 	.exit		= bp_exit,
 	.root		= bp_root,
+	.arrives	= bp_identify,
 	.place		= bp_place,
 	.placed		= bp_placed,
 	.removed	= bp_removed,
 	.ready		= bp_ready,
 	.select		= bp_select,
+	.alone		= bp_alone,
 	.dispatched	= bp_dispatched,
 	.released	= bp_released,
 };

@@ -270,6 +270,8 @@ static void iosched_enqueue(struct iosched *io, struct request *rq)
 							io->write_expire;
 
 	rq->fifo_time = jiffies + msecs_to_jiffies(expire);
+	if (IOSCHED_POLICY.arrives)
+		IOSCHED_POLICY.arrives(io, rq);
 	if (IOSCHED_POLICY.alone && !io->nr)
 		io->alone = rq;
 	else

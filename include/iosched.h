@@ -130,6 +130,8 @@ struct iosched {
  *	another scheduler's start().
  * @root: tree in which a request of that tier and direction that starts at
  *	that sector is, or would be, sorted
+ * @arrives: (opt) @rq is handed over by the task that sends it, or comes back
+ *	after dispatch, and was not merged
  * @place: @rq is about to be sorted: remember its place in rq->elv.priv[0],
  *	return its tree
  * @placed: tree that place() chose for @rq
@@ -164,6 +166,7 @@ struct iosched_policy {
 	void (*stop)(struct iosched *io);
 	struct rb_root *(*root)(struct iosched *io, unsigned int tier,
 				unsigned int dir, sector_t sector);
+	void (*arrives)(struct iosched *io, struct request *rq);
 	struct rb_root *(*place)(struct iosched *io, struct request *rq);
 	struct rb_root *(*placed)(struct request *rq);
 	void (*removed)(struct iosched *io, struct request *rq);

@@ -1279,6 +1279,7 @@ static void bp_test_requeue(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, bp_process_idle(process));
 	bp_task = &bp_tasks[2];
 	fake_insert_request(rq, false);
+	model_sort_alone();
 	KUNIT_EXPECT_PTR_EQ(test, bp_process_of(rq), process);
 	KUNIT_EXPECT_EQ(test, process->queued, 1U);
 	KUNIT_EXPECT_GT(test, fake_set(iosched_attrs, "base", "fair"), 0);

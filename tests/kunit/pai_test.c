@@ -550,6 +550,7 @@ static void pai_test_came_back(struct kunit *test)
 	struct request *small;
 
 	small = fake_insert(REQ_OP_WRITE, 1 * KB, 4 * KB);
+	model_sort_alone();
 	KUNIT_EXPECT_EQ(test, pai_class_of(small), (enum pai_class)PAI_PENDING);
 	pai_expect(test, 1);
 	fake_insert(REQ_OP_WRITE, 64 * KB, 64 * KB);
