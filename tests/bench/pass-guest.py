@@ -16,7 +16,8 @@ import subprocess
 import sys
 import time
 
-from guest import command, counters, kernel_stat, prepare, set_dirty, sync, warm_up
+from guest import (command, counters, kernel_stat, prepare, set_dirty, sync, wait_for_second,
+                   warm_up)
 from harness import BENCH, PERCENTILES, figures
 from ssd import Device
 
@@ -53,7 +54,7 @@ INSERT INTO sbtest{number} SELECT seq, 1 + FLOOR({rows} * RAND(seq)),
 # the page cache, else all of so small a database would be in it.
 SERVER = ["mariadbd", "--no-defaults", "--user=root", "--skip-grant-tables",
           "--skip-networking", "--skip-log-bin", "--performance-schema=0",
-          "--innodb-buffer-pool-size=8M", "--innodb-log-file-size=16M",
+          "--innodb-buffer-pool-size=8M", "--innodb-log-file-size=8M",
           "--innodb-flush-method=O_DIRECT", "--innodb-flush-log-at-trx-commit=1",
           "--innodb-buffer-pool-dump-at-shutdown=0", "--innodb-buffer-pool-load-at-startup=0",
           "--innodb-stats-persistent=0", "--aria-log-file-size=8M", "--max-connections=200",
@@ -178,6 +179,7 @@ def measure(run):
                 copy_database()
         with mounted(device), server() if run["job"] == "oltp" else contextlib.nullcontext():
             prepare(device, run)
+            wait_for_second()
             device.reset()
             before = kernel_stat(device)
             made = BENCHMARKS[run["job"]](variables)
@@ -193,7 +195,7 @@ def main():
     runs = json.loads(pathlib.Path(sys.argv[1]).read_text())
     jobs = {run["job"]: run for run in runs}
     warm_up(runs, "sysbench", "mariadbd", "mkfs.ext4", "mount", "umount", "cp")
-    set_dirty(8, 32)
+    set_dirty(1, 8)
     if "oltp" in jobs:
         make_database()
     # What else the programs read from the host, once.
