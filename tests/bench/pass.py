@@ -30,17 +30,16 @@ PAPER_DRIVE, FULL_DRIVE = "pass-ssd1", "sata"
 # are here instead, which are smaller than 40 GB, and so are the files.
 DRIVES = {PAPER_DRIVE: 10240, "sata": 3072, "nvme": 3072, "qlc": 3072}
 THREADS = (1, 4, 16, 32, 64)
-OLTP = {"simple": ("oltp_point_select", 100), "complex": ("oltp_read_write", 10)}
+DEPTHS = (0, 4, 8, 16)
+OLTP = {"simple": ("oltp_point_select", 1000), "complex": ("oltp_read_write", 100)}
 
 
 @dataclasses.dataclass
 class Table:
-    """Runs that are compared, one for each scheduler in each of @rows; @figure of each
-    and what PASS gains over the best other, beside the @paper's percent."""
+    """Runs that are compared, some in each of @rows, by a @figure of each."""
     title: str
     rows: dict
     figure: str = "mbps"
-    paper: dict = dataclasses.field(default_factory=dict)
 
     def runs(self):
         """All of them."""
@@ -48,16 +47,12 @@ class Table:
 
     def head(self):
         """The heads of the columns."""
-        return ["", *SCHEDULERS, "PASS against the best other", *(["paper"] if self.paper else [])]
+        return ["", *(run.label for run in next(iter(self.rows.values())))]
 
     def body(self):
         """The rows, as text."""
         for name, runs in self.rows.items():
-            values = [run.result["figures"][self.figure] for run in runs]
-            gain = 100 * (values[-1] / max(values[:-1]) - 1)
-            theirs = f"{self.paper[name]:+.1f} %" if name in self.paper else ""
-            yield [name, *(f"{value:.2f}" for value in values), f"{gain:+.1f} %",
-                   *([theirs] if self.paper else [])]
+            yield [name, *(f"{run.result['figures'][self.figure]:.2f}" for run in runs)]
 
     def lines(self):
         """As Markdown; nothing of what was not measured."""
@@ -68,6 +63,24 @@ class Table:
         rows = [self.head(), ["---", *["---:"] * (len(self.head()) - 1)], *self.body()]
         return [f"**{self.title}**", "",
                 *("| " + " | ".join(map(str, row)) + " |" for row in rows), ""]
+
+
+@dataclasses.dataclass
+class Gains(Table):
+    """The same, with what PASS gains over the best of the others, beside the @paper's
+    percent."""
+    paper: dict = dataclasses.field(default_factory=dict)
+
+    def head(self):
+        return [*super().head(), "PASS against the best other",
+                *(["paper"] if self.paper else [])]
+
+    def body(self):
+        for cells, (name, runs) in zip(super().body(), self.rows.items(), strict=True):
+            *others, ours = (run.result["figures"][self.figure] for run in runs)
+            theirs = [f"{self.paper[name]:+.1f} %" if name in self.paper else ""]
+            yield [*cells, f"{100 * (ours / max(others) - 1):+.1f} %",
+                   *(theirs if self.paper else [])]
 
 
 class Bandwidths(Table):
@@ -88,19 +101,23 @@ class Bandwidths(Table):
 
 
 class Responses(Table):
-    """Figure 7."""
+    """Figure 7, and what of the drive's time a scheduler could save: turns of its units
+    between reads and writes, and waiting in a crowded region."""
     percentiles = (10, 25, 50, 75, 90, 95, 99)
 
     def head(self):
-        return ["", "mean ms, block layer", "requests pending",
+        return ["", "mean ms, block layer", "pending", "switches a request", "crowded us",
                 *(f"reads: {percentile} %" for percentile in self.percentiles)]
 
     def body(self):
         for run in self.runs():
-            made, kernel = run.result["figures"], run.result["kernel"]
-            spent = kernel["read_ms"] + kernel["write_ms"]
-            yield [run.scheduler, f"{spent / (kernel['read'] + kernel['write']):.2f}",
-                   f"{spent * 1e6 / run.result['ssdemu']['elapsed_ns']:.1f}",
+            made, kernel, ssdemu = (run.result[key] for key in ("figures", "kernel", "ssdemu"))
+            spent, requests = (kernel[f"read{what}"] + kernel[f"write{what}"]
+                               for what in ("_ms", ""))
+            seconds = (ssdemu["host_read_bytes"] + ssdemu["host_write_bytes"]) / made["mbps"] / 1e6
+            yield [run.scheduler, f"{spent / requests:.2f}", f"{spent / seconds / 1e3:.1f}",
+                   f"{ssdemu['rw_switches'] / requests:.2f}",
+                   f"{ssdemu['crowd_ns'] / requests / 1e3:.0f}",
                    *(f"{made[f'read_p{percentile}']:.2f}" for percentile in self.percentiles)]
 
 
@@ -125,70 +142,95 @@ class Wear(Table):
                 yield columns
 
 
-def runs(preset, job, **variables):
-    """A run under each scheduler, PASS with the tunables that fit the drive."""
-    return [harness.Run(
-        preset, job, scheduler,
-        {f"iosched/{name}": value for name, value in
-         (harness.probed_tunables(scheduler, preset) if scheduler == "pass" else {}).items()},
-        variables={name: str(value) for name, value in variables.items()})
-        for scheduler in SCHEDULERS]
+def one(preset, job, scheduler, variables, label="", **tunables):
+    """A run; PASS with the tunables that fit the drive, and others."""
+    if scheduler == "pass":
+        tunables = {**harness.probed_tunables(scheduler, preset), **tunables}
+    return harness.Run(preset, job, scheduler, label=label,
+                       tunables={f"iosched/{name}": value for name, value in tunables.items()},
+                       variables={name: str(value) for name, value in variables.items()})
 
 
 def pass_files(preset, direct, number):
     """The multithreaded file benchmark."""
-    return runs(preset, "pass-files", FILES=4, FILE_MB=DRIVES[preset], NUMBER=number,
-                DIRECT=direct)
+    return preset, "pass-files", {"FILES": 4, "FILE_MB": DRIVES[preset], "NUMBER": number,
+                                  "DIRECT": direct}
 
 
 def fileio(preset, file_mb, threads, events):
     """sysbench's random reads and writes of files."""
-    return runs(preset, "sysbench", FILES=128, FILE_MB=file_mb, THREADS=threads, EVENTS=events)
+    return preset, "sysbench", {"FILES": 128, "FILE_MB": file_mb, "THREADS": threads,
+                                "EVENTS": events}
 
 
-def oltp_runs(preset, kind, threads):
-    """sysbench's OLTP: as many queries in both kinds, roughly."""
+def database(preset, kind, threads):
+    """sysbench's OLTP, each kind with about as many queries to the drive."""
     test, events = OLTP[kind]
-    file_mb = 1500 if preset == PAPER_DRIVE else 360
-    return runs(preset, "oltp", FILES=40, FILE_MB=file_mb, TEST=test, THREADS=threads,
-                EVENTS=20 * events)
+    return preset, "oltp", {"FILES": 40, "FILE_MB": 1500 if preset == PAPER_DRIVE else 360,
+                            "TEST": test, "THREADS": threads, "EVENTS": events}
+
+
+# So that more is waiting than four threads can: writes leave the page cache by themselves.
+CACHED = pass_files(PAPER_DRIVE, 0, 5000)
+
+
+def beside_peers(cells):
+    """Rows of runs: {name: what to run under each scheduler}."""
+    return {name: [one(preset, job, scheduler, variables) for scheduler in SCHEDULERS]
+            for name, (preset, job, variables) in cells.items()}
 
 
 def threads():
     """the multithreaded file benchmark: four threads that read and write 4 KB at random,
     each in a file of its own"""
-    drives = {drive: pass_files(drive, 1, 2500) for drive in DRIVES}
-    ways = {"past the page cache": drives[PAPER_DRIVE],
-            "through the page cache": pass_files(PAPER_DRIVE, 0, 5000)}
-    return [*(table(f"{name}: {PAPER_DRIVE}, {way}", {PAPER_DRIVE: made})
+    drives = beside_peers({drive: pass_files(drive, 1, 2500) for drive in DRIVES})
+    ways = {"past the page cache": {PAPER_DRIVE: drives[PAPER_DRIVE]},
+            "through the page cache": beside_peers({PAPER_DRIVE: CACHED})}
+    return [*(table(f"{name}: {PAPER_DRIVE}, {way}", made)
               for name, table in (("Table 2", Bandwidths), ("Figure 7", Responses))
               for way, made in ways.items()),
-            Table("Figure 8: MB/s, past the page cache; of the paper the average of its drives",
+            Gains("Figure 8: MB/s, past the page cache; of the paper the average of its drives",
                   drives, paper={PAPER_DRIVE: FIGURE_8})]
 
 
 def sysbench():
     """sysbench's random reads and writes of 20 GB in 128 files, by threads"""
-    return [Table(f"Figure 9: {PAPER_DRIVE}, MB/s", {
-        count: fileio(PAPER_DRIVE, 160, count, 4560) for count in THREADS}, paper=FIGURE_9)]
+    return [Gains(f"Figure 9: {PAPER_DRIVE}, MB/s", beside_peers({
+        count: fileio(PAPER_DRIVE, 160, count, 4560) for count in THREADS}), paper=FIGURE_9)]
 
 
 def oltp():
     """MariaDB with sysbench's OLTP, by threads"""
-    return [Table(f"Figure 10, {kind}: {drive}, transactions/s", {
-        count: oltp_runs(drive, kind, count) for count in counts}, "tps")
-        for drive, counts in ((PAPER_DRIVE, (16, 32)), (FULL_DRIVE, (16,)))
-        for kind in OLTP]
+    return [Gains(f"Figure 10, {kind}: {drive}, transactions/s", beside_peers({
+        count: database(drive, kind, count) for count in counts}), "tps")
+        for kind, drive, counts in (("complex", PAPER_DRIVE, (16,)),
+                                    ("simple", PAPER_DRIVE, (16,)),
+                                    ("complex", FULL_DRIVE, (16,)))]
 
 
 def erases():
     """erases and write amplification on a full drive that maps pages, 16 threads"""
-    return [Wear(f"Figure 11 and table 3: {FULL_DRIVE}", {
+    return [Wear(f"Figure 11 and table 3: {FULL_DRIVE}", beside_peers({
         "fileio": fileio(FULL_DRIVE, 96, 16, 9120),
-        "complex": oltp_runs(FULL_DRIVE, "complex", 16)})]
+        "complex": database(FULL_DRIVE, "complex", 16)}))]
 
 
-GROUPS = {group.__name__: group for group in (threads, sysbench, oltp, erases)}
+def depths():
+    """PASS with region_depth, the paper's N, where more requests come than a region
+    serves at once"""
+    def rows(cells):
+        return {name: [one(preset, job, "pass", variables, f"region_depth={depth}",
+                           **({"region_depth": depth} if depth else {})) for depth in DEPTHS]
+                for name, (preset, job, variables) in cells.items()}
+
+    return [Table(f"{PAPER_DRIVE}, MB/s", rows({
+                "four threads, through the page cache": CACHED,
+                "sysbench's files, 32 threads": fileio(PAPER_DRIVE, 160, 32, 4560)})),
+            Table(f"{PAPER_DRIVE}, transactions/s", rows({
+                "complex OLTP, 16 threads": database(PAPER_DRIVE, "complex", 16)}), "tps")]
+
+
+GROUPS = {group.__name__: group for group in (threads, sysbench, oltp, erases, depths)}
 
 
 def main():
