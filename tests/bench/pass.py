@@ -49,15 +49,20 @@ class Table:
         """The heads of the columns."""
         return ["", *(run.label for run in next(iter(self.rows.values())))]
 
+    def values(self, runs):
+        """Their figures, None for what was not measured."""
+        return [run.result["figures"][self.figure] if run.result else None for run in runs]
+
     def body(self):
         """The rows, as text."""
         for name, runs in self.rows.items():
-            yield [name, *(f"{run.result['figures'][self.figure]:.2f}" for run in runs)]
+            yield [name, *("" if value is None else f"{value:.2f}"
+                           for value in self.values(runs))]
 
     def lines(self):
         """As Markdown; nothing of what was not measured."""
         self.rows = {name: runs for name, runs in self.rows.items()
-                     if all(run.result for run in runs)}
+                     if any(run.result for run in runs)}
         if not self.rows:
             return []
         rows = [self.head(), ["---", *["---:"] * (len(self.head()) - 1)], *self.body()]
@@ -77,9 +82,10 @@ class Gains(Table):
 
     def body(self):
         for cells, (name, runs) in zip(super().body(), self.rows.items(), strict=True):
-            *others, ours = (run.result["figures"][self.figure] for run in runs)
+            *others, ours = self.values(runs)
+            known = ours is not None and None not in others
             theirs = [f"{self.paper[name]:+.1f} %" if name in self.paper else ""]
-            yield [*cells, f"{100 * (ours / max(others) - 1):+.1f} %",
+            yield [*cells, f"{100 * (ours / max(others) - 1):+.1f} %" if known else "",
                    *(theirs if self.paper else [])]
 
 
@@ -91,7 +97,7 @@ class Bandwidths(Table):
                 "ours / paper"]
 
     def body(self):
-        for run in self.runs():
+        for run in filter(lambda run: run.result, self.runs()):
             made = run.result["figures"]
             theirs = TABLE_2.get(THEIRS.get(run.scheduler), [""] * 3)
             yield [run.scheduler, *(f"{made[key]:.2f}" for key in
@@ -110,7 +116,7 @@ class Responses(Table):
                 *(f"reads: {percentile} %" for percentile in self.percentiles)]
 
     def body(self):
-        for run in self.runs():
+        for run in filter(lambda run: run.result, self.runs()):
             made, kernel, ssdemu = (run.result[key] for key in ("figures", "kernel", "ssdemu"))
             spent, requests = (kernel[f"read{what}"] + kernel[f"write{what}"]
                                for what in ("_ms", ""))
@@ -130,14 +136,17 @@ class Wear(Table):
 
     def body(self):
         for name, runs in self.rows.items():
+            if not runs[0].result:
+                continue
             first = runs[0].result["ssdemu"]
-            for run in runs:
-                made, theirs = run.result["ssdemu"], THEIRS.get(run.scheduler)
-                columns = [f"{name}, {run.scheduler}", made["host_write_bytes"] // 4096]
+            for run in filter(lambda run: run.result, runs):
+                ssdemu, theirs = run.result["ssdemu"], THEIRS.get(run.scheduler)
+                columns = [f"{name}, {run.scheduler}", ssdemu["host_write_bytes"] // 4096]
                 for key, scale, paper in (("flash_erases", 1, FIGURE_11),
                                           ("write_amplification_milli", 1000, TABLE_3)):
                     value = paper.get(name, {}).get(theirs)
-                    columns += [made[key] / scale, f"{made[key] / max(first[key], 1):.3f}",
+                    columns += [f"{ssdemu[key] / scale:g}",
+                                f"{ssdemu[key] / max(first[key], 1):.3f}",
                                 "" if value is None else f"{value:.2f}"]
                 yield columns
 
