@@ -45,18 +45,18 @@ busy()
 }
 
 # Of each small request: how long after its time was over it went (US after its
-# insertion), and how many younger ones went in between. What goes at that moment
-# has been chosen before, and a drive that is full keeps the block layer's hands on
-# one request that was: MOST. Sets what all that is: overdue TRACE US MOST
+# insertion), and how many younger ones went in between, but for what it takes to wake
+# up the queue: SLACK. A drive that is full keeps one request that was chosen before
+# in the block layer's hands: MOST. Sets what all that is: overdue TRACE US MOST
 overdue()
 {
-	awk -v us="$2" -v most="$3" '
+	awk -v us="$2" -v most="$3" -v slack="$slack" '
 		$3 == "I" { came[$5] = $1 }
 		$3 == "I" && $5 >= 262144 && $6 == 8 { waits[$5] = $1 }
 		$3 == "D" && $5 in came {
 			for (at in waits) {
 				late = ($1 - waits[at]) * 1e6 - us
-				if (late > 100 && came[$5] > waits[at])
+				if (late > slack && came[$5] > waits[at])
 					passed[at]++
 			}
 			if ($5 in waits) {
@@ -84,6 +84,8 @@ overdue()
 # What any scheduler takes, mq-deadline takes as well.
 select_scheduler $device mq-deadline
 other=$(lone)
+# In us: five lone reads, so that it fits kernels that debug, too.
+slack=$((other / 200))
 select_scheduler $device pai
 for name in read write; do
 	echo 1000000 >"$(tunable $device ${name}_pending_us)"
@@ -91,7 +93,7 @@ for name in read write; do
 done
 idle=$(lone)
 echo "a lone read takes $other ns under mq-deadline, $idle ns under pai"
-[ $((idle - other)) -lt 2000 ] || fail "a lone read is delayed"
+[ $((idle - other)) -lt $((other / 32)) ] || fail "a lone read is delayed"
 [ "$(figure read pending)" = 200 ] ||
 	fail "of 200 small reads $(figure read pending) were pending"
 [ "$(figure read expired)" = 0 ] ||
@@ -120,7 +122,7 @@ for us in 2000 10000 50000; do
 	trace_run $device /tmp/trace busy
 	nothing_left $device
 	overdue /tmp/trace $us 0
-	[ "$longest" -lt 200 ] || fail "one went $longest us after its time was over"
+	[ "$longest" -lt "$slack" ] || fail "one went $longest us after its time was over"
 done
 for dir in read write; do
 	[ "$(figure $dir expired)" -gt 0 ] ||
