@@ -37,9 +37,9 @@ figure()
 # the only CPU to whoever else wants it: a worker runs the queue when one is due.
 busy()
 {
-	chrt --idle 0 fio --name=large --filename=$device --rw=write --bs=256k --direct=1 \
+	chrt --idle 0 fio --name=large --filename="$device" --rw=write --bs=256k --direct=1 \
 		--ioengine=libaio --iodepth=4 --number_ios=300 --size=128m \
-		--name=small --filename=$device --rw=randrw --bs=4k --direct=1 \
+		--name=small --filename="$device" --rw=randrw --bs=4k --direct=1 \
 		--ioengine=libaio --iodepth=8 --number_ios=1500 \
 		--offset=128m --size=256m --output-format=terse >/dev/null
 }
@@ -112,7 +112,7 @@ set_bounds()
 	local name
 
 	for name in read write; do
-		echo "$1" >"$(tunable $device ${name}_pending_us)"
+		echo "$1" >"$(tunable "$device" ${name}_pending_us)"
 	done
 }
 
@@ -157,18 +157,17 @@ stop_load
 
 # A drive that takes one request at a time is what the requests wait for then. All
 # have the same deadline, or reads would go before older writes after theirs.
-scripts/ssdemu unload >/dev/null
-scripts/ssdemu load small queue_depth=1 max_request_kb=256 >/dev/null
-wait_for test -b $device
-select_scheduler $device pai
-echo 128 >"$(queue_of $device)/nr_requests"
+device=/dev/$(scripts/ssdemu load small queue_depth=1 max_request_kb=256)
+wait_for test -b "$device"
+select_scheduler "$device" pai
+echo 128 >"$(queue_of "$device")/nr_requests"
 for name in read write; do
-	echo 256 >"$(tunable $device ${name}_buffer_kb)"
-	echo 5000 >"$(tunable $device ${name}_expire)"
+	echo 256 >"$(tunable "$device" ${name}_buffer_kb)"
+	echo 5000 >"$(tunable "$device" ${name}_expire)"
 done
 for us in 2000 10000; do
 	set_bounds $us
-	trace_run $device /tmp/trace busy
-	nothing_left $device
+	trace_run "$device" /tmp/trace busy
+	nothing_left "$device"
 	overdue /tmp/trace $us 1
 done
