@@ -79,7 +79,8 @@ def lock_costs(folder, quick):
     for name, options, runtime in (("one", ["--virtual-time"], "600ms" if quick else "3s"),
                                    ("two", ["--cpus=2"], "5s" if quick else "20s")):
         harness.lab(["env", f"PYTHONPATH={harness.PROJECT}/tests/vm",
-                     harness.BENCH / "lock-cost.py", runtime, *schedulers], folder / f"lock-{name}.log", hear,
+                     harness.BENCH / "lock-cost.py", runtime, *schedulers],
+                    folder / f"lock-{name}.log", hear,
                     [*options, f"--kernel={DEBUG_KERNEL}"])
         print(f"bench: lock statistics, {name} CPU: done", file=sys.stderr, flush=True)
     return found
