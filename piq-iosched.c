@@ -509,25 +509,6 @@ static struct request *piq_select(struct iosched *io, unsigned int tier)
 	return rq;
 }
 
-/* The only request goes if its units are free: a batch of its own. */
-static bool piq_alone(struct iosched *io, struct request *rq)
-{
-	struct piq_data *pd = piq_of(io);
-	struct piq_map *map = piq_map(pd);
-
-	if (!piq_schemes[pd->scheme].reads_first || iosched_traced(io->q))
-		return false;
-	held_settle(&map->units, map->lv.units);
-	map->stuck = 0;
-	rq->elv.priv[0] = NULL;
-	lv_set_span(&map->lv, piq_span(map, rq), map->vector);
-	if (lv_meet(map->vector, map->units.held, map->lv.units))
-		return false;
-	if (piq_batched(pd, rq_data_dir(rq)))
-		piq_count_batch(pd, rq_data_dir(rq), 1);
-	return true;
-}
-
 /*
  * Dispatch and completion
  */
@@ -555,24 +536,57 @@ static void piq_go(struct piq_data *pd, struct request *rq,
 	}
 }
 
+/* @rq takes the units of its @span, which are @vector. */
+static void piq_take(struct piq_data *pd, struct request *rq,
+		     struct lv_span span, const unsigned long *vector)
+{
+	struct piq_map *map = piq_map(pd);
+
+	piq_hold(map, rq, span, vector);
+	if (pd->busy_units)
+		slow_began(&map->slow, vector, map->lv.units);
+}
+
+/* The only request goes if its units are free: a batch of its own. */
+static bool piq_alone(struct iosched *io, struct request *rq)
+{
+	struct piq_data *pd = piq_of(io);
+	struct piq_map *map = piq_map(pd);
+	struct lv_span span;
+
+	if (!piq_schemes[pd->scheme].reads_first || iosched_traced(io->q))
+		return false;
+	held_settle(&map->units, map->lv.units);
+	map->stuck = 0;
+	span = piq_span(map, rq);
+	lv_set_span(&map->lv, span, map->vector);
+	if (lv_meet(map->vector, map->units.held, map->lv.units))
+		return false;
+	if (piq_batched(pd, rq_data_dir(rq)))
+		piq_count_batch(pd, rq_data_dir(rq), 1);
+	piq_take(pd, rq, span, map->vector);
+	return true;
+}
+
 static void piq_dispatched(struct iosched *io, struct request *rq)
 {
 	struct piq_data *pd = piq_of(io);
 	struct piq_map *map = piq_map(pd);
 	struct cb_entry *entry = piq_entry(rq);
-	struct lv_span span = piq_span(map, rq);
-	unsigned long *vector = map->vector;
+	struct lv_span span;
 
+	/* piq_alone() has done it. */
+	if (piq_is_holding(rq))
+		return;
+	span = piq_span(map, rq);
 	if (entry) {
 		piq_go(pd, rq, entry);
 		/* Gone, but not used again yet. */
-		vector = entry->vector;
+		piq_take(pd, rq, span, entry->vector);
 	} else {
-		lv_set_span(&map->lv, span, vector);
+		lv_set_span(&map->lv, span, map->vector);
+		piq_take(pd, rq, span, map->vector);
 	}
-	piq_hold(map, rq, span, vector);
-	if (pd->busy_units)
-		slow_began(&map->slow, vector, map->lv.units);
 }
 
 static enum hrtimer_restart piq_late(struct hrtimer *timer)

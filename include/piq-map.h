@@ -112,12 +112,16 @@ static inline void piq_map_succeeds(struct piq_map *map,
 	map->number = (former->number + 1) & (ULONG_MAX >> PIQ_MAP_SHIFT);
 }
 
+/* Does a request hold units: is it in flight, or about to be? */
+static inline bool piq_is_holding(struct request *rq)
+{
+	return (unsigned long)rq->elv.priv[0] & PIQ_HOLDS;
+}
+
 /* The entry of a request that is in a batch, or NULL. */
 static inline struct cb_entry *piq_entry(struct request *rq)
 {
-	unsigned long word = (unsigned long)rq->elv.priv[0];
-
-	return word & PIQ_HOLDS ? NULL : rq->elv.priv[0];
+	return piq_is_holding(rq) ? NULL : rq->elv.priv[0];
 }
 
 /*
