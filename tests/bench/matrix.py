@@ -24,9 +24,10 @@ TUNED_MORE = {
     "bfq": [{"iosched/slice_idle": 0, "iosched/strict_guarantees": 0,
              "iosched/timeout_sync": 25}],
 }
-# As in design.md: each request takes 10 us, as many as come side by side.
+# As in design.md: each request takes 10 us, as many as come side by side. Left to
+# itself null_blk takes 127 KB at most, so that nothing of 128 KB could ever merge.
 TIMED = {"size": 1024, "irqmode": 2, "completion_nsec": 10000, "submit_queues": 1,
-         "hw_queue_depth": 256}
+         "hw_queue_depth": 256, "max_sectors": 2560}
 
 
 @dataclasses.dataclass
