@@ -3,7 +3,7 @@
 # Flushes and FUA keep their promises below each scheduler, by blktrace: an fsync ends
 # only after a flush that was issued since it began; a write with FUA gets to the device
 # with it, whole and alone, or is flushed before it ends where there is no FUA
-# check: 6.12
+# kernels: 6.12
 # disk: 64M
 # disk: 64M
 # disk: 64M
@@ -13,6 +13,8 @@
 
 Flushes pass by a scheduler, and writes with FUA do so on some kernels. What could go
 wrong in it: such a write merged with others, sent on without its flag, or held back.
+Not on 6.1, whose scsi_debug aborts some commands of such a load by itself, under none
+and mq-deadline too.
 """
 
 import collections
