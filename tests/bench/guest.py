@@ -34,6 +34,15 @@ def sync(mount):
     return time.monotonic() - begun
 
 
+def settle(device):
+    """Wait until the drive has written what it has in its buffer, and cleaned for it: that
+    is of the run, and how much of it is over when fio ends is not always the same."""
+    before, now = None, device.stats()
+    while now["unit_busy_ns"] != before:
+        time.sleep(0.05)
+        before, now = now["unit_busy_ns"], device.stats()
+
+
 def counters(device):
     """What the device has counted; of what each single unit did only how many there are."""
     stats = device.stats()
@@ -165,6 +174,7 @@ def measure(run):
         before = kernel_stat(device)
         result = fio(device, run)
         kernel = {key: value - before[key] for key, value in kernel_stat(device).items()}
+        settle(device)
         return {"fio": result, "kernel": kernel, "ssdemu": counters(device),
                 "scheduler": scheduler_says(device)}
 
