@@ -44,7 +44,9 @@ def settle(device):
 
 
 def counters(device):
-    """What the device has counted; of what each single unit did only how many there are."""
+    """What the device has counted, its buffer written; of what each single unit did only
+    how many there are."""
+    settle(device)
     stats = device.stats()
     found = {key: value for key, value in stats.items()
              if not isinstance(value, list) or not isinstance(value[0], dict)}
@@ -65,14 +67,18 @@ def wait_for_second():
     time.sleep(1 - time.monotonic() % 1)
 
 
+def fio_command(job):
+    """fio, with a @job of this folder and all that figures() wants to know."""
+    percentiles = ":".join(map(str, PERCENTILES))
+    return ["fio", "--output-format=json", "--lat_percentiles=1", "--clat_percentiles=0",
+            f"--percentile_list={percentiles}", BENCH / f"{job}.fio"]
+
+
 def start_fio(device, run):
     """fio, started with the run's job on @device."""
     wait_for_second()
-    percentiles = ":".join(map(str, PERCENTILES))
     return subprocess.Popen(
-        ["fio", "--output-format=json", "--lat_percentiles=1", "--clat_percentiles=0",
-         f"--percentile_list={percentiles}", BENCH / f"{run['job']}.fio"],
-        env={**os.environ, **run["variables"], "DEVICE": device.path},
+        fio_command(run["job"]), env={**os.environ, **run["variables"], "DEVICE": device.path},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -127,6 +133,11 @@ def kernel_stat(device):
             "write": stat[4], "write_merged": stat[5], "write_ms": stat[7]}
 
 
+def kernel_since(device, before):
+    """What of that has come since it was @before."""
+    return {key: value - before[key] for key, value in kernel_stat(device).items()}
+
+
 def done(device):
     """I/Os that a device has ended so far, merged ones too."""
     stat = kernel_stat(device)
@@ -173,8 +184,7 @@ def measure(run):
         device.reset()
         before = kernel_stat(device)
         result = fio(device, run)
-        kernel = {key: value - before[key] for key, value in kernel_stat(device).items()}
-        settle(device)
+        kernel = kernel_since(device, before)
         return {"fio": result, "kernel": kernel, "ssdemu": counters(device),
                 "scheduler": scheduler_says(device)}
 

@@ -405,6 +405,19 @@ def put_figures(into, heading, text):
     into.write_text(f"{kept}{heading}\n{text.rstrip()}\n")
 
 
+@dataclasses.dataclass
+class Table:
+    """Runs that are compared, some in each of @rows, by a @figure of each. A program has
+    its own lines(), which are Markdown, with nothing of what was not measured."""
+    title: str
+    rows: dict
+    figure: str = "mbps"
+
+    def runs(self):
+        """All of them."""
+        return [run for runs in self.rows.values() for run in runs]
+
+
 def measure_groups(groups, folder, program, **more):
     """Make the runs of @groups, {name: runs}, that are not known yet, by a @program of
     this folder, and leave each group's in a file of @folder, with @more: also what there
@@ -428,8 +441,7 @@ def measure_groups(groups, folder, program, **more):
 
 def tables_of_paper(name, text, groups, heading, **more):
     """What tests/bench/@name.py is: measures @groups, {name: function that gives its
-    tables}, and puts their tables below the @heading of a document. A table has runs()
-    and lines(), of which nothing is shown that was not measured."""
+    tables}, and puts their tables below the @heading of a document."""
     args = group_arguments(f"{name}.py", text, groups)
     folder = PROJECT / "build" / name
     folder.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,6 @@ and figures 9 and 10, beside the kernel's own schedulers, then on drives of toda
 
 Groups (default: all), results in build/pai/:
 """
-import dataclasses
 import math
 import statistics
 
@@ -54,16 +53,8 @@ def compared(values, bases):
     return 100 * math.expm1(mean), 100 * math.exp(mean) * math.sinh(within)
 
 
-@dataclasses.dataclass
-class Table:
-    """Runs that are compared: a row for each of @rows, a column a scheduler."""
-    title: str
-    rows: dict
-    figure: str = ""
-
-    def runs(self):
-        """All of them."""
-        return [run for row in self.rows.values() for run in row]
+class Table(harness.Table):
+    """A row for each of @rows, a column a scheduler."""
 
     def cells(self, runs):
         """A row: MB/s of the first run, least to most, and what the others are above

@@ -16,9 +16,9 @@ import subprocess
 import sys
 import time
 
-from guest import (command, counters, kernel_stat, prepare, set_dirty, sync, wait_for_second,
-                   warm_up)
-from harness import BENCH, PERCENTILES, figures
+from guest import (command, counters, fio_command, kernel_since, kernel_stat, prepare,
+                   set_dirty, sync, wait_for_second, warm_up)
+from harness import figures
 from ssd import Device
 
 MOUNT = pathlib.Path("/mnt/pass")
@@ -85,10 +85,7 @@ def mounted(device):
 
 def threads(variables):
     """The multithreaded file benchmark."""
-    percentiles = ":".join(map(str, PERCENTILES))
-    said = command("fio", "--output-format=json", "--lat_percentiles=1",
-                   "--clat_percentiles=0", f"--percentile_list={percentiles}",
-                   BENCH / "pass-files.fio",
+    said = command(*fio_command("pass-files"),
                    env={**os.environ, **variables, "DIR": str(MOUNT)})
     return figures(json.loads(said[said.index("{"):]), {})
 
@@ -185,7 +182,7 @@ def measure(run):
             before = kernel_stat(device)
             made = BENCHMARKS[run["job"]](variables)
             sync(MOUNT)
-            kernel = {key: value - before[key] for key, value in kernel_stat(device).items()}
+            kernel = kernel_since(device, before)
             ssdemu = counters(device)
     if "mbps" not in made:
         moved = ssdemu["host_read_bytes"] + ssdemu["host_write_bytes"]

@@ -34,16 +34,8 @@ DEPTHS = (0, 4, 8, 16)
 OLTP = {"simple": ("oltp_point_select", 1000), "complex": ("oltp_read_write", 100)}
 
 
-@dataclasses.dataclass
-class Table:
-    """Runs that are compared, some in each of @rows, by a @figure of each."""
-    title: str
-    rows: dict
-    figure: str = "mbps"
-
-    def runs(self):
-        """All of them."""
-        return [run for runs in self.rows.values() for run in runs]
+class Table(harness.Table):
+    """A column for each run of a row."""
 
     def head(self):
         """The heads of the columns."""
