@@ -573,6 +573,7 @@ static void piq_dispatched(struct iosched *io, struct request *rq)
 	struct piq_data *pd = piq_of(io);
 	struct piq_map *map = piq_map(pd);
 	struct cb_entry *entry = piq_entry(rq);
+	unsigned long *vector = map->vector;
 	struct lv_span span;
 
 	/* piq_alone() has done it. */
@@ -582,11 +583,11 @@ static void piq_dispatched(struct iosched *io, struct request *rq)
 	if (entry) {
 		piq_go(pd, rq, entry);
 		/* Gone, but not used again yet. */
-		piq_take(pd, rq, span, entry->vector);
+		vector = entry->vector;
 	} else {
-		lv_set_span(&map->lv, span, map->vector);
-		piq_take(pd, rq, span, map->vector);
+		lv_set_span(&map->lv, span, vector);
 	}
+	piq_take(pd, rq, span, vector);
 }
 
 static enum hrtimer_restart piq_late(struct hrtimer *timer)
