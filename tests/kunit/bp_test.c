@@ -753,23 +753,21 @@ static void bp_expect_ended(struct kunit *test, struct bp_data *bd,
 		KUNIT_EXPECT_EQ(test, bd->antic.ended[i], i == outcome ? 1U : 0U);
 }
 
-static void bp_test_hit(struct kunit *test)
+/* Who is waited for comes after 300 us. */
+static void bp_expect_hit(struct kunit *test, struct bp_data *bd, blk_opf_t opf,
+			  u64 at)
 {
-	struct bp_data *bd = bp_begin_wait(test);
-
 	fake_advance_ns(300 * NSEC_PER_USEC);
 	bp_expect_none(test);
-	bp_send(0, REQ_OP_READ, 1004, 4);
+	bp_send(0, opf, at, 4);
 	bp_expect_ended(test, bd, BP_HIT);
-	bp_expect(test, 1004);
-	fake_expect_file(test, bp_anticipation_show,
-			 "hits 1\nmisses 0\nbroken 0\nwaited_us 300\nnewcomers_soon 256\n");
-	bp_end();
+	KUNIT_EXPECT_EQ(test, bd->antic.waited, 300ULL);
+	bp_expect(test, at);
 }
 
-static void bp_test_miss(struct kunit *test)
+/* Nobody comes: after antic_us, not earlier, the one at @at goes. */
+static void bp_expect_miss(struct kunit *test, struct bp_data *bd, u64 at)
 {
-	struct bp_data *bd = bp_begin_wait(test);
 	unsigned int runs = fake_runs;
 
 	fake_advance_ns(999 * NSEC_PER_USEC);
@@ -777,9 +775,22 @@ static void bp_test_miss(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_runs, runs);
 	fake_advance_ns(NSEC_PER_USEC);
 	KUNIT_EXPECT_EQ(test, fake_runs, runs + 1);
-	bp_expect(test, 100);
+	bp_expect(test, at);
 	bp_expect_ended(test, bd, BP_MISS);
 	KUNIT_EXPECT_EQ(test, bd->antic.waited, 1000ULL);
+}
+
+static void bp_test_hit(struct kunit *test)
+{
+	bp_expect_hit(test, bp_begin_wait(test), REQ_OP_READ, 1004);
+	fake_expect_file(test, bp_anticipation_show,
+			 "hits 1\nmisses 0\nbroken 0\nwaited_us 300\nnewcomers_soon 256\n");
+	bp_end();
+}
+
+static void bp_test_miss(struct kunit *test)
+{
+	bp_expect_miss(test, bp_begin_wait(test), 100);
 	bp_end();
 }
 
@@ -892,12 +903,7 @@ static void bp_test_linger_hit(struct kunit *test)
 {
 	struct bp_data *bd = bp_begin_linger(test);
 
-	fake_advance_ns(300 * NSEC_PER_USEC);
-	bp_expect_none(test);
-	bp_send(0, REQ_OP_WRITE | REQ_SYNC, 4, 4);
-	bp_expect_ended(test, bd, BP_HIT);
-	KUNIT_EXPECT_EQ(test, bd->antic.waited, 300ULL);
-	bp_expect(test, 4);
+	bp_expect_hit(test, bd, REQ_OP_WRITE | REQ_SYNC, 4);
 	KUNIT_EXPECT_EQ(test, bd->open.crossings, 1U);
 	/* As often as it comes back. */
 	bp_expect_none(test);
@@ -907,16 +913,8 @@ static void bp_test_linger_hit(struct kunit *test)
 static void bp_test_linger_miss(struct kunit *test)
 {
 	struct bp_data *bd = bp_begin_linger(test);
-	unsigned int runs = fake_runs;
 
-	fake_advance_ns(999 * NSEC_PER_USEC);
-	bp_expect_none(test);
-	KUNIT_EXPECT_EQ(test, fake_runs, runs);
-	fake_advance_ns(NSEC_PER_USEC);
-	KUNIT_EXPECT_EQ(test, fake_runs, runs + 1);
-	bp_expect(test, 5000);
-	bp_expect_ended(test, bd, BP_MISS);
-	KUNIT_EXPECT_EQ(test, bd->antic.waited, 1000ULL);
+	bp_expect_miss(test, bd, 5000);
 	bp_end();
 
 	/* It comes, but to leave the block; then the sweep goes on. */
