@@ -93,8 +93,7 @@ def measure_papers(folder):
         script = harness.BENCH / f"{name}.py"
         if script.exists():
             print(f"bench: the tables of {name}'s paper", file=sys.stderr, flush=True)
-            into = [] if name == "piq" else ["--into"]
-            harness.run_script([script, *into, folder / f"{name}.md"],
+            harness.run_script([script, "--into", folder / f"{name}.md"],
                                folder / f"{name}-paper.log")
 
 

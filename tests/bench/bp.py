@@ -8,12 +8,9 @@ beside the kernel's own schedulers, in virtual time.
 Groups (default: all), results in build/bp/:
 """
 import dataclasses
-import itertools
-import json
 
 import harness
 
-FOLDER = harness.PROJECT / "build/bp"
 HEADING = "## Figures\n"
 # A queue of the paper's time holds 128 requests; with queue_depth=1 the kernel
 # would let a scheduler hold two. Without a scheduler there is nothing to set.
@@ -108,31 +105,36 @@ WAITED = Column("waited ms", lambda r: r["bp"]["waited_us"] / 1e3, 1)
 
 @dataclasses.dataclass
 class Table:
-    """Runs that are compared, a row each. The first column is also shown in
+    """Runs that are compared, each of @rows one. The first column is also shown in
     percent: of BP against the same base without preference."""
     title: str
-    runs: list
+    rows: list
     columns: list
+
+    def runs(self):
+        """All of them."""
+        return self.rows
 
     def relative(self, run):
         """The first column against that of the run's control."""
         if "preference=1" not in run.label:
             return ""
         of = run.label.replace("preference=1", "preference=0")
-        control = next((each for each in self.runs if each.label == of), None)
+        control = next((each for each in self.rows if each.label == of), None)
         if not control:
             return ""
         gain = self.columns[0].value(run) / self.columns[0].value(control) - 1
         return f" ({100 * gain:+.1f} %)"
 
     def lines(self):
-        """As Markdown; without columns in which nothing is."""
-        shown = [column for column in self.columns if any(map(column.value, self.runs))]
-        rows = [["", *(column.head for column in shown)],
-                ["---", *["---:"] * len(shown)]]
-        rows += [[run.label, shown[0].cell(run) + self.relative(run),
-                  *(column.cell(run) for column in shown[1:])] for run in self.runs]
-        return [f"**{self.title}**", "", *("| " + " | ".join(row) + " |" for row in rows), ""]
+        """As Markdown; without columns in which nothing is, and only if all was measured."""
+        if not all(run.result for run in self.rows):
+            return []
+        shown = [column for column in self.columns if any(map(column.value, self.rows))]
+        rows = [[run.label, shown[0].cell(run) + self.relative(run),
+                 *(column.cell(run) for column in shown[1:])] for run in self.rows]
+        return [f"**{self.title}**", "",
+                *harness.markdown(["", *(column.head for column in shown)], rows), ""]
 
 
 ON_BLOCKS = [MBPS, MERGES, CROSSINGS, AVOIDED, EXPIRED, WRITE_MEAN, WRITE_P99]
@@ -294,55 +296,8 @@ GROUPS = {group.__name__: group for group in
            open_blocks, anticipation, times)}
 
 
-def measure(groups):
-    """Make the runs of all groups in a guest, the first tables of all groups first; the
-    results of each are left in a file, so far as there are any, after each table."""
-    order = [table for nth in itertools.zip_longest(*groups.values()) for table in nth if table]
-    runs = {name: [run for table in tables for run in table.runs]
-            for name, tables in groups.items()}
-    progress = harness.Progress(sum(map(len, runs.values())))
-
-    def keep(made):
-        for name, tables in groups.items():
-            if any(made is table.runs[-1] for table in tables):
-                harness.save(FOLDER / f"{name}.json", [run for run in runs[name] if run.result])
-
-    harness.run_guest([run for table in order for run in table.runs], "-".join(groups),
-                      FOLDER, progress, keep, "bp-guest.py")
-
-
-def read_back(name, tables):
-    """Take the results of the last measurement; return all that was saved with them.
-    One that was ended early has not all tables."""
-    path = FOLDER / f"{name}.json"
-    if not path.exists():
-        raise harness.Failed(f"no figures of {name} yet: run it without --again")
-    saved = json.loads(path.read_text())
-    runs = [run for table in tables for run in table.runs]
-    for made, was in zip(runs, saved["runs"], strict=False):
-        made.result = was["result"]
-    return saved
-
-
-def section(name, tables):
-    """A group's part of the document."""
-    saved = read_back(name, tables)
-    what = GROUPS[name].__doc__
-    lines = [f"### {what[0].upper()}{what[1:]}", "",
-             f"`tests/bench/bp.py {name}`, commit {saved['commit']}, kernel {saved['kernel']}.", ""]
-    return lines + [line for table in tables if all(run.result for run in table.runs)
-                    for line in table.lines()]
-
-
 def main():
-    args = harness.group_arguments("bp.py", __doc__, GROUPS)
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    tables = {name: GROUPS[name]() for name in args.groups}
-    if not args.again:
-        measure(tables)
-    text = "\n".join(line for name, group in tables.items() for line in section(name, group))
-    harness.put_figures(args.into, HEADING, text)
-    return 0
+    return harness.tables_of_paper("bp", __doc__, GROUPS, HEADING)
 
 
 if __name__ == "__main__":

@@ -2,17 +2,21 @@
 # SPDX-License-Identifier: GPL-2.0
 """Inside the guest: make the runs of a plan (harness.py), print a line of JSON
 for each: fio's result and the device's counters."""
+import collections
+import contextlib
 import ctypes
 import json
 import os
 import pathlib
 import re
 import shutil
+import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
-from harness import BENCH, NULL_BLK, PERCENTILES
+from harness import BENCH, NULL_BLK, PERCENTILES, PROJECT
 from ssd import Device, NullBlk
 
 
@@ -173,6 +177,55 @@ def cost(device, run):
             "worked_ns": after[1] - before[1]}
 
 
+@contextlib.contextmanager
+def traced(device):
+    """Trace a device with blktrace; a list that has the events of reads and writes when
+    this ends: seconds, action, direction, sector, sectors."""
+    events = []
+    with tempfile.TemporaryDirectory() as folder:
+        with subprocess.Popen(["blktrace", "-d", device.path, "-D", folder, "-o", "trace",
+                               "-b", "1024", "-n", "16"], stdout=subprocess.DEVNULL) as tracer:
+            while not os.path.exists(f"/sys/kernel/debug/block/{device.name}/trace0"):
+                time.sleep(0.01)
+            yield events
+            tracer.terminate()
+        for line in command(PROJECT / "scripts/read-trace", f"{folder}/trace").splitlines():
+            seconds, _, action, *rest = line.split()
+            if action != "m" and rest[0] in "RW" and int(rest[2]):
+                events.append((float(seconds), action, rest[0], int(rest[1]), int(rest[2])))
+
+
+def order(events):
+    """Who went when, by traced(), where nothing merges: how many reads, how many of them
+    ahead of a write that had come to the scheduler before, and percentiles of the time
+    from bio to end, in ms."""
+    came, inserted = collections.defaultdict(list), collections.defaultdict(list)
+    taken = {"R": [], "W": []}
+    reads = ahead = 0
+    # Several may be for the same place: the first of them goes first, and ends first.
+    for when, action, *request in events:
+        way, place = request[0], tuple(request)
+        if action == "Q":
+            came[place].append(when)
+        elif action == "I":
+            inserted[place].append(when)
+        elif action == "D" and inserted[place]:
+            mine = inserted[place].pop(0)
+            if way == "R":
+                reads += 1
+                ahead += any(times and times[0] < mine for (other, *_), times in inserted.items()
+                             if other == "W")
+        elif action == "C" and came[place]:
+            taken[way].append(1e3 * (when - came[place].pop(0)))
+    found = {"reads": reads, "ahead": ahead}
+    for name, times in (("read", taken["R"]), ("write", taken["W"])):
+        # 1000 parts of it: the first border is 0.1 %.
+        borders = statistics.quantiles(times, n=1000, method="inclusive")
+        found[name] = {f"{point:g}": borders[round(10 * point) - 1]
+                       for point in PERCENTILES if 10 * point == round(10 * point)}
+    return found
+
+
 def measure(run):
     """One run on a device made for it."""
     if run["preset"] == NULL_BLK:
@@ -183,15 +236,16 @@ def measure(run):
         prepare(device, run)
         device.reset()
         before = kernel_stat(device)
-        result = fio(device, run)
-        kernel = kernel_since(device, before)
+        with traced(device) if "TRACED" in run["variables"] else contextlib.nullcontext() as seen:
+            result = fio(device, run)
+            kernel = kernel_since(device, before)
         return {"fio": result, "kernel": kernel, "ssdemu": counters(device),
-                "scheduler": scheduler_says(device)}
+                "scheduler": scheduler_says(device), **({"order": order(seen)} if seen else {})}
 
 
 def main():
     runs = json.loads(pathlib.Path(sys.argv[1]).read_text())
-    warm_up(runs)
+    warm_up(runs, *(["blktrace"] if any("TRACED" in run["variables"] for run in runs) else []))
     for run in runs:
         print(json.dumps(measure(run)), flush=True)
 

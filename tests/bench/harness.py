@@ -396,6 +396,12 @@ def group_arguments(name, text, groups):
     return args
 
 
+def markdown(head, rows):
+    """A table's lines; figures are to the right."""
+    rule = ["---", *["---:"] * (len(head) - 1)]
+    return ["| " + " | ".join(map(str, row)) + " |" for row in (head, rule, *rows)]
+
+
 def put_figures(into, heading, text):
     """Put @text below the @heading of a Markdown file, or print it."""
     if not into:
@@ -407,8 +413,7 @@ def put_figures(into, heading, text):
 
 @dataclasses.dataclass
 class Table:
-    """Runs that are compared, some in each of @rows, by a @figure of each. A program has
-    its own lines(), which are Markdown, with nothing of what was not measured."""
+    """Runs that are compared, some in each of @rows, by a @figure of each."""
     title: str
     rows: dict
     figure: str = "mbps"
@@ -439,9 +444,11 @@ def measure_groups(groups, folder, program, **more):
             save(folder / f"{name}.json", each, **more)
 
 
-def tables_of_paper(name, text, groups, heading, **more):
+def tables_of_paper(name, text, groups, heading, program=None, **more):
     """What tests/bench/@name.py is: measures @groups, {name: function that gives its
-    tables}, and puts their tables below the @heading of a document."""
+    tables}, by a @program of this folder, and puts their tables below the @heading of a
+    document. A table has runs() and lines(), of which nothing is shown that was not
+    measured."""
     args = group_arguments(f"{name}.py", text, groups)
     folder = PROJECT / "build" / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -450,7 +457,7 @@ def tables_of_paper(name, text, groups, heading, **more):
     runs = {group: list({id(run): run for table in tables for run in table.runs()}.values())
             for group, tables in chosen.items()}
     if not args.again:
-        measure_groups(runs, folder, f"{name}-guest.py", **more)
+        measure_groups(runs, folder, program or f"{name}-guest.py", **more)
     lines = []
     for group, tables in chosen.items():
         saved = read_back(folder / f"{group}.json", runs[group])

@@ -10,11 +10,10 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
-from guest import command, counters, prepare, set_dirty, sync, warm_up
-from harness import BENCH, PROJECT
+from guest import command, counters, prepare, set_dirty, sync, traced, warm_up
+from harness import BENCH
 from ssd import Device
 
 MOUNT = pathlib.Path("/mnt/pai")
@@ -87,29 +86,18 @@ def benchmark(run):
         "mbps": sum(sum(each.values()) for each in times) / len(times)}}
 
 
-def requests(page, trace):
-    """Table 4 from a blktrace: the data requests that the device got."""
-    sizes, aligned = [], 0
-    said = command(PROJECT / "scripts/read-trace", trace)
-    for line in said.splitlines():
-        _, _, action, *rest = line.split()
-        if action == "D" and rest[0] in "RW" and int(rest[2]):
-            sizes.append(int(rest[2]))
-            aligned += int(rest[1]) % page == 0
-    return {"requests": len(sizes), "aligned": aligned,
-            "small": sum(size <= 512 for size in sizes)}
+def requests(page, events):
+    """Table 4 from a blktrace: the requests that the device got."""
+    sent = [(sector, size) for _, action, _, sector, size in events if action == "D"]
+    return {"requests": len(sent), "aligned": sum(sector % page == 0 for sector, _ in sent),
+            "small": sum(size <= 512 for _, size in sent)}
 
 
-def traced(device, run):
-    """A run with blktrace beside it."""
-    with tempfile.TemporaryDirectory() as folder:
-        with subprocess.Popen(["blktrace", "-d", device.path, "-D", folder, "-o", "trace",
-                               "-b", "1024", "-n", "16"], stdout=subprocess.DEVNULL) as tracer:
-            while not os.path.exists(f"/sys/kernel/debug/block/{device.name}/trace0"):
-                time.sleep(0.01)
-            made = benchmark(run)
-            tracer.terminate()
-        made["table4"] = requests(2 * int(run["variables"]["PAGE_KB"]), f"{folder}/trace")
+def benchmark_traced(device, run):
+    """The same with blktrace beside it."""
+    with traced(device) as events:
+        made = benchmark(run)
+    made["table4"] = requests(2 * int(run["variables"]["PAGE_KB"]), events)
     return made
 
 
@@ -140,7 +128,8 @@ def measure(run):
             # The queue's limits follow a moment later.
             time.sleep(0.1)
             device.reset()
-            made = traced(device, run) if "PAGE_KB" in run["variables"] else benchmark(run)
+            made = (benchmark_traced(device, run) if "PAGE_KB" in run["variables"]
+                    else benchmark(run))
             made["pai"] = classes(device)
             made["ssdemu"] = counters(device)
         finally:

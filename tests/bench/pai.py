@@ -77,14 +77,10 @@ class Table(harness.Table):
     def lines(self):
         """As Markdown; nothing of what was not measured."""
         labels = [run.label for run in max(self.rows.values(), key=len)]
-        lines = [f"**{self.title}**", "", "| | " + " | ".join(labels) + " |",
-                 "|---|" + "---:|" * len(labels)]
-        for name, runs in self.rows.items():
-            cells = self.cells(runs)
-            if cells:
-                cells += [""] * (len(labels) - len(cells))
-                lines.append(" | ".join([f"| {name}", *cells]) + " |")
-        return [*lines, ""] if len(lines) > 4 else []
+        rows = [[name, *cells, *[""] * (len(labels) - len(cells))]
+                for name, runs in self.rows.items() if (cells := self.cells(runs))]
+        return [f"**{self.title}**", "", *harness.markdown(["", *labels], rows),
+                ""] if rows else []
 
 
 # The paper's words on its table 4 (section 6.2): files of 8 MB: aligned and at most
@@ -97,24 +93,21 @@ class Requests(Table):
 
     def lines(self):
         """As Markdown: the paper's columns."""
-        lines = [f"**{self.title}**", "",
-                 "| | requests | against NoPAS | aligned | at most 256 KB |",
-                 "|---|---:|---:|---:|---:|"]
+        rows = []
         for name, runs in self.rows.items():
             done = [run for run in runs if run.result]
             for run in done:
                 base = done[0].result["table4"]["requests"]
                 made = run.result["table4"]
                 count = made["requests"]
-                lines.append(f"| {name}, {run.label} | {count} | "
-                             f"{100 * (count / base - 1):+.0f} % | "
-                             f"{100 * made['aligned'] / count:.0f} % | "
-                             f"{100 * made['small'] / count:.0f} % |")
-        if len(lines) == 4:
+                rows.append([f"{name}, {run.label}", count, f"{100 * (count / base - 1):+.0f} %",
+                             *(f"{100 * made[key] / count:.0f} %" for key in ("aligned", "small"))])
+        if not rows:
             return []
-        lines += [f"| paper, 8192 KB files, {label} | | {more:+} % | {aligned} % | {small} % |"
-                  for label, (aligned, small, more) in TABLE_4.items()]
-        return [*lines, ""]
+        rows += [[f"paper, 8192 KB files, {label}", "", f"{more:+} %", f"{aligned} %", f"{small} %"]
+                 for label, (aligned, small, more) in TABLE_4.items()]
+        head = ["", "requests", "against NoPAS", "aligned", "at most 256 KB"]
+        return [f"**{self.title}**", "", *harness.markdown(head, rows), ""]
 
 
 def pai(preset, split, **more):

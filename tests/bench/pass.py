@@ -57,9 +57,7 @@ class Table(harness.Table):
                      if any(run.result for run in runs)}
         if not self.rows:
             return []
-        rows = [self.head(), ["---", *["---:"] * (len(self.head()) - 1)], *self.body()]
-        return [f"**{self.title}**", "",
-                *("| " + " | ".join(map(str, row)) + " |" for row in rows), ""]
+        return [f"**{self.title}**", "", *harness.markdown(self.head(), self.body()), ""]
 
 
 @dataclasses.dataclass
