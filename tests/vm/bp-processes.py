@@ -13,6 +13,7 @@ import subprocess
 import time
 
 from shell import fail, guest
+from ssd import DEBUG_KERNEL
 
 DEVICE = "/dev/ssdemu0"
 DEBUGFS = "/sys/kernel/debug/block/ssdemu0/sched"
@@ -21,6 +22,7 @@ CLONE_IO = 0x80000000
 SYS_CLONE, SYS_IOPRIO_SET = 56, 251  # x86-64
 # BP_PROCESSES in include/bp-process.h.
 MOST = 512
+NUMBER = 800 if DEBUG_KERNEL else 2000
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -69,7 +71,7 @@ def reap(pids):
 def thousands():
     """Many short-lived processes; not more are known than there is room for."""
     number = 0
-    while number < 2000:
+    while number < NUMBER:
         set_base(("anticipatory", "fair")[number // 100 % 2])
         reap([fork(0, 1 + n % 3) for n in range(100)])
         number += 100

@@ -16,7 +16,7 @@ import signal
 import subprocess
 import time
 
-from ssd import check
+from ssd import DEBUG_KERNEL, check
 
 SEED = int(os.environ.get("SEED") or 1)
 SOAK = bool(os.environ.get("SOAK"))
@@ -29,6 +29,12 @@ SYS_FINIT_MODULE, SYS_DELETE_MODULE = 313, 176
 def ours():
     """Names of the schedulers that are built."""
     return sorted(path.name.removesuffix("-iosched.ko") for path in FOLDER.glob("*-iosched.ko"))
+
+
+def at_once(disks):
+    """The groups of @disks that one CPU can keep busy side by side in virtual time: all, or
+    on a debug kernel each alone."""
+    return [[disk] for disk in disks] if DEBUG_KERNEL else [disks]
 
 
 def modprobe(*arguments):
