@@ -11,13 +11,21 @@ import subprocess
 import sys
 import time
 
+import database
 import guest
 from guest import command, fio, set_dirty, sync, warm_up
 from ssd import Device
 
 MOUNT = pathlib.Path("/mnt/bp")
 LOAD = pathlib.Path("/usr/share/dbench/client.txt")
-FILES = ("postmark", "dbench")
+FILES = ("postmark", "dbench", "oltp")
+# How to make a file system, and mount it, so that nothing is written behind the
+# benchmark's back: inode tables that nobody needs, and what a cleaner moves.
+FILE_SYSTEMS = {
+    "ext4": (["mkfs.ext4", "-q", "-F", "-E",
+              "lazy_itable_init=1,lazy_journal_init=1,nodiscard"], ["-o", "noinit_itable"]),
+    "nilfs2": (["mkfs.nilfs2", "-q", "-K"], ["-i", "-t", "nilfs2"]),
+}
 
 
 def postmark(files, transactions):
@@ -48,13 +56,12 @@ def dbench(clients, seconds):
 
 
 @contextlib.contextmanager
-def ext4(device):
-    """A new file system on a device. Neither mkfs nor, behind the benchmark's back,
-    the mount writes inode tables that nobody needs."""
-    command("mkfs.ext4", "-q", "-F", "-E",
-            "lazy_itable_init=1,lazy_journal_init=1,nodiscard", device.path)
+def mounted(device, kind="ext4"):
+    """A new file system on a device."""
+    make, options = FILE_SYSTEMS[kind]
+    command(*make, device.path)
     MOUNT.mkdir(parents=True, exist_ok=True)
-    command("mount", "-o", "noinit_itable", device.path, MOUNT)
+    command("mount", *options, device.path, MOUNT)
     try:
         yield
     finally:
@@ -67,11 +74,30 @@ def prepare(device, run):
     device.reset()
 
 
-def on_ext4(device, run):
+def oltp(threads, transactions):
+    """Seconds that sysbench's complex OLTP takes."""
+    return {"seconds": database.oltp({"TEST": "oltp_read_write", "THREADS": threads,
+                                      "EVENTS": transactions})["seconds"]}
+
+
+@contextlib.contextmanager
+def server(job):
+    """What a job needs to be there before."""
+    if job != "oltp":
+        yield
+        return
+    data = MOUNT / "data"
+    command("cp", "-r", database.FOLDER, data)
+    sync(MOUNT)
+    with database.server(data):
+        yield
+
+
+def on_files(device, run):
     """A file system benchmark until all has reached the drive."""
-    with ext4(device):
+    benchmark = {"postmark": postmark, "dbench": dbench, "oltp": oltp}[run["job"]]
+    with mounted(device, run["variables"].get("KIND", "ext4")), server(run["job"]):
         prepare(device, run)
-        benchmark = postmark if run["job"] == "postmark" else dbench
         made = benchmark(*(int(run["variables"][key]) for key in ("A", "B")))
         left = sync(MOUNT)
         if "seconds" in made:
@@ -114,24 +140,30 @@ def rate(result):
 def measure(run):
     """One run on a device made for it."""
     with Device(run["preset"], **run["keys"]) as device:
-        result = on_ext4(device, run) if run["job"] in FILES else on_device(device, run)
+        result = on_files(device, run) if run["job"] in FILES else on_device(device, run)
     result["figures"] = {"mbps": rate(result)}
     return result
 
 
-def warm_up_ext4():
-    """Have the programs in memory."""
+def warm_up_files(jobs):
+    """Have the programs in memory, and the database made."""
     shutil.copy(LOAD, "/tmp/client.txt")
-    with Device("small", memory_backed=1) as device, ext4(device):
+    with Device("small", memory_backed=1) as device, mounted(device):
         postmark(10, 10)
         dbench(1, 1)
+    if "oltp" in jobs:
+        database.make()
+        with Device("bp-transcend", memory_backed=1, capacity_mb=1024) as device:
+            with mounted(device), server("oltp"):
+                oltp(2, 10)
 
 
 def main():
     runs = json.loads(pathlib.Path(sys.argv[1]).read_text())
     warm_up(runs)
-    if any(run["job"] in FILES for run in runs):
-        warm_up_ext4()
+    jobs = {run["job"] for run in runs}
+    if jobs & set(FILES):
+        warm_up_files(jobs)
     set_dirty(1, 8)
     for run in runs:
         print(json.dumps(measure(run)), flush=True)

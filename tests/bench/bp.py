@@ -19,7 +19,7 @@ PAPER = ("bp-transcend", "bp-samsung")
 NEUTRAL = ("sata", "nvme", "qlc")
 # Drives in use, all blocks hold data; no larger than what is done on them.
 USED = {"fill": 100, "capacity_mb": 1024}
-ON_EXT4 = {**USED, "memory_backed": 1}
+IN_MEMORY = {**USED, "memory_backed": 1}
 BASES = {"a": "anticipatory", "f": "fair"}
 SHORT = {"RAMP": "200ms", "RUNTIME": "600ms"}
 LONG = {"RAMP": "1s", "RUNTIME": "6s"}
@@ -207,20 +207,30 @@ def sequential():
 
 
 def postmark():
-    """Debian's postmark on ext4, on the paper's drives"""
-    return files("postmark", (500, 1000), "files, {} transactions", [SECONDS])
+    """Debian's postmark on ext4, on the paper's drives (its figures 16 and 17)"""
+    return files("postmark", (2000, 5000), "files, {} transactions", [SECONDS])
 
 
 def dbench():
-    """Debian's dbench on ext4, on the paper's drives"""
+    """Debian's dbench on ext4, on the paper's drives (its figure 18)"""
     return files("dbench", (16, 3), "clients, {} s", [DBENCH, SECONDS])
 
 
-def files(job, numbers, title, columns):
-    """A benchmark on ext4."""
-    title = f"{job}: {numbers[0]} {title.format(numbers[1])}; ext4 on"
+def nilfs():
+    """the same dbench on NILFS2, a log-structured file system (the paper's figure 20)"""
+    return files("dbench", (16, 3), "clients, {} s", [DBENCH, SECONDS], "nilfs2")
+
+
+def oltp():
+    """sysbench's complex OLTP with MariaDB on ext4 (the paper's figure 19)"""
+    return files("oltp", (16, 100), "threads, {} transactions", [SECONDS])
+
+
+def files(job, numbers, title, columns, kind="ext4"):
+    """A benchmark on a file system."""
+    title = f"{job}: {numbers[0]} {title.format(numbers[1])}; {kind} on"
     return [Table(f"{title} {preset}",
-                  [run(preset, job, scheduler, ON_EXT4, A=numbers[0], B=numbers[1])
+                  [run(preset, job, scheduler, IN_MEMORY, A=numbers[0], B=numbers[1], KIND=kind)
                    for scheduler in PEERS + ALL_BP],
                   [*columns, TO_DRIVE, MERGES, CROSSINGS, AVOIDED, EXPIRED])
             for preset in PAPER]
@@ -292,8 +302,8 @@ def times():
 
 
 GROUPS = {group.__name__: group for group in
-          (blocks, streams, mixed, sequential, postmark, dbench, neutral, fairness, lookahead,
-           open_blocks, anticipation, times)}
+          (blocks, streams, mixed, sequential, postmark, dbench, nilfs, oltp, neutral, fairness,
+           lookahead, open_blocks, anticipation, times)}
 
 
 def main():

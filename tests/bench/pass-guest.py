@@ -11,11 +11,9 @@ import contextlib
 import json
 import os
 import pathlib
-import re
-import subprocess
 import sys
-import time
 
+import database
 from guest import (command, counters, fio_command, kernel_since, kernel_stat, prepare,
                    set_dirty, sync, wait_for_second, warm_up)
 from harness import figures
@@ -40,28 +38,6 @@ MKE2FS = """[defaults]
 		zero_hugefiles = false
 	}}
 """
-# A database of sysbench's OLTP, without the server's own tables.
-DATABASE = pathlib.Path("/run/database")
-TABLES, ROWS = 40, 2000
-TABLE = """CREATE TABLE sbtest{number} (
-	id INTEGER NOT NULL AUTO_INCREMENT, k INTEGER DEFAULT 0 NOT NULL,
-	c CHAR(120) DEFAULT '' NOT NULL, pad CHAR(60) DEFAULT '' NOT NULL,
-	PRIMARY KEY (id), KEY k_{number} (k)) ENGINE=InnoDB;
-INSERT INTO sbtest{number} SELECT seq, 1 + FLOOR({rows} * RAND(seq)),
-	REPEAT('0123456789-', 10), REPEAT('0123456789-', 5) FROM seq_1_to_{rows};
-"""
-# As MySQL came in the paper's time: 8 MB for pages, a log write for each commit. Past
-# the page cache, else all of so small a database would be in it.
-SERVER = ["mariadbd", "--no-defaults", "--user=root", "--skip-grant-tables",
-          "--skip-networking", "--skip-log-bin", "--performance-schema=0",
-          "--innodb-buffer-pool-size=8M", "--innodb-log-file-size=8M",
-          "--innodb-flush-method=O_DIRECT", "--innodb-flush-log-at-trx-commit=1",
-          "--innodb-buffer-pool-dump-at-shutdown=0", "--innodb-buffer-pool-load-at-startup=0",
-          "--innodb-stats-persistent=0", "--aria-log-file-size=8M", "--max-connections=200",
-          # Virtual time runs ahead: no time limit on locks.
-          "--innodb-fatal-semaphore-wait-threshold=4294967295"]
-SOCKET = "/run/mariadbd.sock"
-
 
 def ext4(device, files, file_mb):
     """A new file system with @files of @file_mb, of which nothing was ever written."""
@@ -90,14 +66,6 @@ def threads(variables):
     return figures(json.loads(said[said.index("{"):]), {})
 
 
-def number(text, said):
-    """A figure that sysbench tells after some words."""
-    found = re.search(rf"{text} +([0-9.]+)", said)
-    if not found:
-        sys.exit(f"sysbench: {said[-500:]}")
-    return float(found[1])
-
-
 def fileio(variables):
     """sysbench's file I/O test: MB/s by its number of bytes and its time."""
     total = int(variables["FILES"]) * int(variables["FILE_MB"])
@@ -105,26 +73,17 @@ def fileio(variables):
                    f"--file-num={variables['FILES']}", f"--file-total-size={total}M",
                    "--file-test-mode=rndrw", f"--events={variables['EVENTS']}", "--time=0",
                    "--rand-seed=712", "run", cwd=MOUNT)
-    found = {f"{way}_mbps": number(f"{word}, MiB/s:", said) * 1.048576
+    found = {f"{way}_mbps": database.number(f"{word}, MiB/s:", said) * 1.048576
              for way, word in (("read", "read"), ("write", "written"))}
     return {**found, "mbps": sum(found.values())}
-
-
-def make_database():
-    """Make the database, in memory."""
-    DATABASE.mkdir()
-    sql = "CREATE DATABASE sbtest;\nUSE sbtest;\n" + "".join(
-        TABLE.format(number=number, rows=ROWS) for number in range(1, TABLES + 1))
-    options = [word for word in SERVER if "flush-method" not in word]
-    command(*options, f"--datadir={DATABASE}", "--bootstrap", input=sql)
 
 
 def copy_database():
     """Put the database on the device, each table at the start of one of the large files
     and without the rest of it: all over the drive, as tables of the paper's size are."""
     data = MOUNT / "data"
-    command("cp", "-r", DATABASE, data)
-    for number in range(1, TABLES + 1):
+    command("cp", "-r", database.FOLDER, data)
+    for number in range(1, database.TABLES + 1):
         table = data / f"sbtest/sbtest{number}.ibd"
         place = MOUNT / f"test_file.{number - 1}"
         with open(place, "r+b") as file:
@@ -134,37 +93,7 @@ def copy_database():
         table.symlink_to(place)
 
 
-@contextlib.contextmanager
-def server():
-    """The database's server; all has reached the device when it has ended."""
-    log = pathlib.Path("/run/mariadbd.log")
-    with open(log, "w", encoding="utf-8") as said, subprocess.Popen(
-            [*SERVER, f"--datadir={MOUNT}/data", f"--socket={SOCKET}",
-             "--pid-file=/run/mariadbd.pid"], stdout=said, stderr=said) as process:
-        while process.poll() is None and "ready for connections" not in log.read_text():
-            time.sleep(0.01)
-        try:
-            yield
-        finally:
-            process.terminate()
-            if process.wait():
-                sys.exit(f"mariadbd: {log.read_text()[-1000:]}")
-
-
-def oltp(variables):
-    """sysbench's OLTP test: transactions a second, and ms of each."""
-    said = command("sysbench", variables["TEST"], "--db-driver=mysql",
-                   f"--mysql-socket={SOCKET}", "--mysql-user=root", f"--tables={TABLES}",
-                   f"--table-size={ROWS}", "--rand-type=uniform", "--db-ps-mode=disable",
-                   f"--threads={variables['THREADS']}", f"--events={variables['EVENTS']}",
-                   "--time=0", "--rand-seed=712", "--percentile=99", "run")
-    # Its own rate has two digits and its time four.
-    seconds = number("total time:", said)
-    return {"tps": number("total number of events:", said) / seconds, "seconds": seconds,
-            "mean": number("avg:", said), "p99": number("99th percentile:", said)}
-
-
-BENCHMARKS = {"pass-files": threads, "sysbench": fileio, "oltp": oltp}
+BENCHMARKS = {"pass-files": threads, "sysbench": fileio, "oltp": database.oltp}
 
 
 def measure(run):
@@ -175,7 +104,8 @@ def measure(run):
         if run["job"] == "oltp":
             with mounted(device):
                 copy_database()
-        with mounted(device), server() if run["job"] == "oltp" else contextlib.nullcontext():
+        with (mounted(device), database.server(MOUNT / "data") if run["job"] == "oltp"
+              else contextlib.nullcontext()):
             prepare(device, run)
             wait_for_second()
             device.reset()
@@ -196,7 +126,7 @@ def main():
     warm_up(runs, "sysbench", "mariadbd", "mkfs.ext4", "mount", "umount", "cp")
     set_dirty(1, 8)
     if "oltp" in jobs:
-        make_database()
+        database.make()
     # What else the programs read from the host, once.
     for run in jobs.values():
         small = {"FILE_MB": "10", "NUMBER": "10", "EVENTS": "20"}
