@@ -43,6 +43,8 @@ def postmark(seed, size_kb, files, transactions):
         sync(MOUNT)
         seconds = time.monotonic() - begun
     said = said.decode()
+    if program.returncode:
+        sys.exit(f"postmark ended with status {program.returncode}")
     if "out of files" in said:
         sys.exit(f"postmark: {transactions} transactions are too many for {files} files")
     found = {}
