@@ -76,7 +76,8 @@ def oltp(variables):
                    f"--mysql-socket={SOCKET}", "--mysql-user=root", f"--tables={TABLES}",
                    f"--table-size={ROWS}", "--rand-type=uniform", "--db-ps-mode=disable",
                    f"--threads={variables['THREADS']}", f"--events={variables['EVENTS']}",
-                   "--time=0", "--rand-seed=712", "--percentile=99", "run")
+                   "--time=0", f"--rand-seed={variables.get('SEED', 712)}", "--percentile=99",
+                   "run")
     # Its own rate has two digits and its time four.
     seconds = number("total time:", said)
     return {"tps": number("total number of events:", said) / seconds, "seconds": seconds,
