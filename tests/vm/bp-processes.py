@@ -22,7 +22,7 @@ CLONE_IO = 0x80000000
 SYS_CLONE, SYS_IOPRIO_SET = 56, 251  # x86-64
 # BP_PROCESSES in include/bp-process.h.
 MOST = 512
-NUMBER = 800 if DEBUG_KERNEL else 2000
+NUMBER = 600 if DEBUG_KERNEL else 2000
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
