@@ -14,7 +14,7 @@ import pathlib
 import re
 import subprocess
 
-from ssd import NullBlk, check
+from ssd import RELEASE, NullBlk, check
 from together import Disk, insert, modprobe, ours, remove
 
 HOSTILE = (b"", b"\n", b" ", b"-", b"+", b"-1", b"--1", b"0x", b"0b1", b"1e3", b"1.5", b"16k",
@@ -139,7 +139,7 @@ def regions(disk):
     file = f"/sys/block/{large.name}/queue/scheduler"
     before = pathlib.Path(file).read_text()
     # Whatever the reason is, 7.2 takes it for a lack of memory.
-    refused = errno.ENOMEM if int(os.uname().release.split(".")[0]) >= 7 else errno.EINVAL
+    refused = errno.ENOMEM if RELEASE >= (7, 2) else errno.EINVAL
     check(attempt(file, b"pass") == refused, "pass refuses 100000 regions")
     check(pathlib.Path(file).read_text().split("[")[1] == before.split("[")[1],
           "the old scheduler stays")

@@ -24,10 +24,12 @@ import re
 import signal
 import subprocess
 
-from ssd import check, load_tool
+from ssd import RELEASE, check, load_tool
 from together import Disk, fio, modprobe, ours, scsi_disks, wait_for
 
 READ_TRACE = load_tool("read-trace")
+# 7.2 takes FUA for a zone operation, which it does not tell a blktrace of Debian 12's version.
+SEES_FUA = RELEASE < (7, 2)
 # Neighbours of the synchronous writes are written by another job, so that there
 # is much to merge with.
 JOBS = {"fsync": {"rw": "randwrite", "iodepth": 1, "fsync": 2, "offset": "8m",
@@ -134,7 +136,7 @@ def main():
         check(fua == (judge is with_fua), f"{disk.name}: fua is {fua}")
     for disk, events in traced(judges).items():
         synced, written = fsyncs(events), judges[disk](events)
-        check(synced > 50 and written == JOBS["dsync"]["number_ios"],
+        check(synced > 50 and written == SEES_FUA * JOBS["dsync"]["number_ios"],
               f"{disk.label}: {synced} fsyncs, {written} writes with FUA")
         disk.nothing_left()
         disk.select("none")

@@ -16,6 +16,7 @@ import subprocess
 import time
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
+RELEASE = tuple(map(int, os.uname().release.split(".")[:2]))
 # One that takes ten times as many instructions, or more, for the same.
 DEBUG_KERNEL = pathlib.Path("/sys/kernel/debug/kmemleak").exists()
 
