@@ -20,6 +20,7 @@ import re
 import resource
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 
@@ -378,7 +379,9 @@ def group_arguments(name, text, groups):
     """The command line of tests/bench/@name, which measures @groups, {name: function
     whose docstring says what}: all of them, or those that are named."""
     width = max(map(len, groups)) + 1
-    listed = "\n".join(f"    {group:{width}}{function.__doc__}"
+    listed = "\n".join(textwrap.fill(" ".join(function.__doc__.split()), 88,
+                                     initial_indent=f"    {group:{width}}",
+                                     subsequent_indent=" " * (4 + width))
                        for group, function in groups.items())
     parser = argparse.ArgumentParser(
         usage=f"tests/bench/{name} [--again] [--into FILE.md] [GROUP...]",

@@ -5,8 +5,8 @@ to 19, and today's drives.
 
     tests/bench/piq.py [--again] [--into FILE.md] [GROUP...]
 
-Groups (default: all), results in build/piq/. Traces come from the folder that TRACES
-names, ts_us,dev,op,offset,size; without any they are left out.
+Traces come from the folder that TRACES names, ts_us,dev,op,offset,size; without any
+they are left out. Groups (default: all), results in build/piq/:
 """
 import csv
 import dataclasses
