@@ -115,7 +115,7 @@ def times(preset, quick):
     """Variables for how long a run takes."""
     ramp, run = (150, 700) if preset in SLOW else (75, 200)
     if not quick:
-        ramp, run = 4 * ramp, 12 * run
+        ramp, run = 2 * ramp, 3 * run
     return {"RAMP": f"{ramp}ms", "RUNTIME": f"{run}ms"}
 
 
