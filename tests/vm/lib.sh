@@ -165,9 +165,10 @@ stop_load()
 		cat /tmp/load.log
 		fail "the load ended by itself"
 	}
-	# Again and again: a job of several that starts late misses the first one.
+	# Again: a job of several that starts late misses the first one. Not soon: what
+	# fio does on a signal, it may not do while it prints or frees.
 	while kill -INT "$load_pid" 2>/dev/null; do
-		sleep 0.5
+		timeout 20 tail --pid="$load_pid" -f /dev/null || true
 	done
 	wait "$load_pid" || [ $? = 128 ] || {
 		cat /tmp/load.log

@@ -185,10 +185,12 @@ def load(disks, jobs, **options):
                          running.poll() is not None, f"load on {disk.label}")
             yield running
             ended = running.poll() is not None
-            # Again and again: a job of several that starts late misses the first one.
+            # Again: a job of several that starts late misses the first one. Not soon: what
+            # fio does on a signal, it may not do while it prints or frees.
             while running.poll() is None:
                 running.send_signal(signal.SIGINT)
-                time.sleep(0.2)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    running.wait(20)
         finally:
             running.kill()
     said = pathlib.Path("/tmp/load.log").read_text(errors="replace")
