@@ -18,6 +18,7 @@ import pathlib
 import platform
 import re
 import resource
+import signal
 import subprocess
 import sys
 import textwrap
@@ -489,7 +490,9 @@ def job_says(job):
 
 
 def finish(main):
-    """Call @main as a program's main function."""
+    """Call @main as a program's main function. Whatever ends it, its guests end with it."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     try:
         sys.exit(main())
     except Failed as error:
