@@ -12,6 +12,13 @@
 
 #include "iosched-kernel.h"
 
+/* What a scheduler that refuses its parameters ends with: 7.2 says ENOMEM for any reason. */
+#ifdef IOSCHED_HAVE_ALLOC_SCHED_DATA
+#define COMPAT_REFUSED (-ENOMEM)
+#else
+#define COMPAT_REFUSED (-EINVAL)
+#endif
+
 /* 7.2: the block layer asks for the elevator's data before. */
 static inline int compat_elevator_data(struct request_queue *q,
 				       struct elevator_queue *eq)

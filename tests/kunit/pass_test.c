@@ -261,7 +261,8 @@ static void pass_test_region_size(struct kunit *test)
 	struct pass_data *pd;
 
 	/* Too many regions: refused at the start, and later. */
-	KUNIT_EXPECT_EQ(test, fake_start(&iosched_type, most + MB), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fake_start(&iosched_type, most + MB),
+			COMPAT_REFUSED);
 	pd = pass_begin(test, most);
 	KUNIT_EXPECT_EQ(test, pd->map->nr, PASS_MAX_REGIONS);
 	set_capacity(fake.disk, most + MB);

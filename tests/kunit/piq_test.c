@@ -989,7 +989,8 @@ static void piq_test_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, piq_test_map(pd)->lv.units, 1024U);
 	fake_stop();
 	channels_param = 1025;
-	KUNIT_EXPECT_EQ(test, fake_start(&iosched_type, 1 << 20), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fake_start(&iosched_type, 1 << 20),
+			COMPAT_REFUSED);
 	channels_param = 4;
 }
 
