@@ -25,9 +25,8 @@ GROUPS = ("the drive of its paper", "other papers' drives", "drives of today")
 
 
 def markdown(head, rows):
-    """A table, all but the first column to the right."""
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return ["| " + " | ".join(map(str, line)) + " |" for line in lines] + [""]
+    """A table, and an empty line after it."""
+    return [*harness.markdown(head, rows), ""]
 
 
 def group_of(scheduler, device):
