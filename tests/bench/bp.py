@@ -104,16 +104,10 @@ WAITED = Column("waited ms", lambda r: r["bp"]["waited_us"] / 1e3, 1)
 
 
 @dataclasses.dataclass
-class Table:
-    """Runs that are compared, each of @rows one. The first column is also shown in
-    percent: of BP against the same base without preference."""
-    title: str
-    rows: list
+class Table(harness.RunTable):
+    """The first of its @columns is also shown in percent: of BP against the same base
+    without preference."""
     columns: list
-
-    def runs(self):
-        """All of them."""
-        return self.rows
 
     def relative(self, run):
         """The first column against that of the run's control."""
@@ -128,7 +122,7 @@ class Table:
 
     def lines(self):
         """As Markdown; without columns in which nothing is, and only if all was measured."""
-        if not all(run.result for run in self.rows):
+        if not self.measured():
             return []
         shown = [column for column in self.columns if any(map(column.value, self.rows))]
         rows = [[run.label, shown[0].cell(run) + self.relative(run),

@@ -427,6 +427,21 @@ class Table:
         return [run for runs in self.rows.values() for run in runs]
 
 
+@dataclasses.dataclass
+class RunTable:
+    """Runs that are compared, each of @rows one."""
+    title: str
+    rows: list
+
+    def runs(self):
+        """All of them."""
+        return self.rows
+
+    def measured(self):
+        """Has each a result?"""
+        return all(run.result for run in self.rows)
+
+
 def measure_groups(groups, folder, program, **more):
     """Make the runs of @groups, {name: runs}, that are not known yet, by a @program of
     this folder, and leave each group's in a file of @folder, with @more: also what there

@@ -78,16 +78,9 @@ def percent(value, base):
 
 
 @dataclasses.dataclass
-class Table:
-    """Runs that are compared, each of @rows one; the means and IOPS also in percent
-    against the run labelled @base."""
-    title: str
-    rows: list
+class Table(harness.RunTable):
+    """The means and IOPS are also shown in percent against the run labelled @base."""
     base: str = "noop"
-
-    def runs(self):
-        """All of them."""
-        return self.rows
 
     def requests(self):
         """How many requests the figures are of: the fewest and the most, by direction."""
@@ -117,7 +110,7 @@ class Table:
 
     def lines(self):
         """As Markdown, if all was measured."""
-        if not all(each.result for each in self.rows):
+        if not self.measured():
             return []
         return [f"{self.title} ({self.requests()}):", "",
                 *harness.markdown(self.head(), self.body()), ""]
@@ -178,6 +171,9 @@ class Averages(Table):
     def runs(self):
         return []
 
+    def measured(self):
+        return all(table.measured() for table in self.rows)
+
     def head(self):
         return ["", "read mean", "write mean", "units busy"]
 
@@ -195,7 +191,7 @@ class Averages(Table):
             yield row
 
     def lines(self):
-        if not self.rows or not all(each.result for table in self.rows for each in table.rows):
+        if not self.rows or not self.measured():
             return []
         return [self.title, "", *harness.markdown(self.head(), self.body()), ""]
 
