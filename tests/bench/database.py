@@ -30,7 +30,7 @@ SERVER = ["mariadbd", "--no-defaults", "--user=root", "--skip-grant-tables",
           "--innodb-flush-method=O_DIRECT", "--innodb-flush-log-at-trx-commit=1",
           "--innodb-buffer-pool-dump-at-shutdown=0", "--innodb-buffer-pool-load-at-startup=0",
           "--innodb-stats-persistent=0", "--aria-log-file-size=8M", "--max-connections=200",
-          # Virtual time runs ahead: no time limit on locks.
+          # On a slow drive a lock may be held for long: no time limit.
           "--innodb-fatal-semaphore-wait-threshold=4294967295"]
 SOCKET = "/run/mariadbd.sock"
 

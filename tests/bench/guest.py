@@ -9,7 +9,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import statistics
 import subprocess
 import sys
@@ -98,22 +97,6 @@ def end_fio(process, run):
 def fio(device, run):
     """fio's result of the run's job on @device."""
     return end_fio(start_fio(device, run), run)
-
-
-def warm_up(runs, *programs):
-    """Have all that a run needs in memory, with these @programs: virtual time runs ahead
-    whenever the guest waits for a file of the host's."""
-    fio = shutil.which("fio")
-    libraries = command("ldd", fio).split()
-    for path in [fio, *filter(os.path.isfile, libraries), *map(shutil.which, programs)]:
-        pathlib.Path(path).read_bytes()
-    with Device("small") as device:
-        for scheduler in dict.fromkeys(run["scheduler"] for run in runs):
-            device.scheduler(scheduler)
-            subprocess.run(["fio", "--name=warm-up", f"--filename={device.path}",
-                            "--rw=randrw", "--direct=1", "--ioengine=libaio",
-                            "--io_size=256k", "--thread", "--output-format=json"],
-                           stdout=subprocess.DEVNULL, check=True)
 
 
 def scheduler_says(device):
@@ -246,7 +229,6 @@ def measure(run):
 
 def main():
     runs = json.loads(pathlib.Path(sys.argv[1]).read_text())
-    warm_up(runs, *(["blktrace"] if any("TRACED" in run["variables"] for run in runs) else []))
     for run in runs:
         print(json.dumps(measure(run)), flush=True)
 

@@ -247,9 +247,11 @@ class Progress:
                   file=sys.stderr, flush=True)
 
 
-def lab(command, log, hear, options=("--virtual-time", f"--kernel={KERNEL}")):
-    """Run @command in a guest, in virtual time unless @options are others; @hear gets
-    each line it prints. All of it, and what the lab says, is left in @log."""
+def lab(command, log, hear, options=("--virtual-time", f"--kernel={KERNEL}"), files=()):
+    """Run @command in a guest, in virtual time unless @options are others, with @files,
+    (name there, path); @hear gets each line it prints. All of it, and what the lab says,
+    is left in @log."""
+    options = [*options, *(f"--file={name}={path}" for name, path in files)]
     with open(log, "w", encoding="utf-8") as out, subprocess.Popen(
             [PROJECT / "scripts/lab", *options, "--timeout=36000", "--", *command],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=out,
@@ -277,6 +279,13 @@ def run_script(command, log):
         raise Failed(f"{command[0].name} ended with status {done.returncode}, log: {log}")
 
 
+def packages(program):
+    """Options of the lab for the Debian packages that a program of the guest's names on
+    top, as in "# packages: sysbench"."""
+    head = re.search(r"^# packages: (.+)$", program.read_text(), re.MULTILINE)
+    return [f"--package={name}" for name in head[1].split()] if head else []
+
+
 def run_guest(runs, name, folder, progress, keep=None, program="guest.py"):
     """Run @runs one after another in a guest of their own, by a @program of this
     folder that takes a plan and prints results; @keep gets each as soon as it is
@@ -297,9 +306,13 @@ def run_guest(runs, name, folder, progress, keep=None, program="guest.py"):
         what = ", ".join([run.device, run.job, *run.variables.values(), run.label])
         progress.step(f"{what}: {run.result['figures']['mbps']:.1f} MB/s")
 
+    logs = sorted({run.variables["LOG"] for run in runs if "LOG" in run.variables})
     # The guest's own copy of tests/vm/ssd.py is the one that knows the device.
-    lab(["env", f"PYTHONPATH={PROJECT}/tests/vm", BENCH / program, plan],
-        folder / f"{name}.log", hear)
+    # A name of another length would be enough for another figure, in the last digit.
+    lab(["env", f"PYTHONPATH={PROJECT}/tests/vm", BENCH / program, "plan.json"],
+        folder / f"{name}.log", hear,
+        ["--virtual-time", f"--kernel={KERNEL}", *packages(BENCH / program)],
+        [("plan.json", plan), *((log, PROJECT / log) for log in logs)])
     if next(waiting, None):
         raise Failed(f"not all runs came back, log: {folder / name}.log")
 

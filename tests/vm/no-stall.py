@@ -76,8 +76,7 @@ def main():
             disks.append(Disk(devices[-1].name, name))
             squeeze(disks[-1], descriptions(name), rng)
     for load, some in itertools.product(LOADS, at_once(disks)):
-        # No time limit but the test's own: while the guest waits for a file of the
-        # host's to start fio, virtual time runs ahead, by minutes at times.
+        # No time limit but the test's own, which is in real time.
         results = fio({disk.name: {"filename": disk.path} for disk in some}, rw="randrw",
                       bs="4k-64k", **load)
         for disk in some:
