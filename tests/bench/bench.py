@@ -29,23 +29,24 @@ DEBUG_KERNEL = "debug-7.2"
 KINDS = [*matrix.KINDS, "lock", "papers"]
 
 
-def missing_by_guest(cells, store):
-    """Lists of the runs that are still to be made, one for each guest."""
+def by_guest(cells):
+    """Lists of runs, one for each guest: the same, whatever is known of them, as a
+    guest's figures are the same only after the same runs."""
     guest, device = [], None
     for cell in cells:
-        missing = [run for run in cell.runs if not store.recall(run)]
-        if guest and (cell.device != device or len(guest) + len(missing) > MOST_RUNS):
+        if guest and (cell.device != device or len(guest) + len(cell.runs) > MOST_RUNS):
             yield guest
             guest = []
-        guest, device = guest + missing, cell.device
+        guest, device = guest + cell.runs, cell.device
     if guest:
         yield guest
 
 
 def measure(cells, folder):
-    """Make the runs that are missing."""
+    """Make the runs of the guests of which some are missing."""
     store = harness.Store(harness.PROJECT / "build/bench-store")
-    guests = list(missing_by_guest(cells, store))
+    guests = [runs for runs in by_guest(cells)
+              if not all([store.recall(run) for run in runs])]
     total = sum(len(cell.runs) for cell in cells)
     missing = sum(map(len, guests))
     print(f"bench: {total} runs, {total - missing} of them known, {len(guests)} guests, "

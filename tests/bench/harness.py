@@ -291,7 +291,9 @@ def run_guest(runs, name, folder, progress, keep=None, program="guest.py"):
     folder that takes a plan and prints results; @keep gets each as soon as it is
     done."""
     plan = folder / f"{name}.plan.json"
-    plan.write_text(json.dumps([dataclasses.asdict(run) for run in runs]))
+    # Nothing in it of what is known already: the guest could tell.
+    plan.write_text(json.dumps([dataclasses.asdict(dataclasses.replace(run, result={}))
+                                for run in runs]))
     waiting = iter(runs)
 
     def hear(line):
