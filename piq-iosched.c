@@ -29,6 +29,8 @@
  *  5. The first write batch that has waited for write_wait_us goes before the
  *     reads and claims units likewise; the next one's wait begins after it
  *     (IV.B.3), but ends when it claims by rule 4 and is older than all reads.
+ *     In between a read batch goes: on a slow drive write_wait_us is over before
+ *     anybody could. (The paper has no such rule.)
  *  6. A request whose deadline has passed goes whatever holds its units.
  *  7. The paper leaves to others what the drive does by itself (garbage
  *     collection). With busy_units, off by default, a unit whose request took
@@ -135,6 +137,7 @@ struct piq_data {
 	/* first in the core's FIFO of those that found the window full */
 	struct request *outside[IOSCHED_TIERS][IOSCHED_DIRS];
 	u64 write_turn[IOSCHED_TIERS];	/* ns, end of the last prioritised one */
+	bool read_turn[IOSCHED_TIERS];	/* no read batch has gone since then */
 	unsigned int conflicts[PIQ_KINDS];
 	unsigned int batches[IOSCHED_DIRS];
 	unsigned int sizes[IOSCHED_DIRS][PIQ_SIZES];
@@ -406,14 +409,17 @@ static struct cb_batch *piq_prioritised(struct piq_data *pd, unsigned int tier,
 	u64 turn;
 
 	/* Where no read waits, the writes need no precedence. */
+	if (!read)
+		pd->read_turn[tier] = false;
 	if (!batch || !read || !piq_schemes[pd->scheme].write_wait)
 		return NULL;
 	if (batch->prioritised)
 		return batch;
 	turn = max(batch->since, pd->write_turn[tier]) +
 	       (u64)pd->write_wait_us * NSEC_PER_USEC;
-	if (now < turn && (batch->since >= piq_claims_before(pd, now) ||
-			   batch->since >= read->since))
+	if (pd->read_turn[tier] ||
+	    (now < turn && (batch->since >= piq_claims_before(pd, now) ||
+			    batch->since >= read->since)))
 		return NULL;
 	batch->prioritised = true;
 	return batch;
@@ -533,6 +539,9 @@ static void piq_go(struct piq_data *pd, struct request *rq,
 	if (size && prioritised) {
 		pd->prioritised++;
 		pd->write_turn[tier] = ktime_get_ns();
+		pd->read_turn[tier] = true;
+	} else if (size && dir == READ) {
+		pd->read_turn[tier] = false;
 	}
 }
 

@@ -860,6 +860,34 @@ static void piq_test_write_wait(struct kunit *test)
 	fake_finish();
 }
 
+/* Rule 5 on a drive that takes longer than write_wait_us for an operation. */
+static void piq_test_read_turn(struct kunit *test)
+{
+	struct piq_data *pd = piq_begin(test, PIQ_PLUS);
+	struct request *rq;
+
+	piq_send(REQ_OP_READ, 0, 1);
+	rq = piq_expect(test, 0);
+	piq_send(REQ_OP_READ, 4, 1);
+	piq_send(REQ_OP_READ, 8, 1);
+	piq_send(REQ_OP_WRITE, 100, 1);
+	piq_send(REQ_OP_WRITE, 104, 1);
+	fake_advance_ms(20);
+	fake_complete(rq);
+	rq = piq_expect(test, 100);
+	/* Now the reads: one batch, then it is the writes' turn again. */
+	fake_advance_ms(20);
+	fake_complete(rq);
+	rq = piq_expect(test, 4);
+	fake_advance_ms(20);
+	fake_complete(rq);
+	rq = piq_expect(test, 104);
+	KUNIT_EXPECT_EQ(test, pd->prioritised, 2U);
+	fake_complete(rq);
+	piq_expect(test, 8);
+	fake_finish();
+}
+
 /* The first write batch claims what its requests need: reads go around. */
 static void piq_test_write_claims(struct kunit *test)
 {
@@ -1129,6 +1157,7 @@ static struct {
 	unsigned int batches;
 	u64 order;
 	u64 write_turn[IOSCHED_TIERS];
+	bool read_turn[IOSCHED_TIERS];
 	unsigned int prioritised;
 	unsigned int stuck;		/* tiers that had none to go */
 } qm;
@@ -1362,6 +1391,9 @@ static void qm_dispatched(struct model_request *mr)
 	if (!qm_alive(batch) && qm.batch[batch].prioritised) {
 		qm.prioritised++;
 		qm.write_turn[mr->tier] = fake_ns;
+		qm.read_turn[mr->tier] = true;
+	} else if (!qm_alive(batch) && mr->dir == READ) {
+		qm.read_turn[mr->tier] = false;
 	}
 	qm_bury();
 }
@@ -1428,9 +1460,13 @@ static unsigned int qm_prioritised(unsigned int tier)
 	unsigned int read = qm_next_batch(tier, READ, 0);
 	u64 since;
 
+	if (!read)
+		qm.read_turn[tier] = false;
 	if (!batch || !read || qm.scheme != PIQ_PLUS)
 		return 0;
 	since = max(qm.batch[batch].since, qm.write_turn[tier]);
+	if (qm.read_turn[tier] && !qm.batch[batch].prioritised)
+		return 0;
 	if (fake_ns >= since + qm.write_wait_us * 1000ULL ||
 	    (qm_claims(batch) && qm.batch[batch].since < qm.batch[read].since))
 		qm.batch[batch].prioritised = true;
@@ -1490,6 +1526,7 @@ static void qm_start(struct kunit *test)
 	struct piq_data *pd = piq_of(iosched_of(fake.q));
 
 	memset(qm.write_turn, 0, sizeof(qm.write_turn));
+	memset(qm.read_turn, 0, sizeof(qm.read_turn));
 	qm.prioritised = 0;
 	qm.page_size_kb = pd->page_size_kb;
 	qm.count[LV_CHANNEL] = pd->channels;
@@ -1594,6 +1631,7 @@ static struct kunit_case piq_cases[] = {
 	KUNIT_CASE(piq_test_noop),
 	KUNIT_CASE(piq_test_rws),
 	KUNIT_CASE(piq_test_write_wait),
+	KUNIT_CASE(piq_test_read_turn),
 	KUNIT_CASE(piq_test_write_claims),
 	KUNIT_CASE(piq_test_merge),
 	KUNIT_CASE(piq_test_window),
