@@ -36,6 +36,9 @@
  *     collection). With busy_units, off by default, a unit whose request took
  *     much longer than most counts as held for a while after it
  *     (include/slow-units.h).
+ *  8. A drive that buffers what is written is done with it before its units are,
+ *     or long after. With buffered_writes, off by default, writes hold no units
+ *     and wait for none. (Not in the paper, whose drive has no buffer.)
  *
  * Example (figures 6 and 7): four units; reads 0011, 0110, 1100 and the same as
  * writes. In order of arrival each waits for the one before it: three read and
@@ -157,6 +160,7 @@ struct piq_data {
 	unsigned int write_wait_us;
 	unsigned int claim_us;
 	unsigned int busy_units;
+	unsigned int buffered_writes;
 };
 
 static struct piq_data *piq_of(struct iosched *io)
@@ -173,6 +177,12 @@ static struct piq_map *piq_map(struct piq_data *pd)
 static bool piq_batched(struct piq_data *pd, unsigned int dir)
 {
 	return piq_schemes[pd->scheme].batches[dir];
+}
+
+/* Rule 8: do requests of this direction neither hold units nor wait for any? */
+static bool piq_buffered(struct piq_data *pd, unsigned int dir)
+{
+	return dir == WRITE && pd->buffered_writes;
 }
 
 /*
@@ -450,6 +460,8 @@ static struct request *piq_pick(struct piq_data *pd, unsigned int tier,
 	struct cb_queue *queue = &map->queue[tier][dir];
 	struct cb_entry *entry;
 
+	if (piq_buffered(pd, dir))
+		lv_zero(map->taken, map->lv.units);
 	if (!piq_batched(pd, dir))
 		return piq_oldest(pd, tier, dir);
 	if (!queue->nr)
@@ -487,8 +499,11 @@ static struct request *piq_in_order(struct piq_data *pd, unsigned int tier)
 	batch = piq_prioritised(pd, tier, now);
 	if (batch) {
 		struct cb_queue *queue = &map->queue[tier][WRITE];
-		struct cb_entry *entry = cb_find_in(queue, batch, map->taken);
+		struct cb_entry *entry;
 
+		if (piq_buffered(pd, WRITE))
+			lv_zero(map->taken, map->lv.units);
+		entry = cb_find_in(queue, batch, map->taken);
 		if (entry)
 			return entry->item;
 		cb_claim(queue, batch, map->taken);
@@ -551,6 +566,11 @@ static void piq_take(struct piq_data *pd, struct request *rq,
 {
 	struct piq_map *map = piq_map(pd);
 
+	if (piq_buffered(pd, rq_data_dir(rq))) {
+		lv_zero(map->vector, map->lv.units);
+		piq_hold(map, rq, (struct lv_span){}, map->vector);
+		return;
+	}
 	piq_hold(map, rq, span, vector);
 	if (pd->busy_units)
 		slow_began(&map->slow, vector, map->lv.units);
@@ -569,7 +589,8 @@ static bool piq_alone(struct iosched *io, struct request *rq)
 	map->stuck = 0;
 	span = piq_span(map, rq);
 	lv_set_span(&map->lv, span, map->vector);
-	if (lv_meet(map->vector, map->units.held, map->lv.units))
+	if (!piq_buffered(pd, rq_data_dir(rq)) &&
+	    lv_meet(map->vector, map->units.held, map->lv.units))
 		return false;
 	if (piq_batched(pd, rq_data_dir(rq)))
 		piq_count_batch(pd, rq_data_dir(rq), 1);
@@ -665,7 +686,9 @@ static void piq_released(struct request *rq)
 	T(piq_data, claim_us, 4000, 0, 60000000, iosched_set,		\
 	  "us until a batch lets nobody take the units that it waits for") \
 	T(piq_data, busy_units, 0, 0, 1000000, piq_set_busy_units,	\
-	  "us for which a unit that was slow counts as held, 0: off")
+	  "us for which a unit that was slow counts as held, 0: off")	\
+	T(piq_data, buffered_writes, 0, 0, 1, iosched_set,		\
+	  "1: the drive buffers writes: they hold no units")
 
 #define PIQ_CHOICES(T)							\
 	T(piq_data, allocation, 0, piq_allocation_names, piq_set_map,	\

@@ -151,6 +151,7 @@ def probed_tunables(scheduler, preset):
         order = keys.get("allocation", "cwdp")
         return {"page_size_kb": page_kb, **shape,
                 "level": "plane" if keys.get("advanced") else "chip",
+                **({"buffered_writes": 1} if keys.get("write_buffer_kb") else {}),
                 **({"allocation": order} if sorted(order) == list("cdpw") else {})}
     if scheduler == "bp":
         return {"block_size_kb": block_kb, "open_blocks": min(keys.get("open_blocks", 1), 64)}

@@ -888,6 +888,35 @@ static void piq_test_read_turn(struct kunit *test)
 	fake_finish();
 }
 
+/* Rule 8: writes that a drive buffers are nobody's hindrance. */
+static void piq_test_buffered_writes(struct kunit *test)
+{
+	struct piq_data *pd = piq_begin(test, PIQ_PLUS);
+	struct request *read;
+
+	pd->buffered_writes = 1;
+	/* One that is alone, and one from a batch. */
+	piq_send(REQ_OP_WRITE, 100, 1);
+	piq_expect(test, 100);
+	piq_send(REQ_OP_READ, 0, 1);
+	read = piq_expect(test, 0);
+	piq_send(REQ_OP_READ, 4, 1);
+	piq_send(REQ_OP_WRITE, 104, 1);
+	piq_expect(test, 104);
+	piq_expect_none(test);
+	/* Reads still wait for reads; so go the first writes in their turn. */
+	piq_send(REQ_OP_READ, 8, 1);
+	piq_send(REQ_OP_WRITE, 108, 1);
+	fake_advance_ms(2);
+	fake_complete(read);
+	piq_expect(test, 108);
+	KUNIT_EXPECT_EQ(test, pd->prioritised, 1U);
+	piq_expect(test, 4);
+	piq_expect_none(test);
+	fake_finish();
+	pd->buffered_writes = 0;
+}
+
 /* The first write batch claims what its requests need: reads go around. */
 static void piq_test_write_claims(struct kunit *test)
 {
@@ -1147,6 +1176,7 @@ static struct {
 	unsigned int scheme;
 	unsigned int write_wait_us;
 	unsigned int claim_us;
+	unsigned int buffered_writes;
 	long map;
 	struct qm_member member[QM_MEMBERS];
 	unsigned int members;
@@ -1163,6 +1193,11 @@ static struct {
 } qm;
 
 static const char * const qm_counts[] = { "channels", "chips", "dies", "planes" };
+
+static bool qm_buffered(unsigned int dir)
+{
+	return dir == WRITE && qm.buffered_writes;
+}
 
 static bool qm_reads_first(void)
 {
@@ -1383,7 +1418,8 @@ static void qm_dispatched(struct model_request *mr)
 	struct qm_member *m = qm_member_of(mr);
 	unsigned int batch;
 
-	mr->priv[1] = qm.map;
+	/* A map that there is not: nothing is held. */
+	mr->priv[1] = qm_buffered(mr->dir) ? -1 : qm.map;
 	if (!m)
 		return;
 	batch = m->batch;
@@ -1426,6 +1462,8 @@ static struct model_request *qm_pick(unsigned int tier, unsigned int dir,
 
 	if (!oldest)
 		return NULL;
+	if (qm_buffered(dir))
+		*taken = 0;
 	if (!qm_batched(dir)) {
 		units = qm_units(oldest->sector, oldest->end);
 		if (!(units & *taken))
@@ -1501,7 +1539,7 @@ static struct model_request *qm_select(unsigned int tier)
 	qm_admit(tier, WRITE);
 	batch = qm_prioritised(tier);
 	if (batch) {
-		m = qm_first_of(batch, taken);
+		m = qm_first_of(batch, qm_buffered(WRITE) ? 0 : taken);
 		if (m)
 			return m->mr;
 		taken |= qm_claim(batch);
@@ -1540,6 +1578,8 @@ static void qm_start(struct kunit *test)
 	model_set(test, "window", &qm.window, 1 + fake_random(8));
 	model_set(test, "write_wait_us", &qm.write_wait_us, fake_random(300000));
 	model_set(test, "claim_us", &qm.claim_us, fake_random(300000));
+	model_set(test, "buffered_writes", &qm.buffered_writes,
+		  !fake_random(4));
 	qm_forget();
 }
 
@@ -1547,7 +1587,7 @@ static void qm_disturb(struct kunit *test)
 {
 	unsigned int i;
 
-	switch (fake_random(6)) {
+	switch (fake_random(7)) {
 	case 0:
 		i = fake_random(4);
 		model_set(test, qm_counts[i], &qm.count[i],
@@ -1574,6 +1614,10 @@ static void qm_disturb(struct kunit *test)
 			     piq_scheme_names);
 		qm_forget();
 		model_replaced();
+		return;
+	case 6:
+		model_set(test, "buffered_writes", &qm.buffered_writes,
+			  fake_random(2));
 		return;
 	}
 	/* Another map: what is in flight is forgotten with the old one. */
@@ -1632,6 +1676,7 @@ static struct kunit_case piq_cases[] = {
 	KUNIT_CASE(piq_test_rws),
 	KUNIT_CASE(piq_test_write_wait),
 	KUNIT_CASE(piq_test_read_turn),
+	KUNIT_CASE(piq_test_buffered_writes),
 	KUNIT_CASE(piq_test_write_claims),
 	KUNIT_CASE(piq_test_merge),
 	KUNIT_CASE(piq_test_window),

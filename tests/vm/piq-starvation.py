@@ -1,13 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 # A flood of reads does not starve writes under PIQ+, small or large, while
-# under PIQ without the bound on their wait it does
+# under PIQ without the bound on their wait it does; nor does a stream of writes
+# starve a read, on a drive that takes longer for one than they wait at most
 # virtual-time: yes
 # timeout: 300
-"""Readers keep more requests queued than the drive has units, so that at nearly
+"""First: readers keep more requests queued than the drive has units, so that at nearly
 every moment a read waits for each; a writer sends one write at a time. A write
 batch that has waited for write_wait_us goes next, so a write takes that long,
-then the operations that hold its units, then its own: a bound, not an average."""
+then the operations that hold its units, then its own: a bound, not an average.
+
+Second: a writer keeps the queue full of writes that need all units; a reader reads one
+page at a time, which waits for the write that goes when it comes, and for one more."""
 import json
 import subprocess
 
@@ -39,6 +43,24 @@ def flood(device, scheme, size):
     return writes["total_ios"], longest
 
 
+def stream(device):
+    """Longest read and write in us beside each other, and numbers of them."""
+    command = device.fio_command(name="writes", rw="write", bs="64k", iodepth=16, thread=1,
+                                 time_based=1, runtime="900ms")
+    command += ["--name=reads", f"--filename={device.path}", "--rw=randread", "--bs=4k",
+                "--ioengine=psync", "--direct=1", "--thread=1", "--startdelay=100ms",
+                "--time_based=1", "--runtime=700ms"]
+    device.reset()
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    jobs = json.loads(done.stdout[done.stdout.index("{"):])["jobs"]
+    read = jobs[1]["read"]
+    longest = read["lat_ns"]["max"] / 1e3
+    write = device.stats()["write_max_ns"] / 1e3
+    print(f"piq+: {read['total_ios']} reads, longest {longest:.0f} us, beside "
+          f"{jobs[0]['write']['total_ios']} writes, of which one takes {write:.0f} us", flush=True)
+    return read["total_ios"], longest, write
+
+
 with Device("small", read_ns=READ_US * 1000, queue_depth=64) as device:
     device.scheduler("piq")
     device.queue("nr_requests", 512)
@@ -52,3 +74,12 @@ with Device("small", read_ns=READ_US * 1000, queue_depth=64) as device:
         bound = WAIT_US + 3 * OPERATION_US
         check(longest < bound, f"piq+: no write of {size} KB took {bound} us")
         check(served > 2 * starved, f"piq+ serves {served} writes of {size} KB, piq {starved}")
+
+with Device("small", program_ns=5_000_000, queue_depth=64) as device:
+    device.scheduler("piq")
+    for name, value in (("channels", 4), ("chips", 4), ("dies", 1), ("planes", 1),
+                        ("write_wait_us", WAIT_US)):
+        device.queue(f"iosched/{name}", value)
+    reads, longest, write = stream(device)
+    check(write > 5 * WAIT_US, "a write takes longer than the writes' wait")
+    check(longest < 2 * write + 1000, f"no read took {2 * write + 1000:.0f} us")
