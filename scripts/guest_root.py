@@ -13,7 +13,7 @@ import re
 import subprocess
 
 # With all that they depend on and what is essential to Debian.
-PACKAGES = ("blktrace", "busybox-static", "dmsetup", "e2fsprogs", "fio", "kmod", "procps",
+PACKAGES = ("blktrace", "busybox-static", "dmsetup", "e2fsprogs", "fio", "kmod", "mount", "procps",
             "python3", "util-linux", "xfsprogs")
 # What no program needs to run, and is large.
 USELESS = re.compile("/boot/|/usr/lib/(apt|x86_64-linux-gnu/gconv)/|/usr/share/(bash-completion|"
