@@ -92,16 +92,21 @@ def real_place(path):
     return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
 
 
+def is_here(path):
+    """Can the guest get it? Not so what only root may read, when somebody else asks."""
+    return os.path.islink(path) or os.access(path, os.R_OK)
+
+
 def of_system(packages):
-    """Where the files of these packages are: path in the guest by path here."""
+    """Where the files of these packages are: {path in the guest: path here}."""
     owned = of_packages(with_dependencies([*PACKAGES, *packages]))
-    found = {path for path in map(real_place, (*owned, *OTHERS)) if os.path.lexists(path)}
+    found = set(filter(is_here, map(real_place, (*owned, *OTHERS))))
     return {path: path for path in (*found, *alternatives(found))}
 
 
 def of_project(project, place):
     """The project without what was built and kept."""
-    return {path: os.path.join(place, os.path.relpath(path, project))
+    return {os.path.join(place, os.path.relpath(path, project)): path
             for path in in_folder(project, (".git", "build", "__pycache__"))}
 
 
@@ -110,4 +115,4 @@ def of_modules(stage, needs):
     place = f"/usr/lib/modules/{os.path.basename(stage)}"
     wanted = {module for name in needs if MODULES.match(name) for module in (name, *needs[name])}
     lists = [name for name in os.listdir(stage) if name.startswith("modules.")]
-    return {os.path.join(stage, name): os.path.join(place, name) for name in [*wanted, *lists]}
+    return {os.path.join(place, name): os.path.join(stage, name) for name in [*wanted, *lists]}
