@@ -105,9 +105,11 @@ def of_system(packages):
 
 
 def of_project(project, place):
-    """The project without what was built and kept."""
+    """The project without what was built and kept, and what only people read: that a
+    document was changed is no reason for a guest to do anything else."""
     return {os.path.join(place, os.path.relpath(path, project)): path
-            for path in in_folder(project, (".git", "build", "__pycache__"))}
+            for path in in_folder(project, (".git", "build", "__pycache__", "Documentation"))
+            if not path.endswith(".md")}
 
 
 def of_modules(stage, needs):

@@ -214,10 +214,12 @@ class Store:
 
 
 def sources():
-    """What decides how a kernel module behaves: a digest of the C sources."""
+    """What decides what a guest does: a digest of the modules' sources, of what runs in
+    it, and of what makes it."""
     digest = hashlib.sha256()
     for pattern in ("*-iosched.c", "include/*.h", "tests/ssdemu/*.[ch]", "Kbuild",
-                    "tests/bench/*guest.py", "tests/bench/database.py", "tests/vm/ssd.py"):
+                    "scripts/guest_root.py", "scripts/lab*", "tests/bench/*guest.py",
+                    "tests/bench/database.py", "tests/vm/ssd.py"):
         for path in sorted(PROJECT.glob(pattern)):
             digest.update(f"{path.name}\0".encode() + path.read_bytes())
     return digest.hexdigest()
