@@ -25,6 +25,20 @@ READ_US = 1000
 OPERATION_US = READ_US + 50
 
 
+def jobs_of(command):
+    """What fio says of the jobs of a @command."""
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout[done.stdout.index("{"):])["jobs"]
+
+
+def tell(device, **more):
+    """Tell PIQ of the drive, and of @more."""
+    device.scheduler("piq")
+    for name, value in {"channels": 4, "chips": 4, "dies": 1, "planes": 1,
+                        "write_wait_us": WAIT_US, **more}.items():
+        device.queue(f"iosched/{name}", value)
+
+
 def flood(device, scheme, size):
     """Latencies in us of writes of @size under a flood of reads, and their number."""
     device.queue("iosched/scheme", scheme)
@@ -33,8 +47,7 @@ def flood(device, scheme, size):
     command += ["--name=writes", f"--filename={device.path}", "--rw=randwrite", f"--bs={size}k",
                 f"--blockalign={size}k", "--ioengine=psync", "--direct=1", "--thread=1",
                 "--startdelay=200ms", "--time_based=1", "--runtime=500ms"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    jobs = json.loads(done.stdout[done.stdout.index("{"):])["jobs"]
+    jobs = jobs_of(command)
     reads, writes = jobs[0]["read"], jobs[1]["write"]
     longest = writes["lat_ns"]["max"] / 1e3
     print(f"{scheme:5} {size:3} KB: {writes['total_ios']} writes, mean "
@@ -44,29 +57,25 @@ def flood(device, scheme, size):
 
 
 def stream(device):
-    """Longest read and write in us beside each other, and numbers of them."""
+    """Longest read and write in us beside each other."""
     command = device.fio_command(name="writes", rw="write", bs="64k", iodepth=16, thread=1,
                                  time_based=1, runtime="900ms")
     command += ["--name=reads", f"--filename={device.path}", "--rw=randread", "--bs=4k",
                 "--ioengine=psync", "--direct=1", "--thread=1", "--startdelay=100ms",
                 "--time_based=1", "--runtime=700ms"]
     device.reset()
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    jobs = json.loads(done.stdout[done.stdout.index("{"):])["jobs"]
+    jobs = jobs_of(command)
     read = jobs[1]["read"]
     longest = read["lat_ns"]["max"] / 1e3
     write = device.stats()["write_max_ns"] / 1e3
     print(f"piq+: {read['total_ios']} reads, longest {longest:.0f} us, beside "
           f"{jobs[0]['write']['total_ios']} writes, of which one takes {write:.0f} us", flush=True)
-    return read["total_ios"], longest, write
+    return longest, write
 
 
 with Device("small", read_ns=READ_US * 1000, queue_depth=64) as device:
-    device.scheduler("piq")
+    tell(device, window=256)
     device.queue("nr_requests", 512)
-    for name, value in (("channels", 4), ("chips", 4), ("dies", 1), ("planes", 1),
-                        ("window", 256), ("write_wait_us", WAIT_US)):
-        device.queue(f"iosched/{name}", value)
     for size in (4, 64):
         starved, _ = flood(device, "piq", size)
         served, longest = flood(device, "piq+", size)
@@ -76,10 +85,7 @@ with Device("small", read_ns=READ_US * 1000, queue_depth=64) as device:
         check(served > 2 * starved, f"piq+ serves {served} writes of {size} KB, piq {starved}")
 
 with Device("small", program_ns=5_000_000, queue_depth=64) as device:
-    device.scheduler("piq")
-    for name, value in (("channels", 4), ("chips", 4), ("dies", 1), ("planes", 1),
-                        ("write_wait_us", WAIT_US)):
-        device.queue(f"iosched/{name}", value)
-    reads, longest, write = stream(device)
+    tell(device)
+    longest, write = stream(device)
     check(write > 5 * WAIT_US, "a write takes longer than the writes' wait")
     check(longest < 2 * write + 1000, f"no read took {2 * write + 1000:.0f} us")
