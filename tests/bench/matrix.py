@@ -2,8 +2,9 @@
 """What `make bench` measures: cells of runs that are compared with each other.
 
 The peers run with their defaults and with tuned values, ours with the tunables
-that a probe of the device would give (harness.probed_tunables) and, in the full
-run, with their defaults too.
+that a probe of the device would give (harness.probed_tunables). In the full run, the
+quick run's workloads have more tuned values on every device, and ours with their
+defaults.
 """
 import dataclasses
 import subprocess
@@ -12,7 +13,7 @@ import harness
 
 # What their documentation advises for fast flash, in Documentation/block/ of the
 # kernel: deadline-iosched.rst for latency, kyber's targets halved, bfq-iosched.rst
-# for throughput. In the full run more values, as nobody knows the best ones.
+# for throughput. TUNED_MORE: as nobody knows the best ones.
 TUNED = {
     "mq-deadline": [{"iosched/fifo_batch": 1}],
     "kyber": [{"iosched/read_lat_nsec": 1000000, "iosched/write_lat_nsec": 5000000}],
@@ -119,11 +120,12 @@ def times(preset, quick):
     return {"RAMP": f"{ramp}ms", "RUNTIME": f"{run}ms"}
 
 
-def competitors(preset, quick):
-    """(scheduler, label, tunables) of all that run on an emulated device."""
+def competitors(preset, more):
+    """(scheduler, label, tunables) of all that run on an emulated device, with @more
+    tunables or less."""
     for peer in harness.PEERS:
         yield peer, peer, {}
-        for tunables in TUNED.get(peer, []) + ([] if quick else TUNED_MORE.get(peer, [])):
+        for tunables in TUNED.get(peer, []) + (TUNED_MORE.get(peer, []) if more else []):
             said = " ".join(f"{name.rpartition('/')[2]}={value}"
                             for name, value in tunables.items())
             yield peer, f"{peer} {said}", tunables
@@ -131,7 +133,7 @@ def competitors(preset, quick):
         probed = harness.probed_tunables(scheduler, preset)
         yield scheduler, scheduler, {f"iosched/{name}": value
                                      for name, value in probed.items()}
-        if not quick:
+        if more:
             yield scheduler, f"{scheduler} defaults", {}
 
 
@@ -146,7 +148,8 @@ def emulated(kind, preset, workload, job, variables, quick):
     return Cell(kind, preset, workload, [
         harness.Run(preset, job, scheduler, {} if scheduler == "none" else
                     backlog | tunables, keys, variables, label=label)
-        for scheduler, label, tunables in competitors(preset, quick)])
+        for scheduler, label, tunables in
+        competitors(preset, kind == "benefit" and workload in WORKLOADS_QUICK and not quick)])
 
 
 def cpu_cells(quick):
