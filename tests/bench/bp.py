@@ -23,6 +23,8 @@ IN_MEMORY = {**USED, "memory_backed": 1}
 BASES = {"a": "anticipatory", "f": "fair"}
 SHORT = {"RAMP": "200ms", "RUNTIME": "600ms"}
 LONG = {"RAMP": "1s", "RUNTIME": "6s"}
+# Reads and writes take turns of 500 and of 125 ms: four of both.
+TURNS = {"RUNTIME": "2500ms"}
 
 
 @dataclasses.dataclass
@@ -249,7 +251,7 @@ def fairness():
                   [run(preset, "bp-fair", scheduler, **times) for scheduler in schedulers],
                   [MBPS, READS, WRITES, *JAINS, READ_MEAN, READ_P99, WRITE_P99, NR_READS,
                    NR_WRITES, HITS, MISSES])
-            for preset, times in ((PAPER[0], LONG), ("sata", SHORT))]
+            for preset, times in ((PAPER[0], LONG), ("sata", TURNS))]
 
 
 def settings(what, cells, setting, columns):
@@ -279,7 +281,7 @@ def open_blocks():
 
 def anticipation():
     """antic_us: what its default should be"""
-    loads = [(PAPER[0], None, "bp-fair", LONG, ""), ("sata", None, "bp-fair", SHORT, "")]
+    loads = [(PAPER[0], None, "bp-fair", LONG, ""), ("sata", None, "bp-fair", TURNS, "")]
     return [*settings("antic_us", loads, swept("antic_us", (0, 100, 1000, 3000)), ON_MIXED),
             *settings("antic_us", loads[:1], swept("antic_us", (0, 100, 1000), "f"),
                       [*ON_MIXED, *JAINS])]

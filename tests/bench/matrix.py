@@ -99,6 +99,9 @@ REQUESTS = 128
 PRESETS_QUICK = ("pass-ssd1", "piq", "bp-transcend", "pai-a", "sata", "nvme")
 # fio's ramp_time and runtime; slow drives need longer for as many requests.
 SLOW = ("pass-ssd1", "bp-transcend", "bp-samsung", "pai-a", "pai-b", "pai-c", "pai-d")
+# ms of sync readers beside a writer where a drive takes one request at a time. There
+# reads and writes take turns, with bp of 500 and of 125 ms: four of both.
+TURNS = 2500
 DEPTHS_QUICK, DEPTHS = (4, 32), (1, 2, 4, 8, 16, 32, 64, 128, 256)
 # How much faster than recorded, so that a device has something to do.
 TRACES_QUICK = {"umass_financial1_prefix": 100}
@@ -112,11 +115,18 @@ def presets():
                   if path.stem != "small")
 
 
-def times(preset, quick):
+def queue_depth(preset):
+    """Requests that the drive takes at once."""
+    return harness.preset_keys(preset).get("queue_depth", 64)
+
+
+def times(preset, job, quick):
     """Variables for how long a run takes."""
     ramp, run = (150, 700) if preset in SLOW else (75, 200)
     if not quick:
         ramp, run = 2 * ramp, 3 * run
+    if job == "interference" and queue_depth(preset) == 1:
+        run = TURNS
     return {"RAMP": f"{ramp}ms", "RUNTIME": f"{run}ms"}
 
 
@@ -140,11 +150,9 @@ def competitors(preset, more):
 def emulated(kind, preset, workload, job, variables, quick):
     """A cell on an emulated device."""
     keys = SMALLER.get(preset, {})
-    backlog = {}
-    if harness.preset_keys(preset).get("queue_depth", 64) < REQUESTS / 2:
-        backlog = {"nr_requests": REQUESTS}
+    backlog = {"nr_requests": REQUESTS} if queue_depth(preset) < REQUESTS / 2 else {}
     if kind != "trace":
-        variables = variables | times(preset, quick)
+        variables = variables | times(preset, job, quick)
     return Cell(kind, preset, workload, [
         harness.Run(preset, job, scheduler, {} if scheduler == "none" else
                     backlog | tunables, keys, variables, label=label)
