@@ -137,6 +137,11 @@ def preset_keys(preset):
     return pairs
 
 
+def is_neutral(preset):
+    """Is it a drive of today, of no paper?"""
+    return (PRESETS / f"{preset}.conf").read_text().startswith("# Neutral")
+
+
 def probed_tunables(scheduler, preset):
     """What a probe of the device would find out for one of our schedulers, taken
     from the preset's own numbers: {tunable: value}."""
@@ -218,8 +223,8 @@ def sources():
     it, and of what makes it."""
     digest = hashlib.sha256()
     for pattern in ("*-iosched.c", "include/*.h", "tests/ssdemu/*.[ch]", "Kbuild",
-                    "scripts/guest_root.py", "scripts/lab*", "tests/bench/*guest.py",
-                    "tests/bench/database.py", "tests/vm/ssd.py"):
+                    "scripts/guest_root.py", "scripts/initramfs.py", "scripts/lab*",
+                    "tests/bench/*guest.py", "tests/bench/database.py", "tests/vm/ssd.py"):
         for path in sorted(PROJECT.glob(pattern)):
             digest.update(f"{path.name}\0".encode() + path.read_bytes())
     return digest.hexdigest()
@@ -367,7 +372,8 @@ def circumstances(runs):
         "qemu": said("qemu-system-x86_64", "--version"),
         "fio": said("fio", "--version"),
         "host": platform.platform(),
-        "seeds": "fio's own (allrandrepeat=1): the same for every scheduler",
+        "seeds": "each run's SEED, else fio's own (allrandrepeat=1): the same for every "
+                 "scheduler",
         "presets": {name: (PRESETS / f"{name}.conf").read_text() for name in presets},
         "jobs": {name: (BENCH / f"{name}.fio").read_text() for name in jobs},
     }
