@@ -81,7 +81,8 @@ def start_fio(device, run):
     """fio, started with the run's job on @device."""
     wait_for_second()
     return subprocess.Popen(
-        fio_command(run["job"]), env={**os.environ, **run["variables"], "DEVICE": device.path},
+        fio_command(run["job"]),
+        env={**os.environ, "SEED": "1", **run["variables"], "DEVICE": device.path},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

@@ -2,28 +2,23 @@
 """What `make bench` measures: cells of runs that are compared with each other.
 
 The peers run with their defaults and with tuned values, ours with the tunables
-that a probe of the device would give (harness.probed_tunables). In the full run, the
-quick run's workloads have more tuned values on every device, and ours with their
-defaults.
+that a probe of the device would give (harness.probed_tunables). In the full run the
+quick run's workloads have ours with their defaults too, and on the drives of today
+several seeds: there a few collections of garbage decide about a run.
 """
 import dataclasses
+import statistics
 import subprocess
 
 import harness
 
 # What their documentation advises for fast flash, in Documentation/block/ of the
 # kernel: deadline-iosched.rst for latency, kyber's targets halved, bfq-iosched.rst
-# for throughput. TUNED_MORE: as nobody knows the best ones.
+# for throughput.
 TUNED = {
-    "mq-deadline": [{"iosched/fifo_batch": 1}],
-    "kyber": [{"iosched/read_lat_nsec": 1000000, "iosched/write_lat_nsec": 5000000}],
-    "bfq": [{"iosched/slice_idle": 0, "iosched/low_latency": 0}],
-}
-TUNED_MORE = {
-    "mq-deadline": [{"iosched/fifo_batch": 64}, {"iosched/writes_starved": 8}],
-    "kyber": [{"iosched/read_lat_nsec": 200000, "iosched/write_lat_nsec": 1000000}],
-    "bfq": [{"iosched/slice_idle": 0, "iosched/strict_guarantees": 0,
-             "iosched/timeout_sync": 25}],
+    "mq-deadline": {"iosched/fifo_batch": 1},
+    "kyber": {"iosched/read_lat_nsec": 1000000, "iosched/write_lat_nsec": 5000000},
+    "bfq": {"iosched/slice_idle": 0, "iosched/low_latency": 0},
 }
 # As in design.md: each request takes 10 us, as many as come side by side. Left to
 # itself null_blk takes 127 KB at most, so that nothing of 128 KB could ever merge.
@@ -33,16 +28,27 @@ TIMED = {"size": 1024, "irqmode": 2, "completion_nsec": 10000, "submit_queues": 
 
 @dataclasses.dataclass
 class Cell:
-    """@runs that differ only in their scheduler; @kind is cpu, benefit, depth
-    or trace."""
+    """@runs that differ only in their scheduler and their seed; @kind is cpu, benefit,
+    depth or trace."""
     kind: str
     device: str
     workload: str
     runs: list = dataclasses.field(default_factory=list)
 
     def results(self):
-        """{label: figures}"""
-        return {run.label: run.result["figures"] for run in self.runs}
+        """{label: figures}; of several seeds the means, and by how many percent of that
+        their throughput is apart."""
+        by_label = {}
+        for run in self.runs:
+            by_label.setdefault(run.label, []).append(run.result["figures"])
+        made = {}
+        for label, seeds in by_label.items():
+            made[label] = {key: statistics.fmean(figures[key] for figures in seeds)
+                           for key in seeds[0]}
+            if len(seeds) > 1:
+                rates = [figures["mbps"] for figures in seeds]
+                made[label]["apart"] = 100 * (max(rates) - min(rates)) / made[label]["mbps"]
+        return made
 
 
 def cost_workload(rw, bs, depth, jobs=1, batch=1):
@@ -90,6 +96,7 @@ WORKLOADS = WORKLOADS_QUICK | {
     **{f"64k sequential {name}, depth 32": mixed(rw, "64k", 32)
        for name, rw in (("read", "read"), ("write", "write"), ("mixed", "rw"))},
 }
+SEEDS = 3
 # (preset, keys): less than the whole drive where the guest's memory asks for it.
 SMALLER = {"piq": {"capacity_mb": 8192}, "aos": {"capacity_mb": 8192},
            "bp-transcend": {"capacity_mb": 4096}, "bp-samsung": {"capacity_mb": 4096}}
@@ -130,20 +137,20 @@ def times(preset, job, quick):
     return {"RAMP": f"{ramp}ms", "RUNTIME": f"{run}ms"}
 
 
-def competitors(preset, more):
-    """(scheduler, label, tunables) of all that run on an emulated device, with @more
-    tunables or less."""
+def competitors(preset, defaults):
+    """(scheduler, label, tunables) of all that run on an emulated device; ours with
+    their @defaults too, or not."""
     for peer in harness.PEERS:
         yield peer, peer, {}
-        for tunables in TUNED.get(peer, []) + (TUNED_MORE.get(peer, []) if more else []):
+        if peer in TUNED:
             said = " ".join(f"{name.rpartition('/')[2]}={value}"
-                            for name, value in tunables.items())
-            yield peer, f"{peer} {said}", tunables
+                            for name, value in TUNED[peer].items())
+            yield peer, f"{peer} {said}", TUNED[peer]
     for scheduler in harness.ours():
         probed = harness.probed_tunables(scheduler, preset)
         yield scheduler, scheduler, {f"iosched/{name}": value
                                      for name, value in probed.items()}
-        if more:
+        if defaults:
             yield scheduler, f"{scheduler} defaults", {}
 
 
@@ -151,13 +158,15 @@ def emulated(kind, preset, workload, job, variables, quick):
     """A cell on an emulated device."""
     keys = SMALLER.get(preset, {})
     backlog = {"nr_requests": REQUESTS} if queue_depth(preset) < REQUESTS / 2 else {}
+    thorough = kind == "benefit" and workload in WORKLOADS_QUICK and not quick
+    seeds = SEEDS if thorough and harness.is_neutral(preset) else 1
     if kind != "trace":
         variables = variables | times(preset, job, quick)
     return Cell(kind, preset, workload, [
         harness.Run(preset, job, scheduler, {} if scheduler == "none" else
-                    backlog | tunables, keys, variables, label=label)
-        for scheduler, label, tunables in
-        competitors(preset, kind == "benefit" and workload in WORKLOADS_QUICK and not quick)])
+                    backlog | tunables, keys, variables | {"SEED": str(seed)}, label=label)
+        for seed in range(1, seeds + 1)
+        for scheduler, label, tunables in competitors(preset, thorough)])
 
 
 def cpu_cells(quick):

@@ -23,6 +23,7 @@ COLUMNS = (
     Column("erases", "erases", ""),
     Column("utilisation", "units busy", "of 1", more=True),
     Column("of_bound", "of bound", "of 1", more=True),
+    Column("apart", "seeds apart", "%"),
 )
 PANELS = ("mbps", "read_mean", "read_p99", "write_mean", "write_p99")
 # What is told apart by colour in curves: peers grey to black, ours in colours.

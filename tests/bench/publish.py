@@ -33,8 +33,7 @@ def group_of(scheduler, device):
     """Which kind of drive a preset is to a scheduler."""
     if device.partition("-")[0] == scheduler:
         return GROUPS[0]
-    neutral = (harness.PRESETS / f"{device}.conf").read_text().startswith("# Neutral")
-    return GROUPS[2] if neutral else GROUPS[1]
+    return GROUPS[2] if harness.is_neutral(device) else GROUPS[1]
 
 
 def gained(results):
@@ -181,7 +180,8 @@ def document(results, name):
              "## Cells", "", "Ours in bold. Latencies in ms from submission to completion; WA: "
              "write amplification; units busy: the share of the time that the flash units "
              "worked; of bound: throughput by what the device's busiest part, always at work, "
-             "would have given.", "", *every_cell(results)]
+             "would have given; seeds apart: how far, where a cell has means of several.", "",
+             *every_cell(results)]
     if results.saved["papers"]:
         lines += ["## The papers' tables", "", *(
             f"- [{paper['name']}](../{kept_in(paper)})" for paper in results.saved["papers"])]
