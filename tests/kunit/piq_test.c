@@ -914,7 +914,6 @@ static void piq_test_buffered_writes(struct kunit *test)
 	piq_expect(test, 4);
 	piq_expect_none(test);
 	fake_finish();
-	pd->buffered_writes = 0;
 }
 
 /* The first write batch claims what its requests need: reads go around. */
