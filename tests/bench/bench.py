@@ -42,9 +42,8 @@ def by_guest(cells):
         yield guest
 
 
-def measure(cells, folder):
-    """Make the runs of the guests of which some are missing."""
-    store = harness.Store(harness.PROJECT / "build/bench-store")
+def measure(cells, folder, store):
+    """Make the runs of the guests of which some are missing from the store."""
     guests = [runs for runs in by_guest(cells)
               if not all([store.recall(run) for run in runs])]
     total = sum(len(cell.runs) for cell in cells)
@@ -162,7 +161,7 @@ def main():
         cells = [cell for kind in args.only if kind in matrix.KINDS
                  for cell in matrix.KINDS[kind](args.quick)
                  if not args.device or cell.device in args.device]
-        measure(cells, folder)
+        measure(cells, folder, harness.Store(harness.PROJECT / "build/bench-store"))
     papers, locks = [], {}
     if "lock" in args.only and not args.hosts:
         locks = lock_costs(folder, args.quick)

@@ -106,6 +106,8 @@ REQUESTS = 128
 PRESETS_QUICK = ("pass-ssd1", "piq", "bp-transcend", "pai-a", "sata", "nvme")
 # fio's ramp_time and runtime; slow drives need longer for as many requests.
 SLOW = ("pass-ssd1", "bp-transcend", "bp-samsung", "pai-a", "pai-b", "pai-c", "pai-d")
+# A write buffer is filled before anything is measured: at 4 KB random writes of 55 MB/s.
+BUFFERED_KB_MS = 55
 # ms of sync readers beside a writer where a drive takes one request at a time. There
 # reads and writes take turns, with bp of 500 and of 125 ms: four of both.
 TURNS = 2500
@@ -132,6 +134,7 @@ def times(preset, job, quick):
     ramp, run = (150, 700) if preset in SLOW else (75, 200)
     if not quick:
         ramp, run = 2 * ramp, 3 * run
+    ramp = max(ramp, harness.preset_keys(preset).get("write_buffer_kb", 0) // BUFFERED_KB_MS)
     if job == "interference" and queue_depth(preset) == 1:
         run = TURNS
     return {"RAMP": f"{ramp}ms", "RUNTIME": f"{run}ms"}
