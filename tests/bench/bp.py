@@ -161,7 +161,8 @@ def run(preset, job, scheduler, keys=None, **variables):
     """A run; @scheduler as from bp()."""
     name, tunables, label = scheduler
     if preset in PAPER:
-        tunables = {**REQUESTS, **tunables} if name != "none" else tunables
+        backlog = REQUESTS if name != "none" else {}
+        tunables = {**harness.UNTHROTTLED, **backlog, **tunables}
         keys = USED if keys is None else keys
     return harness.Run(preset, job, name, tunables=tunables, keys=keys or {}, label=label,
                        variables={key: str(value) for key, value in variables.items()})

@@ -133,6 +133,8 @@ def run(preset, job, label, tunables=None, **variables):
         scheduler, tunables = label, REQUESTS
     elif tunables is None:
         tunables = pai(preset, SPLITS[label])
+    if preset in SSDS:
+        tunables = {**harness.UNTHROTTLED, **tunables}
     variables["TIMES"] = JOBS[job]
     keys = {**(USED if preset in SSDS else SMALLER), "memory_backed": 1}
     return harness.Run(preset, job, scheduler, tunables=tunables, keys=keys, label=label,

@@ -147,8 +147,9 @@ def one(preset, job, scheduler, variables, label="", **tunables):
     """A run; PASS with the tunables that fit the drive, and others."""
     if scheduler == "pass":
         tunables = {**harness.probed_tunables(scheduler, preset), **tunables}
+    tunables = {f"iosched/{name}": value for name, value in tunables.items()}
     return harness.Run(preset, job, scheduler, label=label,
-                       tunables={f"iosched/{name}": value for name, value in tunables.items()},
+                       tunables={**harness.UNTHROTTLED, **tunables},
                        variables={name: str(value) for name, value in variables.items()})
 
 
