@@ -89,6 +89,8 @@ NR_READS = Column("reads", done("read"), 0)
 NR_WRITES = Column("writes", done("write"), 0)
 READ_MEAN = Column("read mean ms", latency("read"), 2)
 READ_P99 = Column("read p99 ms", latency("read", 99), 2)
+READ_MAX = Column("longest",
+                  lambda r: max(job["lat_ns"]["max"] for job in jobs(r, ("read",))) / 1e6)
 WRITE_MEAN = Column("write mean ms", latency("write"), 1)
 WRITE_P99 = Column("write p99 ms", latency("write", 99), 1)
 JAINS = [Column("Jain, all", jain("read", "write"), 3), Column("readers", jain("read"), 3),
@@ -96,6 +98,7 @@ JAINS = [Column("Jain, all", jain("read", "write"), 3), Column("readers", jain("
 SECONDS = Column("s", lambda r: r["files"]["seconds"], 2)
 DBENCH = Column("dbench MB/s", lambda r: r["files"]["mbps"], 2)
 TO_DRIVE = Column("writes to the drive", lambda r: r["ssdemu"]["write_count"], 0)
+DRIVE_WROTE = Column("drive wrote MB", lambda r: r["ssdemu"]["host_write_bytes"] / 1e6, 0)
 MERGES = Column("blocks merged", lambda r: r["ssdemu"]["merges"], 0)
 CROSSINGS = Column("crossings", lambda r: r["bp"]["crossings"], 0)
 AVOIDED = Column("avoided", lambda r: r["bp"]["avoided"], 0)
@@ -298,9 +301,21 @@ def times():
                       [*ON_MIXED, *JAINS])]
 
 
+def writeback():
+    """readers beside a writer through the page cache, with the kernel's writeback
+    throttling and without"""
+    schedulers = [("none", {}, "none"), ("mq-deadline", {}, "mq-deadline"), bp("a"), bp("f")]
+    return [Table(f"{says('bp-buffered')}; {preset}",
+                  [run(preset, "bp-buffered", (name, {**tunables, "wbt_lat_usec": us},
+                                               f"{label}, wbt_lat_usec={us}"), **times)
+                   for name, tunables, label in schedulers for us in (2000, 0)],
+                  [READS, READ_MEAN, READ_P99, READ_MAX, DRIVE_WROTE, MERGES])
+            for preset, times in ((PAPER[0], TURNS), ("sata", TURNS))]
+
+
 GROUPS = {group.__name__: group for group in
           (blocks, streams, mixed, sequential, postmark, dbench, nilfs, oltp, neutral, fairness,
-           lookahead, open_blocks, anticipation, times)}
+           lookahead, open_blocks, anticipation, times, writeback)}
 
 
 def main():
