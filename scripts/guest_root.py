@@ -19,7 +19,8 @@ PACKAGES = ("blktrace", "busybox-static", "dmsetup", "e2fsprogs", "fio", "kmod",
 USELESS = re.compile("/boot/|/usr/lib/(apt|x86_64-linux-gnu/gconv)/|/usr/share/(bash-completion|"
                      "bug|ca-certificates|doc|doc-base|info|lintian|locale|man|menu|zsh)/")
 # What no package owns: configuration, and the top folders that are links today.
-OTHERS = ("/bin", "/etc/group", "/etc/nsswitch.conf", "/etc/passwd", "/lib", "/lib64", "/sbin")
+OTHERS = ("/bin", "/etc/group", "/etc/mtab", "/etc/nsswitch.conf", "/etc/passwd", "/lib", "/lib64",
+          "/sbin")
 FOLDERS = ("/mnt", "/proc", "/root", "/run", "/sys", "/tmp", "/var/tmp")
 # Kernel modules, with those that they need: 15 % of all.
 MODULES = re.compile("updates/|kernel/(arch|block|crypto|lib|drivers/(block|md|nvme|virtio)|"
