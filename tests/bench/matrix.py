@@ -2,9 +2,10 @@
 """What `make bench` measures: cells of runs that are compared with each other.
 
 The peers run with their defaults and with tuned values, ours with the tunables
-that a probe of the device would give (harness.probed_tunables). In the full run the
-quick run's workloads have ours with their defaults too, and on the drives of today
-several seeds: there a few collections of garbage decide about a run.
+that a probe of the device would give (harness.probed_tunables). On the drives of today
+a few collections of garbage decide about a run: the quick run's workloads have several
+seeds there, in the quick run itself the threads. In the full run they have ours with
+their defaults, too.
 """
 import dataclasses
 import statistics
@@ -111,7 +112,7 @@ BUFFERED_KB_MS = 55
 # ms of sync readers beside a writer where a drive takes one request at a time. There
 # reads and writes take turns, with bp of 500 and of 125 ms: four of both.
 TURNS = 2500
-DEPTHS_QUICK, DEPTHS = (4, 32), (1, 2, 4, 8, 16, 32, 64, 128, 256)
+DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 # How much faster than recorded, so that a device has something to do.
 TRACES_QUICK = {"umass_financial1_prefix": 100}
 TRACES = TRACES_QUICK | {"msr_hm_0_first1000": 400, "hplajw_1week_1992": 100000}
@@ -162,7 +163,7 @@ def emulated(kind, preset, workload, job, variables, quick):
     keys = SMALLER.get(preset, {})
     backlog = {"nr_requests": REQUESTS} if queue_depth(preset) < REQUESTS / 2 else {}
     thorough = kind == "benefit" and workload in WORKLOADS_QUICK and not quick
-    seeds = SEEDS if thorough and harness.is_neutral(preset) else 1
+    seeds = SEEDS if harness.is_neutral(preset) and (thorough or job == "threads") else 1
     if kind != "trace":
         variables = variables | times(preset, job, quick)
     return Cell(kind, preset, workload, [
@@ -185,16 +186,16 @@ def benefit_cells(quick):
     """What each gains."""
     for preset in PRESETS_QUICK if quick else presets():
         for workload, (job, variables) in (WORKLOADS_QUICK if quick else WORKLOADS).items():
-            # Much the same as the threads, and in the depths of sata.
+            # Much the same as the threads.
             if quick and preset != "piq" and job == "mixed":
                 continue
             yield emulated("benefit", preset, workload, job, variables, quick)
 
 
 def depth_cells(quick):
-    """Throughput by depth, for curves."""
-    for preset in ("sata",) if quick else ("pass-ssd1", "piq", "sata", "nvme"):
-        for depth in DEPTHS_QUICK if quick else DEPTHS:
+    """Throughput by depth, for curves; two points would be none."""
+    for preset in () if quick else ("pass-ssd1", "piq", "sata", "nvme"):
+        for depth in DEPTHS:
             job, variables = mixed("randrw", "4k", depth)
             yield emulated("depth", preset, f"4k random mixed, depth {depth}", job,
                            variables, quick)
