@@ -43,6 +43,15 @@ def lost_after(disks, seconds):
         (disk.queue.parent / "device/timeout").write_text(str(seconds))
 
 
+def revive(disks, lossy):
+    """Error handling whose own commands get lost gives a disk up, under any scheduler."""
+    for disk in disks:
+        state = disk.queue.parent / "device/state"
+        if state.read_text().strip() != "running":
+            check(lossy, f"{disk.label}: the kernel took the disk offline")
+            state.write_text("running\n")
+
+
 def everywhere(disks, **options):
     """One fio on all these disks; I/O errors don't stop it. Errors by disk."""
     results = fio({disk.name: {"filename": disk.path} for disk in disks}, good=False,
@@ -62,6 +71,7 @@ def transient(disks):
         errors = everywhere(disks, rw="randrw", bs="4k-32k", numjobs=2, number_ios=count)
         inject(0, 0)
         print(f"{what}: {sum(errors.values())} errors")
+        revive(disks, what in LOSE)
         for disk in disks:
             disk.nothing_left()
         grown = sum(disk.counters()["requeued"] - before[disk] for disk in disks)
