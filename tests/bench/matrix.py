@@ -2,10 +2,9 @@
 """What `make bench` measures: cells of runs that are compared with each other.
 
 The peers run with their defaults and with tuned values, ours with the tunables
-that a probe of the device would give (harness.probed_tunables). On the drives of today
-a few collections of garbage decide about a run: the quick run's workloads have several
-seeds there, in the quick run itself the threads. In the full run they have ours with
-their defaults, too.
+that a probe of the device would give (harness.probed_tunables). In the full run the
+quick run's workloads have ours with their defaults too, and on the drives of today
+several seeds: there a few collections of garbage decide about a run.
 """
 import dataclasses
 import statistics
@@ -112,6 +111,8 @@ BUFFERED_KB_MS = 55
 # ms of sync readers beside a writer where a drive takes one request at a time. There
 # reads and writes take turns, with bp of 500 and of 125 ms: four of both.
 TURNS = 2500
+# ms of writing threads where drives of today collect garbage for 100 of them at a time.
+COLLECTIONS = 1000
 DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 # How much faster than recorded, so that a device has something to do.
 TRACES_QUICK = {"umass_financial1_prefix": 100}
@@ -138,6 +139,8 @@ def times(preset, job, quick):
     ramp = max(ramp, harness.preset_keys(preset).get("write_buffer_kb", 0) // BUFFERED_KB_MS)
     if job == "interference" and queue_depth(preset) == 1:
         run = TURNS
+    elif job == "threads" and harness.is_neutral(preset):
+        run = max(run, COLLECTIONS)
     return {"RAMP": f"{ramp}ms", "RUNTIME": f"{run}ms"}
 
 
@@ -163,7 +166,7 @@ def emulated(kind, preset, workload, job, variables, quick):
     keys = SMALLER.get(preset, {})
     backlog = {"nr_requests": REQUESTS} if queue_depth(preset) < REQUESTS / 2 else {}
     thorough = kind == "benefit" and workload in WORKLOADS_QUICK and not quick
-    seeds = SEEDS if harness.is_neutral(preset) and (thorough or job == "threads") else 1
+    seeds = SEEDS if thorough and harness.is_neutral(preset) else 1
     if kind != "trace":
         variables = variables | times(preset, job, quick)
     return Cell(kind, preset, workload, [
