@@ -218,7 +218,7 @@ def dbench():
 
 def nilfs():
     """the same dbench on NILFS2, a log-structured file system (the paper's figure 20)"""
-    return files("dbench", (16, 3), "clients, {} s", [DBENCH, SECONDS], "nilfs2")
+    return files("dbench", (16, 10), "clients, {} s", [DBENCH, SECONDS], "nilfs2")
 
 
 def oltp():
