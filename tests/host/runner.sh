@@ -29,6 +29,9 @@ got=$(awk '$1 ~ /^(pass|FAIL|skip)$/ { print tolower($1), $3 }' "$out.out")
 [ "$(tail -n 1 "$out.out")" = "3 passed, 5 failed, 1 skipped" ]
 # No more than ten lines of a failed test.
 [ "$(grep -c '^      | [0-9]*$' "$out.out")" = 10 ]
+# All that was said is in the log, and what the kernel complained of.
+[ "$(tail -n 1 "$out/6.12/a-passes.sh.log")" = 20000 ]
+grep -q 'WARNING: made up' "$out/6.12/b-complains.sh.log"
 # Nothing but skips is no success, nor is a test that isn't there.
 if tests/run --tests tests/host/runner --results "$out" c-skips ||
 	tests/run --tests tests/host/runner --results "$out" no-such-test; then

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Passes
+# Passes, with more output than there is time for
 # kernels: 6.12
+seq 20000
 exit 0
