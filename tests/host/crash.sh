@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # ext4 and xfs under each scheduler pass their fsck after the machine was reset
 # under load, and have every file that fsync() had promised to keep
+# kernels: 6.1 6.12 debug-7.2
+# check: 6.12
 # timeout: 900
 set -euo pipefail
 
@@ -11,8 +13,9 @@ fail()
 	exit 1
 }
 
-work=$PWD/build/crash
-kernel=${1:-6.12}
+work=$RESULTS/crash
+limit=300
+[[ $KERNEL != debug-* ]] || limit=1500
 rm -rf "$work"
 mkdir -p "$work"
 trap 'rm -f "$work"/*.img' EXIT
@@ -26,11 +29,11 @@ for scheduler in *-iosched.c; do
 	done
 done
 status=0
-scripts/lab -q --kernel "$kernel" --timeout 300 "${disks[@]}" -- \
+scripts/lab -q --kernel "$KERNEL" --timeout $limit "${disks[@]}" -- \
 	tests/crash-guest write "$work" >"$work/out" 2>&1 || status=$?
 # The lab calls a guest lost that ends without a verdict.
 if [ $status != 255 ] || ! grep -qx writing "$work/out"; then
 	fail "the guest did not crash as it should (status $status): $(tail -n 5 "$work/out")"
 fi
-scripts/lab -q --kernel "$kernel" --timeout 300 "${disks[@]}" -- \
+scripts/lab -q --kernel "$KERNEL" --timeout $limit "${disks[@]}" -- \
 	tests/crash-guest check "$work"
