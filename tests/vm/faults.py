@@ -5,7 +5,7 @@
 # the new one's hands; requests are requeued and time out, and each of them ends
 # kernels: debug-7.2
 # check: none
-# timeout: 300
+# timeout: 900
 """See above.
 
 Before 7.2 the block layer takes the old scheduler away first, and falls back to none

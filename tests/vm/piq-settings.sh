@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # PIQ's scheme, geometry and window change under load without a request lost and
 # with right data; each combination that makes no sense is refused
-# timeout: 300
+# timeout: 900
 . tests/vm/lib.sh
 
 set_tunable()
