@@ -65,7 +65,7 @@ def remove_all():
         check(not error, f"{name} unloads: {os.strerror(error)}")
 
 
-def wait_for(condition, what, seconds=120):
+def wait_for(condition, what, seconds=600 if DEBUG_KERNEL else 120):
     """Until something is so; it has to become so."""
     end = time.monotonic() + seconds
     while not condition():
