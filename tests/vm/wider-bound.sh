@@ -6,10 +6,27 @@
 # timeout: 900
 . tests/vm/lib.sh
 
-# Nothing completes for 20 seconds (of 250 jiffies).
+# "nanoseconds jiffies": the kernel's clocks now.
+clocks()
+{
+	awk '/^now at/ { now = $3 } /^jiffies:/ { print now, $2; exit }' /proc/timer_list
+}
+
+# How many jiffies a second has.
+hz()
+{
+	local begun ended
+
+	read -ra begun < <(clocks)
+	sleep 1
+	read -ra ended < <(clocks)
+	echo $(((ended[1] - begun[1]) * 1000000000 / (ended[0] - begun[0])))
+}
+
+# Nothing completes for 20 seconds.
 device=$(make_scsi_debug dev_size_mb=64 max_queue=16)
 echo 600 >"/sys/block/${device#/dev/}/device/timeout"
-echo 5000 >/sys/bus/pseudo/drivers/scsi_debug/delay
+echo $((20 * $(hz))) >/sys/bus/pseudo/drivers/scsi_debug/delay
 
 # The scheduler's counters must become: completed queued in_flight.
 state()
