@@ -4,7 +4,7 @@
 """Inside the guest: make the runs of a plan (bp.py), print a line of JSON for
 each: what the job says, the device's counters, and BP's."""
 import contextlib
-import json
+import dataclasses
 import pathlib
 import re
 import subprocess
@@ -19,17 +19,26 @@ from ssd import Device
 MOUNT = pathlib.Path("/mnt/bp")
 LOAD = "/usr/share/dbench/client.txt"
 FILES = ("postmark", "dbench", "oltp")
-# How to make a file system, and mount it, so that nothing is written behind the
-# benchmark's back: inode tables that nobody needs, and what a cleaner moves.
+
+
+@dataclasses.dataclass
+class FileSystem:
+    """How to make a file system, and mount it, so that nothing is written behind the
+    benchmark's back (inode tables that nobody needs, what a cleaner moves); MB of dirty
+    pages at which all wait."""
+    make: list
+    options: list
+    limit: int
+
+
 FILE_SYSTEMS = {
-    "ext4": (["mkfs.ext4", "-q", "-F", "-E",
-              "lazy_itable_init=1,lazy_journal_init=1,nodiscard"], ["-o", "noinit_itable"]),
-    "nilfs2": (["mkfs.nilfs2", "-q", "-K"], ["-i", "-t", "nilfs2"]),
+    "ext4": FileSystem(["mkfs.ext4", "-q", "-F", "-E",
+                        "lazy_itable_init=1,lazy_journal_init=1,nodiscard"],
+                       ["-o", "noinit_itable"], 8),
+    # It does not hear the kernel: it writes every five seconds, or when 3,600 blocks are
+    # dirty. With less than that allowed, everybody would wait for those five seconds.
+    "nilfs2": FileSystem(["mkfs.nilfs2", "-q", "-K"], ["-i", "-t", "nilfs2"], 64),
 }
-# MB of dirty pages from which on the kernel writes, and all wait. NILFS2 does not hear the
-# kernel: it writes every five seconds, or when 3,600 blocks are dirty. With less than that
-# allowed, everybody would wait for those five seconds.
-DIRTY = {"ext4": (1, 8), "nilfs2": (1, 64)}
 
 
 def postmark(files, transactions):
@@ -54,13 +63,17 @@ def dbench(clients, seconds):
     return {"mbps": float(found[1])}
 
 
+def file_system(run):
+    """The one that a run is on."""
+    return FILE_SYSTEMS[run["variables"].get("KIND", "ext4")]
+
+
 @contextlib.contextmanager
-def mounted(device, kind="ext4"):
+def mounted(device, kind):
     """A new file system on a device."""
-    make, options = FILE_SYSTEMS[kind]
-    command(*make, device.path)
+    command(*kind.make, device.path)
     MOUNT.mkdir(parents=True, exist_ok=True)
-    command("mount", *options, device.path, MOUNT)
+    command("mount", *kind.options, device.path, MOUNT)
     try:
         yield
     finally:
@@ -69,7 +82,7 @@ def mounted(device, kind="ext4"):
 
 def prepare(device, run):
     """Select the run's scheduler; counters begin here."""
-    set_dirty(*DIRTY[run["variables"].get("KIND", "ext4")])
+    set_dirty(1, file_system(run).limit)
     guest.prepare(device, run)
     device.reset()
 
@@ -87,7 +100,7 @@ def server(job):
         yield
         return
     data = MOUNT / "data"
-    command("cp", "-r", database.FOLDER, data)
+    database.copy(data)
     sync(MOUNT)
     with database.server(data):
         yield
@@ -96,7 +109,7 @@ def server(job):
 def on_files(device, run):
     """A file system benchmark until all has reached the drive."""
     benchmark = {"postmark": postmark, "dbench": dbench, "oltp": oltp}[run["job"]]
-    with mounted(device, run["variables"].get("KIND", "ext4")), server(run["job"]):
+    with mounted(device, file_system(run)), server(run["job"]):
         prepare(device, run)
         made = benchmark(*(int(run["variables"][key]) for key in ("A", "B")))
         left = sync(MOUNT)
@@ -145,13 +158,5 @@ def measure(run):
     return result
 
 
-def main():
-    runs = json.loads(pathlib.Path(sys.argv[1]).read_text())
-    if any(run["job"] == "oltp" for run in runs):
-        database.make()
-    for run in runs:
-        print(json.dumps(measure(run)), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    guest.make_runs(measure)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """Imported by the guests' programs: MariaDB, and sysbench's OLTP tests of it.
 
-The database is made once, in memory; a benchmark copies it to its device.
+The database is made once, in memory, when it is first copied to a device.
 """
 import contextlib
+import functools
 import pathlib
 import re
 import subprocess
@@ -35,6 +36,7 @@ SERVER = ["mariadbd", "--no-defaults", "--user=root", "--skip-grant-tables",
 SOCKET = "/run/mariadbd.sock"
 
 
+@functools.cache
 def make():
     """Make the database in its folder, in memory."""
     FOLDER.mkdir()
@@ -42,6 +44,12 @@ def make():
         TABLE.format(number=number, rows=ROWS) for number in range(1, TABLES + 1))
     options = [word for word in SERVER if "flush-method" not in word]
     command(*options, f"--datadir={FOLDER}", "--bootstrap", input=sql)
+
+
+def copy(data):
+    """Put the database into a new folder @data."""
+    make()
+    command("cp", "-r", FOLDER, data)
 
 
 @contextlib.contextmanager

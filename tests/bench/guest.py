@@ -228,11 +228,12 @@ def measure(run):
                 "scheduler": scheduler_says(device), **({"order": order(seen)} if seen else {})}
 
 
-def main():
-    runs = json.loads(pathlib.Path(sys.argv[1]).read_text())
-    for run in runs:
-        print(json.dumps(measure(run)), flush=True)
+def make_runs(how):
+    """What a guest's program is: make the runs of the plan that the command line names,
+    each as @how does it, and print what it returns as a line of JSON."""
+    for run in json.loads(pathlib.Path(sys.argv[1]).read_text()):
+        print(json.dumps(how(run)), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    make_runs(measure)

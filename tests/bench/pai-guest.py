@@ -11,7 +11,7 @@ import re
 import sys
 import time
 
-from guest import command, counters, prepare, set_dirty, sync, traced
+from guest import command, counters, make_runs, prepare, set_dirty, sync, traced
 from harness import BENCH
 from ssd import Device
 
@@ -126,12 +126,6 @@ def measure(run):
     return made
 
 
-def main():
-    runs = json.loads(pathlib.Path(sys.argv[1]).read_text())
-    set_dirty(2, 16)
-    for run in runs:
-        print(json.dumps(measure(run)), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    set_dirty(2, 16)
+    make_runs(measure)

@@ -12,11 +12,10 @@ import contextlib
 import json
 import os
 import pathlib
-import sys
 
 import database
-from guest import (command, counters, fio_command, kernel_since, kernel_stat, prepare,
-                   set_dirty, sync, wait_for_second)
+from guest import (command, counters, fio_command, kernel_since, kernel_stat, make_runs,
+                   prepare, set_dirty, sync, wait_for_second)
 from harness import figures
 from ssd import Device
 
@@ -83,7 +82,7 @@ def copy_database():
     """Put the database on the device, each table at the start of one of the large files
     and without the rest of it: all over the drive, as tables of the paper's size are."""
     data = MOUNT / "data"
-    command("cp", "-r", database.FOLDER, data)
+    database.copy(data)
     for number in range(1, database.TABLES + 1):
         table = data / f"sbtest/sbtest{number}.ibd"
         place = MOUNT / f"test_file.{number - 1}"
@@ -121,14 +120,6 @@ def measure(run):
     return {"figures": made, "kernel": kernel, "ssdemu": ssdemu}
 
 
-def main():
-    runs = json.loads(pathlib.Path(sys.argv[1]).read_text())
-    set_dirty(1, 8)
-    if any(run["job"] == "oltp" for run in runs):
-        database.make()
-    for run in runs:
-        print(json.dumps(measure(run)), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    set_dirty(1, 8)
+    make_runs(measure)
