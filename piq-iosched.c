@@ -341,6 +341,21 @@ static struct rb_root *piq_place(struct iosched *io, struct request *rq)
 	return piq_placed(rq);
 }
 
+/* A newcomer whose units are held, or that is not in a batch, doesn't go now. */
+static bool piq_waits(struct iosched *io, struct request *rq)
+{
+	unsigned int dir = rq_data_dir(rq);
+	struct piq_data *pd = piq_of(io);
+	struct piq_map *map = piq_map(pd);
+	struct cb_entry *entry = piq_entry(rq);
+
+	if (!piq_batched(pd, dir))
+		return false;
+	return !entry || (!piq_buffered(pd, dir) &&
+			  lv_meet(entry->vector, map->units.held,
+				  map->lv.units));
+}
+
 static void piq_count_batch(struct piq_data *pd, unsigned int dir,
 			    unsigned int size)
 {
@@ -807,6 +822,7 @@ static const struct iosched_policy piq_policy = {
 	.removed	= piq_removed,
 	.inherits	= piq_inherits,
 	.resized	= piq_resized,
+	.waits		= piq_waits,
 	.select		= piq_select,
 	.alone		= piq_alone,
 	.dispatched	= piq_dispatched,

@@ -279,7 +279,65 @@ static void iosched_enqueue(struct iosched *io, struct request *rq)
 	iosched_count(io, rq, 1);
 }
 
-static void iosched_insert(struct iosched *io, struct request *rq,
+static bool iosched_device_full(struct iosched *io)
+{
+	return io->depth && iosched_all_in_flight(io) >= io->depth;
+}
+
+static bool iosched_is_ready(struct iosched *io, struct request *rq)
+{
+	return !IOSCHED_POLICY.ready || IOSCHED_POLICY.ready(io, rq);
+}
+
+/* The oldest request of a list if it was due at @when and may go. */
+static struct request *iosched_due(struct iosched *io, struct list_head *fifo,
+				   unsigned long when)
+{
+	struct request *rq = list_first_entry_or_null(fifo, struct request,
+						      queuelist);
+
+	if (!rq || time_before(when, (unsigned long)rq->fifo_time) ||
+	    !iosched_is_ready(io, rq))
+		return NULL;
+	return rq;
+}
+
+/* The request of a tier whose deadline passed first, if one has. */
+static struct request *iosched_expired(struct iosched *io, unsigned int tier,
+				       unsigned long now)
+{
+	struct request *read = iosched_due(io, &io->fifo[tier][READ], now);
+	struct request *write = iosched_due(io, &io->fifo[tier][WRITE], now);
+
+	if (read && write)
+		return time_after((unsigned long)read->fifo_time,
+				  (unsigned long)write->fifo_time) ?
+			write : read;
+	return read ? read : write;
+}
+
+/*
+ * Has @rq, which has just come, to wait for a completion in any case? Nobody
+ * needs to look before: where no more can be in flight, nearly all looks that
+ * newcomers give rise to would be in vain.
+ */
+static bool iosched_must_wait(struct iosched *io, struct request *rq)
+{
+	if (iosched_device_full(io))
+		return true;
+	/* Not placed yet; or somebody else may have been waiting for too long. */
+	if (rq == io->alone || !is_power_of_2(io->tiers) ||
+	    iosched_expired(io, iosched_rq_tier(rq), jiffies))
+		return false;
+	return !iosched_is_ready(io, rq) ||
+	       (IOSCHED_POLICY.waits && IOSCHED_POLICY.waits(io, rq));
+}
+
+/*
+ * Queue @rq, or merge it into another. Returns whether somebody has to look who
+ * goes next although all are held back.
+ */
+static bool iosched_insert(struct iosched *io, struct request *rq,
 			   bool at_head, struct list_head *free)
 {
 	if (!iosched_rq_state(rq)) {
@@ -296,18 +354,19 @@ static void iosched_insert(struct iosched *io, struct request *rq,
 		rq->fifo_time = jiffies;
 		list_add(&rq->queuelist, &io->head);
 		WRITE_ONCE(io->nr, io->nr + 1);
-		return;
+		return true;
 	}
 	if (iosched_may_append(io, rq)) {
 		io->merged = NULL;
 		if (blk_mq_sched_try_insert_merge(io->q, rq, free)) {
 			if (io->merged)
 				iosched_check_seal(io, io->merged);
-			return;
+			return true;
 		}
 	}
 	trace_block_rq_insert(rq);
 	iosched_enqueue(io, rq);
+	return READ_ONCE(io->held) && !iosched_must_wait(io, rq);
 }
 
 static void iosched_insert_requests(struct blk_mq_hw_ctx *hctx,
@@ -317,15 +376,16 @@ static void iosched_insert_requests(struct blk_mq_hw_ctx *hctx,
 	struct iosched *io = iosched_of(hctx->queue);
 	bool at_head = iosched_at_head(flags);
 	struct request *rq, *next;
+	bool look = false;
 	LIST_HEAD(free);
 
 	spin_lock(&io->lock);
 	list_for_each_entry_safe(rq, next, list, queuelist) {
 		list_del_init(&rq->queuelist);
-		iosched_insert(io, rq, at_head, &free);
+		look |= iosched_insert(io, rq, at_head, &free);
 	}
-	/* The newcomers may go even where others have to wait. */
-	WRITE_ONCE(io->held, 0);
+	if (look)
+		WRITE_ONCE(io->held, 0);
 	spin_unlock(&io->lock);
 
 	iosched_free_requests(&free);
@@ -361,38 +421,6 @@ static void iosched_replace_all(struct iosched *io,
 /*
  * Dispatch
  */
-
-static bool iosched_is_ready(struct iosched *io, struct request *rq)
-{
-	return !IOSCHED_POLICY.ready || IOSCHED_POLICY.ready(io, rq);
-}
-
-/* The oldest request of a list if it was due at @when and may go. */
-static struct request *iosched_due(struct iosched *io, struct list_head *fifo,
-				   unsigned long when)
-{
-	struct request *rq = list_first_entry_or_null(fifo, struct request,
-						      queuelist);
-
-	if (!rq || time_before(when, (unsigned long)rq->fifo_time) ||
-	    !iosched_is_ready(io, rq))
-		return NULL;
-	return rq;
-}
-
-/* The request of a tier whose deadline passed first, if one has. */
-static struct request *iosched_expired(struct iosched *io, unsigned int tier,
-				       unsigned long now)
-{
-	struct request *read = iosched_due(io, &io->fifo[tier][READ], now);
-	struct request *write = iosched_due(io, &io->fifo[tier][WRITE], now);
-
-	if (read && write)
-		return time_after((unsigned long)read->fifo_time,
-				  (unsigned long)write->fifo_time) ?
-			write : read;
-	return read ? read : write;
-}
 
 static struct request *iosched_pick(struct iosched *io, unsigned int tier,
 				    unsigned long now)
@@ -443,11 +471,6 @@ static struct request *iosched_pick_by_tier(struct iosched *io,
 			break;
 	}
 	return rq;
-}
-
-static bool iosched_device_full(struct iosched *io)
-{
-	return io->depth && iosched_all_in_flight(io) >= io->depth;
 }
 
 static struct request *iosched_pick_any(struct iosched *io)

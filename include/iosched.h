@@ -144,6 +144,8 @@ struct iosched {
  * @may_merge: (opt) may a request of that direction cover [start, end)?
  *	Sectors. Sees nothing but its arguments and the settings.
  * @ready: (opt) may @rq go now, as far as the policy's bounds go?
+ * @waits: (opt) has @rq, which was just placed, to wait for a completion in any
+ *	case? Saves a look that would find nobody.
  * @select: the request to dispatch next among those of a tier, which the
  *	core then does; NULL when all have to wait for a completion
  * @alone: (opt) @rq is the only request, and was not sorted: place() was not
@@ -176,6 +178,7 @@ struct iosched_policy {
 	bool (*may_merge)(struct iosched *io, unsigned int dir,
 			  sector_t start, sector_t end);
 	bool (*ready)(struct iosched *io, struct request *rq);
+	bool (*waits)(struct iosched *io, struct request *rq);
 	struct request *(*select)(struct iosched *io, unsigned int tier);
 	bool (*alone)(struct iosched *io, struct request *rq);
 	void (*dispatched)(struct iosched *io, struct request *rq);

@@ -332,6 +332,44 @@ static void core_test_bounds(struct kunit *test)
 	fake_finish();
 }
 
+/* Who comes while nobody may go is not looked at, but for what is due. */
+static void core_test_full(struct kunit *test)
+{
+	struct core_data *data = core_begin(test);
+	struct request *first, *head;
+
+	fake_set(iosched_attrs, "depth", "1");
+	first = fake_insert(REQ_OP_READ, 0, 8);
+	KUNIT_EXPECT_TRUE(test, fake_has_work());
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), first);
+	fake_insert(REQ_OP_READ, 100, 8);
+	KUNIT_EXPECT_TRUE(test, fake_has_work());
+	KUNIT_EXPECT_NULL(test, fake_dispatch());
+	fake_insert(REQ_OP_READ, 200, 8);
+	KUNIT_EXPECT_FALSE(test, fake_has_work());
+	/* Bounds are not for the head. */
+	head = fake_alloc(REQ_OP_READ, 900, 8, 0);
+	fake_insert_request(head, true);
+	KUNIT_EXPECT_TRUE(test, fake_has_work());
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), head);
+	KUNIT_EXPECT_NULL(test, fake_dispatch());
+
+	/* The same by the policy's bound. */
+	fake_set(iosched_attrs, "depth", "0");
+	data->limit = 1;
+	KUNIT_EXPECT_TRUE(test, fake_has_work());
+	KUNIT_EXPECT_NULL(test, fake_dispatch());
+	fake_insert(REQ_OP_READ, 300, 8);
+	KUNIT_EXPECT_FALSE(test, fake_has_work());
+	/* A merge may have changed anything. */
+	fake_insert(REQ_OP_READ, 308, 8);
+	KUNIT_EXPECT_TRUE(test, fake_has_work());
+	KUNIT_EXPECT_NULL(test, fake_dispatch());
+	fake_complete(first);
+	KUNIT_EXPECT_TRUE(test, fake_has_work());
+	fake_finish();
+}
+
 /* A request that the driver returned may end without coming back to us. */
 static void core_test_bypass(struct kunit *test)
 {
@@ -572,6 +610,7 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_merge),
 	KUNIT_CASE(core_test_borders),
 	KUNIT_CASE(core_test_bounds),
+	KUNIT_CASE(core_test_full),
 	KUNIT_CASE(core_test_bypass),
 	KUNIT_CASE(core_test_replace),
 	KUNIT_CASE(core_test_tunables),

@@ -494,16 +494,43 @@ static void model_merged(struct kunit *test, unsigned int tier,
  * Operations: to the elevator and to the model
  */
 
+static bool model_dispatch(struct kunit *test)
+{
+	struct model_request *want = model_next(), *mr;
+	struct request *rq = fake_dispatch();
+
+	mr = rq ? model_of(rq) : NULL;
+	model.refused = !rq;
+	MODEL_ASSERT(test, mr == want,
+		     "dispatched %lld, must be %lld (sector, -1: none)",
+		     mr ? (s64)mr->sector : -1, want ? (s64)want->sector : -1);
+	if (!mr)
+		return false;
+	model_check_bios(test, rq);
+	if (mr->state == MODEL_QUEUED) {
+		if (time_after_eq(jiffies, mr->deadline))
+			model_stats_of(mr)->expired++;
+		mr->counted = true;
+		if (model.policy->dispatched)
+			model.policy->dispatched(mr);
+	}
+	model_unqueue(mr, MODEL_IN_FLIGHT);
+	model_stats_of(mr)->dispatched++;
+	return true;
+}
+
 static void model_queue(struct kunit *test, struct request *rq, bool at_head)
 {
 	struct model_request *mr = model_of(rq);
 	unsigned int expire = mr->dir == READ ? model.read_expire :
 						model.write_expire;
 	struct iosched *io = iosched_of(fake.q);
+	bool looked;
 
 	fake_insert_request(rq, at_head);
-	MODEL_ASSERT(test, !io->nr || fake_has_work(),
-		     "a newcomer is not looked at");
+	looked = !io->nr || fake_has_work();
+	MODEL_ASSERT(test, looked || (!at_head && !fake.nr_freed),
+		     "nobody looks after a merge, or at the head");
 	if (!at_head && fake.nr_freed) {
 		model_stats_of(mr)->merged++;
 		model_merged(test, mr->tier, mr->dir, mr->end - mr->sector, mr);
@@ -520,6 +547,11 @@ static void model_queue(struct kunit *test, struct request *rq, bool at_head)
 	mr->deadline = jiffies + msecs_to_jiffies(expire);
 	if (model.policy->queued)
 		model.policy->queued(mr);
+	if (!looked && fake_once_in(2)) {
+		model_dispatch(test);
+		MODEL_ASSERT(test, mr->state == MODEL_QUEUED,
+			     "a newcomer that may go is not looked at");
+	}
 }
 
 static unsigned short model_prio(unsigned int tier)
@@ -581,31 +613,6 @@ static void model_arrive(struct kunit *test)
 	model_stats_of(mr)->inserted++;
 	model.tiers |= BIT(tier);
 	model_queue(test, rq, fake_once_in(50));
-}
-
-static bool model_dispatch(struct kunit *test)
-{
-	struct model_request *want = model_next(), *mr;
-	struct request *rq = fake_dispatch();
-
-	mr = rq ? model_of(rq) : NULL;
-	model.refused = !rq;
-	MODEL_ASSERT(test, mr == want,
-		     "dispatched %lld, must be %lld (sector, -1: none)",
-		     mr ? (s64)mr->sector : -1, want ? (s64)want->sector : -1);
-	if (!mr)
-		return false;
-	model_check_bios(test, rq);
-	if (mr->state == MODEL_QUEUED) {
-		if (time_after_eq(jiffies, mr->deadline))
-			model_stats_of(mr)->expired++;
-		mr->counted = true;
-		if (model.policy->dispatched)
-			model.policy->dispatched(mr);
-	}
-	model_unqueue(mr, MODEL_IN_FLIGHT);
-	model_stats_of(mr)->dispatched++;
-	return true;
 }
 
 /* A random one that is in flight. */

@@ -816,6 +816,43 @@ static void piq_test_rws(struct kunit *test)
 	fake_finish();
 }
 
+/* A newcomer is looked at if its units are free, or if somebody is due. */
+static void piq_test_newcomers(struct kunit *test)
+{
+	piq_begin(test, PIQ_PLUS);
+	piq_send(REQ_OP_READ, 0, 1);
+	piq_expect(test, 0);
+	piq_send(REQ_OP_READ, 4, 1);
+	piq_expect_none(test);
+	KUNIT_EXPECT_FALSE(test, fake_has_work());
+	piq_send(REQ_OP_WRITE, 8, 1);
+	KUNIT_EXPECT_FALSE(test, fake_has_work());
+	piq_send(REQ_OP_WRITE, 13, 1);
+	KUNIT_EXPECT_TRUE(test, fake_has_work());
+	piq_expect(test, 13);
+	piq_expect_none(test);
+	fake_advance_ms(500);
+	KUNIT_EXPECT_FALSE(test, fake_has_work());
+	piq_send(REQ_OP_READ, 12, 1);
+	KUNIT_EXPECT_TRUE(test, fake_has_work());
+	piq_expect(test, 4);
+	fake_finish();
+}
+
+/* Buffered writes wait for no unit, so they are looked at. */
+static void piq_test_newcomers_buffered(struct kunit *test)
+{
+	piq_begin(test, PIQ_PLUS)->buffered_writes = 1;
+	piq_send(REQ_OP_READ, 0, 1);
+	piq_expect(test, 0);
+	piq_send(REQ_OP_READ, 4, 1);
+	piq_expect_none(test);
+	piq_send(REQ_OP_WRITE, 8, 1);
+	KUNIT_EXPECT_TRUE(test, fake_has_work());
+	piq_expect(test, 8);
+	fake_finish();
+}
+
 /* Rule 5: under a flood of reads the writes have a turn of one batch. */
 static void piq_test_write_wait(struct kunit *test)
 {
@@ -1673,6 +1710,8 @@ static struct kunit_case piq_cases[] = {
 	KUNIT_CASE(piq_test_order),
 	KUNIT_CASE(piq_test_noop),
 	KUNIT_CASE(piq_test_rws),
+	KUNIT_CASE(piq_test_newcomers),
+	KUNIT_CASE(piq_test_newcomers_buffered),
 	KUNIT_CASE(piq_test_write_wait),
 	KUNIT_CASE(piq_test_read_turn),
 	KUNIT_CASE(piq_test_buffered_writes),
