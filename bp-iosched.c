@@ -613,27 +613,11 @@ static struct bp_queue *bp_turn(struct bp_data *bd, unsigned int tier)
 	return bp_queue_empty(queue) ? NULL : queue;
 }
 
-/*
- * Does the device have as many as it takes? A request that is selected then
- * would only wait for a tag, and could not be passed any more.
- */
-static bool bp_device_full(struct bp_data *bd)
-{
-	return iosched_all_in_flight(&bd->io) >= iosched_tags(&bd->io);
-}
-
-static bool bp_ready(struct iosched *io, struct request *rq)
-{
-	return !bp_device_full(bp_of(io));
-}
-
 static struct request *bp_select(struct iosched *io, unsigned int tier)
 {
 	struct bp_data *bd = bp_of(io);
 	struct bp_queue *queue = &bd->shared[tier];
 
-	if (bp_device_full(bd))
-		return NULL;
 	if (bd->base == BP_FAIR)
 		queue = bp_turn(bd, tier);
 	else if (bp_awaits(bd, tier))
@@ -663,7 +647,7 @@ static bool bp_alone(struct iosched *io, struct request *rq)
 	struct bp_queue *queue = &bd->shared[iosched_rq_tier(rq)];
 	unsigned int dir = rq_data_dir(rq);
 
-	if (bd->base == BP_FAIR || bd->antic.whom || bp_device_full(bd) ||
+	if (bd->base == BP_FAIR || bd->antic.whom ||
 	    bp_others_think(bd, queue, rq))
 		return false;
 	bp_turn_to(bd, queue, dir);
@@ -875,7 +859,6 @@ static const struct iosched_policy bp_policy = {
 	.place		= bp_place,
 	.placed		= bp_placed,
 	.removed	= bp_removed,
-	.ready		= bp_ready,
 	.select		= bp_select,
 	.alone		= bp_alone,
 	.dispatched	= bp_dispatched,

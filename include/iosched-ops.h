@@ -279,9 +279,17 @@ static void iosched_enqueue(struct iosched *io, struct request *rq)
 	iosched_count(io, rq, 1);
 }
 
+/*
+ * Does the device have as many as it takes, or as the bound lets it have? One
+ * that is dispatched without a tag to be had could not be passed any more.
+ */
 static bool iosched_device_full(struct iosched *io)
 {
-	return io->depth && iosched_all_in_flight(io) >= io->depth;
+	unsigned int most = iosched_tags(io);
+
+	if (io->depth)
+		most = min(most, io->depth);
+	return iosched_all_in_flight(io) >= most;
 }
 
 static bool iosched_is_ready(struct iosched *io, struct request *rq)

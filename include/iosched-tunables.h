@@ -143,7 +143,7 @@ static ssize_t name##_store(struct elevator_queue *eq,			\
 	T(iosched, front_merges, 1, 0, 1, iosched_set,			\
 	  "look for front merges")					\
 	T(iosched, depth, 0, 0, 65535, iosched_set,			\
-	  "most requests in flight on the device, 0: no bound")
+	  "most requests in flight on the device, 0: as many as it has tags")
 
 /* The async depth has a file here only where the queue has none of its own. */
 #define IOSCHED_ASYNC_DEPTH_TUNABLE(T)					\

@@ -12,6 +12,10 @@
  * compile time: it fills in a struct iosched_policy called as IOSCHED_POLICY
  * and includes iosched-ops.h last, so that every hook is a direct call.
  *
+ * What the device has no tag for stays here, as does what the setting depth
+ * forbids: in the block layer it could not be merged or passed any more, and
+ * each try to get a tag costs what a dispatch does.
+ *
  * Nothing is allocated per request. rq->elv.priv[0] is the policy's,
  * rq->elv.priv[1] holds the core's IOSCHED_RQ_* bits, rb_node, queuelist and
  * hash are in use while the request is queued.
@@ -88,7 +92,7 @@ struct iosched_stats {
  * @front_merges: whether to look for front merges
  * @async_depth: scheduler tags for all but synchronous reads, per hardware
  *	queue; 0 for no bound
- * @depth: most requests in flight on the device; 0 for no bound
+ * @depth: most requests in flight on the device; 0 for as many as it has tags
  */
 struct iosched {
 	spinlock_t lock;	/* see above */
@@ -284,7 +288,11 @@ static inline unsigned int iosched_all_in_flight(struct iosched *io)
 /* Most requests that the driver takes: its tags. */
 static inline unsigned int iosched_tags(struct iosched *io)
 {
-	return io->q->tag_set->queue_depth * io->q->nr_hw_queues;
+	struct blk_mq_tag_set *set = io->q->tag_set;
+	unsigned int tags = set->queue_depth - set->reserved_tags;
+
+	return set->flags & BLK_MQ_F_TAG_HCTX_SHARED ?
+		tags : tags * io->q->nr_hw_queues;
 }
 
 /**

@@ -1503,17 +1503,6 @@ static void bm_unqueued(struct model_request *mr)
 		bm_ring_remove(mr->tier, mr->priv[0]);
 }
 
-/* Does the drive have all that it takes? */
-static bool bm_full(void)
-{
-	return model_count(MODEL_IN_FLIGHT, -1) >= fake.set.queue_depth;
-}
-
-static bool bm_ready(struct model_request *mr)
-{
-	return !bm_full();
-}
-
 static bool bm_is_open(u64 block)
 {
 	unsigned int i;
@@ -1863,8 +1852,6 @@ static struct model_request *bm_select(unsigned int tier)
 {
 	long queue = BM_SHARED;
 
-	if (bm_full())
-		return NULL;
 	if (bm.base == BP_FAIR)
 		queue = bm_turn(tier);
 	else if (bm_anticipates(tier) || bm_lingers(tier))
@@ -2000,7 +1987,6 @@ static const struct model_policy bp_model = {
 	.capacity = 8192,
 	.start = bm_start,
 	.select = bm_select,
-	.ready = bm_ready,
 	.queued = bm_queued,
 	.unqueued = bm_unqueued,
 	.dispatched = bm_dispatched,
@@ -2015,7 +2001,6 @@ static const struct model_policy bp_model = {
 static void bp_test_random(struct kunit *test)
 {
 	model_run(test, &bp_model);
-	fake.set.queue_depth = FAKE_REQUESTS;
 }
 
 static struct kunit_case bp_test_cases[] = {

@@ -354,7 +354,16 @@ static void core_test_full(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), head);
 	KUNIT_EXPECT_NULL(test, fake_dispatch());
 
-	/* The same by the policy's bound. */
+	/* The same by the device's tags, whatever the bound. */
+	fake.set.queue_depth = 2;
+	fake_set(iosched_attrs, "depth", "5");
+	KUNIT_EXPECT_TRUE(test, fake_has_work());
+	KUNIT_EXPECT_NULL(test, fake_dispatch());
+	fake_insert(REQ_OP_READ, 400, 8);
+	KUNIT_EXPECT_FALSE(test, fake_has_work());
+	fake.set.queue_depth = FAKE_REQUESTS;
+
+	/* And by the policy's bound. */
 	fake_set(iosched_attrs, "depth", "0");
 	data->limit = 1;
 	KUNIT_EXPECT_TRUE(test, fake_has_work());

@@ -208,6 +208,15 @@ static struct model_request *model_due(unsigned int tier, unsigned int dir,
 		mr : NULL;
 }
 
+/* Are all tags in use, or as many as the bound allows? */
+static bool model_full(void)
+{
+	unsigned int in_flight = model_count(MODEL_IN_FLIGHT, -1);
+
+	return in_flight >= fake.set.queue_depth ||
+	       (model.depth && in_flight >= model.depth);
+}
+
 /* What the core's rules say is to be dispatched now. */
 static struct model_request *model_next(void)
 {
@@ -221,7 +230,7 @@ static struct model_request *model_next(void)
 			head = mr;
 	if (head)
 		return head;
-	if (model.depth && model_count(MODEL_IN_FLIGHT, -1) >= model.depth)
+	if (model_full())
 		return NULL;
 
 	then = now - msecs_to_jiffies(model.prio_aging_expire);
@@ -755,6 +764,8 @@ static void model_start(struct kunit *test, const struct model_policy *policy,
 	model.policy = policy;
 	model.max_tier = of_seed % 3 == 0;
 	fake_sequence(of_seed);
+	fake.set.queue_depth = fake_random(4) ? FAKE_REQUESTS :
+						1 + fake_random(4);
 	KUNIT_ASSERT_EQ(test, fake_start(policy->type, policy->capacity), 0);
 	io = iosched_of(fake.q);
 	io->read_expire = 100;
@@ -782,6 +793,7 @@ static void model_run(struct kunit *test, const struct model_policy *policy)
 		fake_stop();
 		cond_resched();
 	}
+	fake.set.queue_depth = FAKE_REQUESTS;
 	kunit_info(test, "%llu operations compared", model.operations);
 }
 

@@ -906,7 +906,7 @@ static bool am_overdue(void)
 {
 	unsigned int tier;
 
-	if (model.depth && model_count(MODEL_IN_FLIGHT, -1) >= model.depth)
+	if (model_full())
 		return false;
 	for (tier = 0; tier < IOSCHED_TIERS; tier++) {
 		if (am_next(tier, READ) || am_next(tier, WRITE))

@@ -432,7 +432,7 @@ static bool pm_writes_full(void)
 		in_flight += mr->state == MODEL_IN_FLIGHT && mr->dir == WRITE;
 	return pm.write_share < 100 && pm.reads_seen &&
 	       time_before(jiffies, pm.reads_until) && in_flight &&
-	       (in_flight + 1) * 100 > FAKE_REQUESTS * pm.write_share;
+	       (in_flight + 1) * 100 > fake.set.queue_depth * pm.write_share;
 }
 
 static void pm_dispatched(struct model_request *mr)
