@@ -21,9 +21,12 @@ TUNED = {
     "bfq": {"iosched/slice_idle": 0, "iosched/low_latency": 0},
 }
 # As in design.md: each request takes 10 us, as many as come side by side. Left to
-# itself null_blk takes 127 KB at most, so that nothing of 128 KB could ever merge.
+# itself null_blk takes 127 KB at most, so that nothing of 128 KB could ever merge, and
+# has a second hardware queue for polling.
 TIMED = {"size": 1024, "irqmode": 2, "completion_nsec": 10000, "submit_queues": 1,
-         "hw_queue_depth": 256, "max_sectors": 2560}
+         "poll_queues": 0, "hw_queue_depth": 256, "max_sectors": 2560}
+# A drive that is slower than the CPU, has all its tags in use, and more waiting.
+BUSY = TIMED | {"completion_nsec": 300000, "hw_queue_depth": 16}
 
 
 @dataclasses.dataclass
@@ -176,13 +179,22 @@ def emulated(kind, preset, workload, job, variables, quick):
         for scheduler, label, tunables in competitors(preset, thorough)])
 
 
+def cpu_cell(workload, keys, settings, quick):
+    """What each costs on a null_blk."""
+    variables = settings | {"RUNTIME": "400ms" if quick else "2000ms"}
+    backlog = {"nr_requests": REQUESTS} if keys is BUSY else {}
+    return Cell("cpu", harness.NULL_BLK, workload, [
+        harness.Run(harness.NULL_BLK, "cost", scheduler, {} if scheduler == "none" else
+                    backlog, keys, variables)
+        for scheduler in (*harness.PEERS, *harness.ours())])
+
+
 def cpu_cells(quick):
-    """What each costs, on a device that is faster than the CPU."""
+    """What each costs, on a device that is faster than the CPU, and on one that is not."""
     for workload, settings in (COSTS_QUICK if quick else COSTS).items():
-        variables = settings | {"RUNTIME": "400ms" if quick else "2000ms"}
-        yield Cell("cpu", harness.NULL_BLK, workload, [
-            harness.Run(harness.NULL_BLK, "cost", scheduler, {}, TIMED, variables)
-            for scheduler in (*harness.PEERS, *harness.ours())])
+        yield cpu_cell(workload, TIMED, settings, quick)
+    yield cpu_cell("4k random mixed, depth 64, all 16 tags in use", BUSY,
+                   cost_workload("randrw", "4k", 64), quick)
 
 
 def benefit_cells(quick):
