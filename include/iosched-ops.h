@@ -285,11 +285,19 @@ static void iosched_enqueue(struct iosched *io, struct request *rq)
  */
 static bool iosched_device_full(struct iosched *io)
 {
-	unsigned int most = iosched_tags(io);
+	unsigned int most, in_flight;
 
+	/* Completions only make room, so what was found once is still there. */
+	if (io->room)
+		return false;
+	most = iosched_tags(io);
 	if (io->depth)
 		most = min(most, io->depth);
-	return iosched_all_in_flight(io) >= most;
+	in_flight = iosched_all_in_flight(io);
+	if (in_flight >= most)
+		return true;
+	io->room = most - in_flight;
+	return false;
 }
 
 static bool iosched_is_ready(struct iosched *io, struct request *rq)
@@ -520,6 +528,8 @@ static struct request *iosched_start(struct iosched *io, struct request *rq)
 
 	iosched_unlink(io, rq);
 	WRITE_ONCE(st->dispatched, st->dispatched + 1);
+	if (io->room)
+		io->room--;
 	iosched_rq_set_state(rq, iosched_rq_state(rq) | IOSCHED_RQ_IN_FLIGHT);
 	rq->rq_flags |= RQF_STARTED;
 	return rq;

@@ -29,6 +29,17 @@ static inline int iosched_set(struct iosched *io, unsigned int *field,
 	return 0;
 }
 
+/* The bound on what is in flight: what room there is was found by the old one. */
+static inline int iosched_set_depth(struct iosched *io, unsigned int *field,
+				    unsigned int value)
+{
+	spin_lock(&io->lock);
+	WRITE_ONCE(*field, value);
+	io->room = 0;
+	spin_unlock(&io->lock);
+	return 0;
+}
+
 static inline ssize_t
 iosched_store(struct iosched *io, size_t count, unsigned int *field,
 	      unsigned int value,
@@ -142,7 +153,7 @@ static ssize_t name##_store(struct elevator_queue *eq,			\
 	  "ms until a request of a lower priority class goes first")	\
 	T(iosched, front_merges, 1, 0, 1, iosched_set,			\
 	  "look for front merges")					\
-	T(iosched, depth, 0, 0, 65535, iosched_set,			\
+	T(iosched, depth, 0, 0, 65535, iosched_set_depth,		\
 	  "most requests in flight on the device, 0: as many as it has tags")
 
 /* The async depth has a file here only where the queue has none of its own. */

@@ -82,6 +82,7 @@ struct iosched_stats {
  * @nr: number of all queued requests, those at the head included
  * @tiers: mask of the tiers that were ever used
  * @merged: request that the merge under way has made larger
+ * @room: at least so many more fit the bound of iosched_device_full(); 0: count
  * @held: a request waits for a completion; see iosched_wake(). Atomic.
  * @stats: counters
  *
@@ -104,6 +105,7 @@ struct iosched {
 	unsigned int nr;
 	unsigned int tiers;
 	struct request *merged;
+	unsigned int room;
 	unsigned int held;
 	struct iosched_stats stats[IOSCHED_TIERS][IOSCHED_DIRS];
 
