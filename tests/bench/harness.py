@@ -372,6 +372,7 @@ def circumstances(runs):
         "what": "emulated device, virtual time",
         "command": [os.path.relpath(sys.argv[0], PROJECT), *sys.argv[1:]],
         "commit": commit(),
+        "sources": sources(),
         "kernel": release(),
         "guest": "scripts/lab --virtual-time: 1 CPU, 1 instruction = 1 ns",
         "qemu": said("qemu-system-x86_64", "--version"),

@@ -4,6 +4,9 @@
 
     tests/bench/publish.py FOLDER NAME   keep FOLDER/results.json, without fio's raw
                                          output, as Documentation/results/NAME.json
+    tests/bench/publish.py FOLDER NAME --add   add it to what is kept as NAME, or put it in
+                                         the place of the same cells: the other part of a
+                                         matrix, measured elsewhere with the same sources
     tests/bench/publish.py               write all tables again from what is kept
     tests/bench/publish.py --check       fail if they are not what they would be then
 
@@ -21,6 +24,8 @@ from report import number
 FOLDER = harness.PROJECT / "Documentation/results"
 README = harness.PROJECT / "README.md"
 BEGIN, END = "<!-- results: begin, by tests/bench/publish.py -->", "<!-- results: end -->"
+# What parts of one matrix have in common.
+SAME = ("where", "quick", "sources", "kernel", "guest", "qemu", "fio")
 GROUPS = ("the drive of its paper", "other papers' drives", "drives of today")
 
 
@@ -120,8 +125,9 @@ def benefit_targets(results):
 def source(results, name):
     """Where the figures are from."""
     saved = results.saved
-    return (f"Emulated device, virtual time; Linux {saved['kernel']}, commit "
-            f"{saved['commit']}; `{' '.join(saved['command'])}`; all figures: "
+    made = ", ".join(f"commit {part['commit']}; `{' '.join(part['command'])}`"
+                     for part in saved.get("parts", [saved]))
+    return (f"Emulated device, virtual time; Linux {saved['kernel']}, {made}; all figures: "
             f"[Documentation/results/{name}.md](Documentation/results/{name}.md).")
 
 
@@ -222,11 +228,36 @@ def slim(saved):
     return saved
 
 
+def added(kept, more):
+    """@kept results and @more of the same matrix."""
+    for key in SAME:
+        if kept.get(key) != more[key]:
+            raise harness.Failed(f"not the same {key}: {kept.get(key)}, {more[key]}")
+    anew = {(cell["kind"], cell["device"], cell["workload"]) for cell in more["cells"]}
+    known = {json.dumps(run, sort_keys=True) for run in kept["runs"]}
+    parts = [{key: saved[key] for key in ("command", "commit", "host")}
+             for saved in (*kept.get("parts", [kept]), more)]
+    return {
+        **kept, "parts": parts,
+        "cells": [cell for cell in kept["cells"] if (
+            cell["kind"], cell["device"], cell["workload"]) not in anew] + more["cells"],
+        "runs": kept["runs"] + [run for run in more["runs"]
+                                if json.dumps(run, sort_keys=True) not in known],
+        "presets": kept["presets"] | more["presets"], "jobs": kept["jobs"] | more["jobs"],
+        "locks": kept["locks"] | more["locks"], "papers": more["papers"] or kept["papers"],
+        "only": [*kept["only"], *(kind for kind in more["only"] if kind not in kept["only"])],
+        "cpu_seconds": kept["cpu_seconds"] + more["cpu_seconds"]}
+
+
 def main():
-    if len(sys.argv) == 3:
+    add = sys.argv[3:] == ["--add"]
+    if len(sys.argv) == 3 or add:
         saved = slim(json.loads((pathlib.Path(sys.argv[1]) / "results.json").read_text()))
+        path = FOLDER / f"{sys.argv[2]}.json"
+        if add:
+            saved = added(json.loads(path.read_text()), saved)
         FOLDER.mkdir(parents=True, exist_ok=True)
-        (FOLDER / f"{sys.argv[2]}.json").write_text(json.dumps(saved) + "\n")
+        path.write_text(json.dumps(saved) + "\n")
     elif sys.argv[1:] not in ([], ["--check"]):
         sys.exit(__doc__)
     stale = 0
