@@ -33,7 +33,10 @@
  *    as large as it may get, cut off by the block layer, a discard) has nothing
  *    to wait for: it is never pending.
  *  - The oldest of reads and writes goes first, as in the NOOP that the paper
- *    extends.
+ *    extends. With it go those that begin in the clustered page in which it ends,
+ *    behind its beginning, up to PAI_RUN in a row: the buffer has that page now,
+ *    and what is written to it twice is programmed once. Where many wait, age
+ *    alone would bring the second write when the page has long been flushed.
  *
  * Example: clustered pages of 16 KB, a write buffer of 64 KB. Writes of
  * [64K,128K), [4K,16K), [0,4K) arrive. The first one is well-split and goes. The
@@ -52,8 +55,9 @@
  * made, which is before it was inserted; the FIFO has the order of insertion. So
  * the oldest one is due within that time of its insertion at the latest, and
  * those behind it, inserted later, may wait for it. From then on only what is
- * older goes before it (and what goes before well-split requests as well: higher
- * priorities, deadlines, the head of the queue). How long it then waits for a
+ * older goes before it, each with its clustered page (and what goes before
+ * well-split requests as well: higher priorities, deadlines, the head of the
+ * queue). How long it then waits for a
  * drive that is busy is no matter of the pending queue. What comes back from the
  * driver is not merged any more by the block layer: closed.
  */
@@ -70,12 +74,31 @@
 /* Sectors in a KB, the unit of sizes in tunables. */
 #define PAI_KB	2
 
+/* Most requests in a row that go by their clustered page, not by age. */
+#define PAI_RUN	16
+
 /* What a queued request is: rq->elv.priv[0]. */
 enum pai_class {
 	PAI_WELL_SPLIT,		/* suits the device */
 	PAI_CLOSED,		/* does not, but no merge can change that */
 	PAI_PENDING,		/* waits to be merged */
 	PAI_CLASSES,
+};
+
+/**
+ * struct pai_run - where a request of the same clustered page would be
+ * @tier: of the one that was dispatched last
+ * @dir: its direction
+ * @from: where it begins, in sectors
+ * @to: end of the clustered page in which it ends, exclusive
+ * @length: how many have gone by their page since one went by age
+ */
+struct pai_run {
+	unsigned int tier;
+	unsigned int dir;
+	sector_t from;
+	sector_t to;
+	unsigned int length;
 };
 
 /**
@@ -107,6 +130,7 @@ struct pai_data {
 	/* run-time data, under io.lock */
 	struct rb_root sort[IOSCHED_TIERS][IOSCHED_DIRS];
 	unsigned int free[IOSCHED_TIERS][IOSCHED_DIRS];	/* queued, not pending */
+	struct pai_run run;
 	u64 kept;			/* when a pending one last had to wait */
 	struct hrtimer timer;		/* runs out when a pending one is due */
 	struct pai_loan *loan;		/* the queue's limits */
@@ -306,10 +330,29 @@ static void pai_wait(struct pai_data *pd, unsigned int tier)
 		hrtimer_start(&pd->timer, ns_to_ktime(due), HRTIMER_MODE_ABS);
 }
 
+/* The next one of the clustered page that the device has just seen. */
+static struct request *pai_same_page(struct pai_data *pd, unsigned int tier)
+{
+	struct pai_run *run = &pd->run;
+	struct request *rq;
+
+	if (tier != run->tier || run->length == PAI_RUN)
+		return NULL;
+	rq = iosched_from(&pd->sort[tier][run->dir], run->from);
+	return rq && blk_rq_pos(rq) < run->to ? rq : NULL;
+}
+
 static struct request *pai_select(struct iosched *io, unsigned int tier)
 {
 	struct pai_data *pd = pai_of(io);
 	struct request *read, *write;
+	struct request *rq = pai_same_page(pd, tier);
+
+	if (rq) {
+		pd->run.length++;
+		return rq;
+	}
+	pd->run.length = 0;
 
 	/* Nothing is well-split: by age, whatever the time. */
 	if (!pd->free[tier][READ] && !pd->free[tier][WRITE] &&
@@ -357,6 +400,10 @@ static void pai_dispatched(struct iosched *io, struct request *rq)
 	struct pai_stats *st = &pd->stats[rq_data_dir(rq)];
 	enum pai_class class = pai_class_of(rq);
 
+	pd->run.tier = iosched_rq_tier(rq);
+	pd->run.dir = rq_data_dir(rq);
+	pd->run.from = blk_rq_pos(rq);
+	pd->run.to = pai_page_end(&pd->params, iosched_rq_end(rq));
 	st->requests[class]++;
 	st->aligned += pai_aligned(&pd->params, blk_rq_pos(rq), full);
 	st->full += full && pai_whole_pages(&pd->params,

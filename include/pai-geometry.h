@@ -69,6 +69,12 @@ static inline unsigned int pai_whole_pages(const struct pai_params *p,
 	return size < p->page ? size : size - size % p->page;
 }
 
+/* Where the clustered page ends that has the last sector in front of @end. */
+static inline sector_t pai_page_end(const struct pai_params *p, sector_t end)
+{
+	return end + p->page - 1 - pai_offset(end - 1, p->page);
+}
+
 /**
  * pai_queue_cut() - what to ask of the queue, for both directions
  * @p: parameters

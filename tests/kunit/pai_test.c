@@ -477,6 +477,43 @@ static void pai_test_no_wait(struct kunit *test)
 	pai_end();
 }
 
+static void pai_insert_in_turn(blk_opf_t opf, sector_t kb)
+{
+	fake_insert(opf, kb * KB, 1);
+	fake_advance_ns(1);
+}
+
+/* What is in the clustered page of the last one goes with it, up to a point. */
+static void pai_test_same_page(struct kunit *test)
+{
+	unsigned int i;
+
+	pai_begin_example(test);
+	pai_insert_in_turn(REQ_OP_WRITE, 4);
+	pai_insert_in_turn(REQ_OP_WRITE, 16);	/* in the next page */
+	pai_insert_in_turn(REQ_OP_WRITE, 0);	/* it was behind that */
+	pai_insert_in_turn(REQ_OP_READ, 8);	/* the other direction */
+	pai_insert_in_turn(REQ_OP_WRITE, 12);
+	pai_insert_in_turn(REQ_OP_WRITE, 4);	/* once more */
+	pai_expect(test, 4);
+	pai_expect(test, 4);
+	pai_expect(test, 12);
+	pai_expect(test, 16);
+	pai_expect(test, 0);
+	pai_expect(test, 8);
+	fake_complete_all();
+
+	pai_insert_in_turn(REQ_OP_WRITE, 0);
+	pai_insert_in_turn(REQ_OP_WRITE, 1000);
+	for (i = 0; i < 2 * PAI_RUN; i++)
+		pai_insert_in_turn(REQ_OP_WRITE, 0);
+	for (i = 0; i < 1 + PAI_RUN; i++)
+		pai_expect(test, 0);
+	pai_expect(test, 1000);
+	pai_expect(test, 0);
+	pai_end();
+}
+
 /* A pending one is passed by well-split ones, however old it is. */
 static void pai_test_passed(struct kunit *test)
 {
@@ -709,6 +746,10 @@ static struct {
 	unsigned int aligned[IOSCHED_DIRS], merges[IOSCHED_DIRS];
 	unsigned int promoted[IOSCHED_DIRS], expired[IOSCHED_DIRS];
 	u64 kept_ns;			/* when any last had to wait */
+	unsigned int last_tier, last_dir;
+	sector_t last_start, last_end;	/* of the one dispatched last */
+	unsigned int last_page;		/* and the size of a page then */
+	unsigned int in_a_row;		/* by page, not by age */
 } am;
 
 #define AM_PAGE		(am.kb[0] * KB)
@@ -877,11 +918,28 @@ static bool am_any_better(unsigned int tier)
 	return false;
 }
 
-static struct model_request *am_select(unsigned int tier)
+/* The lowest that begins in the last one or in what is left of its last page. */
+static struct model_request *am_same_page(unsigned int tier)
 {
 	struct model_request *mr;
+
+	if (!am.last_page || tier != am.last_tier || am.in_a_row == 16)
+		return NULL;
+	mr = model_lowest(tier, am.last_dir, am.last_start, -1);
+	return mr && (u32)mr->sector / am.last_page <=
+		     (u32)(am.last_end - 1) / am.last_page ? mr : NULL;
+}
+
+static struct model_request *am_select(unsigned int tier)
+{
+	struct model_request *mr = am_same_page(tier);
 	unsigned int dir;
 
+	if (mr) {
+		am.in_a_row++;
+		return mr;
+	}
+	am.in_a_row = 0;
 	if (!am_any_better(tier))
 		return am_older(model_oldest(tier, READ),
 				model_oldest(tier, WRITE));
@@ -895,6 +953,11 @@ static struct model_request *am_select(unsigned int tier)
 
 static void am_dispatched(struct model_request *mr)
 {
+	am.last_tier = mr->tier;
+	am.last_dir = mr->dir;
+	am.last_start = mr->sector;
+	am.last_end = mr->end;
+	am.last_page = AM_PAGE;
 	am.dispatched[mr->dir][mr->priv[0]]++;
 	am.aligned[mr->dir] += am_is_aligned(mr->dir, mr->sector);
 	am.expired[mr->dir] += mr->priv[0] == PAI_PENDING && am_due(mr) &&
@@ -1048,6 +1111,7 @@ static struct kunit_case pai_cases[] = {
 	KUNIT_CASE(pai_test_example),
 	KUNIT_CASE(pai_test_demoted),
 	KUNIT_CASE(pai_test_no_wait),
+	KUNIT_CASE(pai_test_same_page),
 	KUNIT_CASE(pai_test_passed),
 	KUNIT_CASE(pai_test_due),
 	KUNIT_CASE(pai_test_came_back),
