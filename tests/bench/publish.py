@@ -236,8 +236,11 @@ def added(kept, more):
             raise harness.Failed(f"not the same {key}: {kept.get(key)}, {more[key]}")
     anew = {(cell["kind"], cell["device"], cell["workload"]) for cell in more["cells"]}
     known = {json.dumps(run, sort_keys=True) for run in kept["runs"]}
-    parts = [{key: saved[key] for key in ("command", "commit", "host")}
-             for saved in (*kept.get("parts", [kept]), more)]
+    parts = []
+    for saved in (*kept.get("parts", [kept]), more):
+        part = {key: saved[key] for key in ("command", "commit", "host")}
+        if part not in parts:
+            parts.append(part)
     return {
         **kept, "parts": parts,
         "cells": [cell for cell in kept["cells"] if (
