@@ -112,7 +112,8 @@ def benefit_targets(results):
             yield [scheduler, "throughput on its paper's drive, mean, against the best peer",
                    "+25 %", f"{mean:+.1f} %", verdict(mean, 25)]
         if scheduler == "piq":
-            for key, way, claim in (("read_mean", "read", -41), ("write_mean", "write", -40)):
+            for way, claim in (("read", -41), ("write", -40)):
+                key = f"{way}_mean"
                 changes = [100 * (cell["results"]["piq"][key] /
                                   cell["results"]["none"][key] - 1)
                            for cell in groups[GROUPS[0]]
@@ -229,28 +230,28 @@ def slim(saved):
     return saved
 
 
+def once(key, *lists):
+    """The items of all @lists, of those with the same @key the last."""
+    return list({key(item): item for each in lists for item in each}.values())
+
+
 def added(kept, more):
     """@kept results and @more of the same matrix."""
     for key in SAME:
         if kept.get(key) != more[key]:
             raise harness.Failed(f"not the same {key}: {kept.get(key)}, {more[key]}")
-    anew = {(cell["kind"], cell["device"], cell["workload"]) for cell in more["cells"]}
-    known = {json.dumps(run, sort_keys=True) for run in kept["runs"]}
-    parts = []
-    for saved in (*kept.get("parts", [kept]), more):
-        part = {key: saved[key] for key in ("command", "commit", "host")}
-        if part not in parts:
-            parts.append(part)
+    parts = [{key: saved[key] for key in ("command", "commit", "host", "cpu_seconds")}
+             for saved in (*kept.get("parts", [kept]), more)]
+    parts = once(json.dumps, parts)
     return {
         **kept, "parts": parts,
-        "cells": [cell for cell in kept["cells"] if (
-            cell["kind"], cell["device"], cell["workload"]) not in anew] + more["cells"],
-        "runs": kept["runs"] + [run for run in more["runs"]
-                                if json.dumps(run, sort_keys=True) not in known],
+        "cells": once(lambda cell: (cell["kind"], cell["device"], cell["workload"]),
+                      kept["cells"], more["cells"]),
+        "runs": once(json.dumps, kept["runs"], more["runs"]),
+        "only": once(str, kept["only"], more["only"]),
         "presets": kept["presets"] | more["presets"], "jobs": kept["jobs"] | more["jobs"],
         "locks": kept["locks"] | more["locks"], "papers": more["papers"] or kept["papers"],
-        "only": [*kept["only"], *(kind for kind in more["only"] if kind not in kept["only"])],
-        "cpu_seconds": kept["cpu_seconds"] + more["cpu_seconds"]}
+        "cpu_seconds": sum(part["cpu_seconds"] for part in parts)}
 
 
 def main():
@@ -258,6 +259,8 @@ def main():
     if len(sys.argv) == 3 or add:
         saved = slim(json.loads((pathlib.Path(sys.argv[1]) / "results.json").read_text()))
         path = FOLDER / f"{sys.argv[2]}.json"
+        if add and not path.exists():
+            raise harness.Failed(f"no {path.name} yet to add to")
         if add:
             saved = added(json.loads(path.read_text()), saved)
         FOLDER.mkdir(parents=True, exist_ok=True)
