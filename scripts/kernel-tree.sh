@@ -4,7 +4,7 @@
 # in it from Debian's linux-source packages. They set these afterwards.
 project=${project:-}	# this project's folder
 what=			# the kernel, in messages
-fragment=		# file that says what the .config has to
+fragment=()		# files that say what the .config has to; a later one overrides
 kernel_options=()	# for each make in the kernel's tree
 # Where in the cache the trees are: place/VERSION-KEY, KEY standing for the two
 # above.
@@ -18,7 +18,7 @@ SUITES=(bookworm bookworm-security trixie trixie-security trixie-backports)
 
 tree_key()
 {
-	{ cat "$fragment"; printf '%s' "${kernel_options[*]}"; } |
+	{ cat "${fragment[@]}"; printf '%s' "${kernel_options[*]}"; } |
 		sha256sum | cut -c 1-12
 }
 
@@ -111,7 +111,9 @@ link_project()
 # What the .config must say: the fragment, and all options of ours as $1.
 wanted()
 {
-	grep CONFIG_ "$fragment"
+	grep -h CONFIG_ "${fragment[@]}" | tac | awk '
+		{ option = $1 == "#" ? $2 : $1; sub("=.*", "", option) }
+		!seen[option]++' | tac
 	sed -n "s/^config \(.*\)/CONFIG_\1=$1/p" "$project/Kconfig"
 }
 
