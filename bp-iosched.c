@@ -720,7 +720,7 @@ static int bp_set_base(struct iosched *io, unsigned int *field,
 	if (*field != value)
 		iosched_replace_all(io, bp_switch_base, &value);
 	spin_unlock(&io->lock);
-	blk_mq_run_hw_queues(io->q, true);
+	iosched_run(io);
 	return 0;
 }
 

@@ -454,7 +454,7 @@ static int pai_set(struct iosched *io, unsigned int *field, unsigned int value)
 	WRITE_ONCE(*field, value);
 	iosched_replace_all(io, pai_settle, NULL);
 	spin_unlock(&io->lock);
-	blk_mq_run_hw_queues(io->q, true);
+	iosched_run(io);
 	return 0;
 }
 

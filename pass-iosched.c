@@ -257,7 +257,7 @@ static int pass_resize(struct pass_data *pd, unsigned int size_mb)
 		iosched_replace_all(&pd->io, pass_map_switch, map);
 		spin_unlock(&pd->io.lock);
 		pass_reap(pd);
-		blk_mq_run_hw_queues(pd->io.q, true);
+		iosched_run(&pd->io);
 	}
 	mutex_unlock(&pd->resize_lock);
 	return ret;

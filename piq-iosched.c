@@ -229,7 +229,7 @@ static int piq_set_map(struct iosched *io, unsigned int *field,
 	iosched_replace_all(io, piq_map_switch, map);
 	spin_unlock(&io->lock);
 	kvfree_rcu(former, rcu);
-	blk_mq_run_hw_queues(io->q, true);
+	iosched_run(io);
 	return 0;
 }
 
@@ -244,7 +244,7 @@ static int piq_set_scheme(struct iosched *io, unsigned int *field,
 	spin_lock(&io->lock);
 	iosched_replace_all(io, piq_scheme_switch, &value);
 	spin_unlock(&io->lock);
-	blk_mq_run_hw_queues(io->q, true);
+	iosched_run(io);
 	return 0;
 }
 

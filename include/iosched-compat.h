@@ -20,17 +20,27 @@
 
 #include "iosched-kernel.h"
 
-/*
- * True when the elevator's prepare_request() saw @rq. 6.1 also calls
- * requeue_request() for flushes, which it did not prepare.
- */
-static inline bool iosched_rq_prepared(struct request *rq)
-{
+/* Set while the elevator has a request prepared: finish_request() will come. */
 #ifdef RQF_ELVPRIV
-	return rq->rq_flags & RQF_ELVPRIV;
+#define IOSCHED_RQF_PREPARED	RQF_ELVPRIV
 #else
-	return rq->rq_flags & RQF_USE_SCHED;
+#define IOSCHED_RQF_PREPARED	RQF_USE_SCHED
 #endif
+
+/*
+ * Prepare @rq as the block layer should have. A plug allocates requests in
+ * advance by its first operation; 6.12 leaves them unprepared when that is
+ * passthrough, although reads and writes may get them. 6.1 does not prepare FUA
+ * writes and inserts them after a requeue.
+ */
+static inline void iosched_late_prepare(struct request *rq,
+					void (*prepare)(struct request *rq))
+{
+	if (likely(rq->rq_flags & IOSCHED_RQF_PREPARED))
+		return;
+	INIT_HLIST_NODE(&rq->hash);
+	prepare(rq);
+	rq->rq_flags |= IOSCHED_RQF_PREPARED;
 }
 
 /* The core's test for a request that may be merged with, as in block/blk.h. */
@@ -207,18 +217,28 @@ static inline unsigned int
 iosched_shallow_depth(struct blk_mq_alloc_data *data, unsigned int depth)
 {
 #ifdef IOSCHED_SHALLOW_DEPTH_PER_WORD
-	unsigned int word = 1U << data->hctx->sched_tags->bitmap_tags.sb.shift;
+	struct blk_mq_hw_ctx *hctx = data->hctx;
+	unsigned int word;
 
+	/* Early 6.1 asks before it knows the hardware queue; all are alike. */
+	if (!hctx)
+		hctx = xa_load(&data->q->hctx_table, 0);
+	word = 1U << hctx->sched_tags->bitmap_tags.sb.shift;
 	return max(1U, depth * word / (unsigned int)data->q->nr_requests);
 #else
 	return depth;
 #endif
 }
 
-/* Let the tag bitmaps wake waiters in steps that suit shallow allocations. */
-static inline void iosched_min_shallow_depth(struct blk_mq_hw_ctx *hctx)
+/*
+ * Tell the tag bitmap the least shallow_depth to expect, by which it wakes
+ * waiters in batches. A bound may become any: 1 is right for all.
+ */
+static inline void iosched_min_shallow_depth(struct blk_mq_hw_ctx *hctx,
+					     bool bounded)
 {
-	sbitmap_queue_min_shallow_depth(&hctx->sched_tags->bitmap_tags, 1);
+	sbitmap_queue_min_shallow_depth(&hctx->sched_tags->bitmap_tags,
+					bounded ? 1 : UINT_MAX);
 }
 
 #ifdef IOSCHED_HAVE_QUEUE_DEPTH_UPDATED

@@ -35,22 +35,25 @@ static int iosched_stats(struct iosched *io, struct seq_file *m)
 {
 	unsigned int tier, dir;
 
-	seq_puts(m, "tier dir inserted merged dispatched completed expired requeued queued in_flight\n");
+	seq_puts(m, "tier dir inserted merged dispatched completed expired requeued queued in_flight polled\n");
 	spin_lock(&io->lock);
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		for (dir = READ; dir <= WRITE; dir++) {
 			struct iosched_stats *st = &io->stats[tier][dir];
-			unsigned int completed = atomic_read(&st->completed);
-			unsigned int in_flight = iosched_in_flight(st);
+			struct iosched_done *done = &io->done[tier][dir];
+			unsigned int completed = atomic_read(&done->completed);
+			unsigned int polled = atomic_read(&done->polled);
+			unsigned int in_flight = iosched_in_flight(io, tier,
+								   dir);
 
-			seq_printf(m, "%s %s %u %u %u %u %u %u %u %u\n",
+			seq_printf(m, "%s %s %u %u %u %u %u %u %u %u %u\n",
 				   iosched_tier_names[tier],
 				   dir == READ ? "read" : "write",
 				   st->inserted, st->merged, st->dispatched,
 				   completed, st->expired,
-				   atomic_read(&st->requeued),
+				   atomic_read(&done->requeued),
 				   st->inserted - st->merged - completed -
-				   in_flight, in_flight);
+				   in_flight - polled, in_flight, polled);
 		}
 	spin_unlock(&io->lock);
 	return 0;

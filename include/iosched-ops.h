@@ -58,6 +58,37 @@ static void iosched_check_seal(struct iosched *io, struct request *rq)
 }
 
 /*
+ * @rq is about to join the request that begins at @begin: then the block layer
+ * goes on and joins both to a request that ends there, and so on. Seal the one
+ * at which that has to stop.
+ */
+static void iosched_stop_chain(struct iosched *io, struct request *rq,
+			       sector_t begin)
+{
+	unsigned int dir = rq_data_dir(rq);
+	sector_t end = iosched_rq_end(rq);
+	struct request *front, *found;
+	struct hlist_node *next;
+
+	do {
+		found = NULL;
+		hash_for_each_possible_safe(io->q->elevator->hash, front, next,
+					    hash, begin) {
+			if (iosched_rq_end(front) != begin ||
+			    rq_data_dir(front) != dir)
+				continue;
+			if (IOSCHED_POLICY.may_merge(io, dir,
+						     blk_rq_pos(front), end))
+				found = front;
+			else
+				iosched_seal(io, front);
+		}
+		if (found)
+			begin = blk_rq_pos(found);
+	} while (found);
+}
+
+/*
  * May @rq, about to be inserted, be appended to a queued request? Not if it
  * is a discard that merges wherever it lies: the block layer does not unlink
  * a queued request that joins another that way. Such merge as bios only.
@@ -65,7 +96,7 @@ static void iosched_check_seal(struct iosched *io, struct request *rq)
 static bool iosched_may_append(struct iosched *io, struct request *rq)
 {
 	unsigned int dir = rq_data_dir(rq);
-	sector_t pos = blk_rq_pos(rq), end = iosched_rq_end(rq);
+	sector_t pos = blk_rq_pos(rq), end = iosched_rq_end(rq), begin = pos;
 	struct request *prev;
 	bool found = false;
 
@@ -82,8 +113,11 @@ static bool iosched_may_append(struct iosched *io, struct request *rq)
 		if (iosched_rq_end(prev) == pos && rq_data_dir(prev) == dir) {
 			if (!iosched_may_join(io, prev, rq))
 				return false;
+			begin = blk_rq_pos(prev);
 			found = true;
 		}
+	if (found && IOSCHED_POLICY.may_merge)
+		iosched_stop_chain(io, rq, begin);
 	return found;
 }
 
@@ -231,13 +265,21 @@ static bool iosched_bio_merge(struct request_queue *q, struct bio *bio,
 {
 	struct iosched *io = iosched_of(q);
 
+	/* What is polled must not be held, not as part of a request either. */
 	return READ_ONCE(io->queued[iosched_tier_of(bio->bi_ioprio)]) &&
+	       !(bio->bi_opf & REQ_POLLED) &&
 	       iosched_try_merge(io, bio, nr_segs);
 }
 
 /*
  * Insertion
  */
+
+static void iosched_prepare_request(struct request *rq)
+{
+	rq->elv.priv[0] = NULL;
+	rq->elv.priv[1] = NULL;
+}
 
 /* Sort @rq in: to where the policy, merging and deadlines look for it. */
 static void iosched_sort(struct iosched *io, struct request *rq)
@@ -280,14 +322,14 @@ static void iosched_enqueue(struct iosched *io, struct request *rq)
 }
 
 /*
- * Does the device have as many as it takes, or as the bound lets it have? One
- * that is dispatched without a tag to be had could not be passed any more.
+ * Return true if the dispatch limit is reached: the device's tags, or @depth if
+ * that is less.
  */
 static bool iosched_device_full(struct iosched *io)
 {
 	unsigned int most, in_flight;
 
-	/* Completions only make room, so what was found once is still there. */
+	/* Completions only add to what was counted last. */
 	if (io->room)
 		return false;
 	most = iosched_tags(io);
@@ -318,30 +360,33 @@ static struct request *iosched_due(struct iosched *io, struct list_head *fifo,
 	return rq;
 }
 
+/* Of two requests, either of which may be NULL, that with the earlier deadline. */
+static struct request *iosched_earlier(struct request *a, struct request *b)
+{
+	if (!a || !b)
+		return a ? a : b;
+	return time_after((unsigned long)a->fifo_time,
+			  (unsigned long)b->fifo_time) ? b : a;
+}
+
 /* The request of a tier whose deadline passed first, if one has. */
 static struct request *iosched_expired(struct iosched *io, unsigned int tier,
 				       unsigned long now)
 {
-	struct request *read = iosched_due(io, &io->fifo[tier][READ], now);
-	struct request *write = iosched_due(io, &io->fifo[tier][WRITE], now);
-
-	if (read && write)
-		return time_after((unsigned long)read->fifo_time,
-				  (unsigned long)write->fifo_time) ?
-			write : read;
-	return read ? read : write;
+	return iosched_earlier(iosched_due(io, &io->fifo[tier][READ], now),
+			       iosched_due(io, &io->fifo[tier][WRITE], now));
 }
 
 /*
- * Has @rq, which has just come, to wait for a completion in any case? Nobody
- * needs to look before: where no more can be in flight, nearly all looks that
- * newcomers give rise to would be in vain.
+ * Return true if @rq cannot be dispatched before a completion or a deadline.
+ * Lets insertion skip a queue run that could not dispatch anything, which is the
+ * common case while the device is full.
  */
 static bool iosched_must_wait(struct iosched *io, struct request *rq)
 {
 	if (iosched_device_full(io))
 		return true;
-	/* Not placed yet; or somebody else may have been waiting for too long. */
+	/* Not placed yet; or another request's deadline may have passed. */
 	if (rq == io->alone || !is_power_of_2(io->tiers) ||
 	    iosched_expired(io, iosched_rq_tier(rq), jiffies))
 		return false;
@@ -349,27 +394,51 @@ static bool iosched_must_wait(struct iosched *io, struct request *rq)
 	       (IOSCHED_POLICY.waits && IOSCHED_POLICY.waits(io, rq));
 }
 
-/*
- * Queue @rq, or merge it into another. Returns whether somebody has to look who
- * goes next although all are held back.
- */
-static bool iosched_insert(struct iosched *io, struct request *rq,
-			   bool at_head, struct list_head *free)
+/* Arm the timer for @when (jiffies) unless it runs out before. */
+static void iosched_arm(struct iosched *io, unsigned long when)
 {
+	if (!timer_pending(&io->timer) || time_before(when, io->timer.expires))
+		mod_timer(&io->timer, when);
+}
+
+/* Queue @rq before all requests that wait in FIFOs. */
+static void iosched_enqueue_first(struct iosched *io, struct request *rq,
+				  bool at_head)
+{
+	trace_block_rq_insert(rq);
+	if (at_head)
+		list_add(&rq->queuelist, &io->head);
+	else
+		list_add_tail(&rq->queuelist, &io->head);
+	WRITE_ONCE(io->nr, io->nr + 1);
+}
+
+/* Account for @rq, which the block layer or a driver hands over. */
+static void iosched_take_over(struct iosched *io, struct request *rq)
+{
+	iosched_late_prepare(rq, iosched_prepare_request);
+	RB_CLEAR_NODE(&rq->rb_node);
 	if (!iosched_rq_state(rq)) {
 		unsigned int tier = iosched_tier_of(req_get_ioprio(rq));
 
 		iosched_rq_set_state(rq, IOSCHED_RQ_OURS |
 					 tier << IOSCHED_RQ_TIER_SHIFT);
 		iosched_rq_stats(io, rq)->inserted++;
-		io->tiers |= BIT(tier);
 	}
+	io->tiers |= BIT(iosched_rq_tier(rq));
+}
+
+/*
+ * Queue @rq, or merge it into another. Return true if the queue has to be run
+ * even if all others are held.
+ */
+static bool iosched_insert(struct iosched *io, struct request *rq,
+			   bool at_head, struct list_head *free)
+{
+	iosched_take_over(io, rq);
 	iosched_sort_alone(io);
-	if (at_head) {
-		trace_block_rq_insert(rq);
-		rq->fifo_time = jiffies;
-		list_add(&rq->queuelist, &io->head);
-		WRITE_ONCE(io->nr, io->nr + 1);
+	if (at_head || iosched_rq_polled(rq)) {
+		iosched_enqueue_first(io, rq, at_head);
 		return true;
 	}
 	if (iosched_may_append(io, rq)) {
@@ -382,7 +451,12 @@ static bool iosched_insert(struct iosched *io, struct request *rq,
 	}
 	trace_block_rq_insert(rq);
 	iosched_enqueue(io, rq);
-	return READ_ONCE(io->held) && !iosched_must_wait(io, rq);
+	if (!READ_ONCE(io->held))
+		return false;
+	if (!iosched_must_wait(io, rq))
+		return true;
+	iosched_arm(io, rq->fifo_time);
+	return false;
 }
 
 static void iosched_insert_requests(struct blk_mq_hw_ctx *hctx,
@@ -473,6 +547,12 @@ static struct request *iosched_aged(struct iosched *io, unsigned long now)
 	return NULL;
 }
 
+/* Return true if requests of a tier are queued or in flight. */
+static bool iosched_tier_in_use(struct iosched *io, unsigned int tier)
+{
+	return io->queued[tier] || iosched_tier_in_flight(io, tier);
+}
+
 /* Several tiers are in use: a tier waits while a higher one has requests. */
 static struct request *iosched_pick_by_tier(struct iosched *io,
 					    unsigned long now)
@@ -489,18 +569,109 @@ static struct request *iosched_pick_by_tier(struct iosched *io,
 	return rq;
 }
 
-static struct request *iosched_pick_any(struct iosched *io)
+/* Forget the tiers that are no longer in use: one alone costs less. */
+static void iosched_forget_tiers(struct iosched *io)
+{
+	unsigned int tier;
+
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		if (!iosched_tier_in_use(io, tier))
+			io->tiers &= ~BIT(tier);
+}
+
+/* The request to dispatch next within all bounds. */
+static struct request *iosched_pick_bounded(struct iosched *io)
 {
 	unsigned long now = jiffies;
 
 	if (iosched_device_full(io))
 		return NULL;
+	if (!is_power_of_2(io->tiers))
+		iosched_forget_tiers(io);
 	if (is_power_of_2(io->tiers)) {
 		unsigned int tier = __ffs(io->tiers);
 
 		return io->queued[tier] ? iosched_pick(io, tier, now) : NULL;
 	}
 	return iosched_pick_by_tier(io, now);
+}
+
+/*
+ * The deadline of @rq, in jiffies. @lower: a higher tier is in use, then it is
+ * prio_aging_expire after insertion.
+ */
+static unsigned long iosched_deadline(struct iosched *io, struct request *rq,
+				      bool lower)
+{
+	unsigned int expire = rq_data_dir(rq) == READ ? io->read_expire :
+							io->write_expire;
+
+	if (!lower)
+		return rq->fifo_time;
+	return rq->fifo_time - msecs_to_jiffies(expire) +
+	       msecs_to_jiffies(io->prio_aging_expire);
+}
+
+/*
+ * Find the oldest request of the highest tier that has waited for IOSCHED_SLACK
+ * beyond its deadline. Set @next to the next time at which a deadline, or that
+ * slack, will have passed.
+ */
+static struct request *iosched_overdue(struct iosched *io, unsigned long *next)
+{
+	struct request *rq, *overdue = NULL;
+	unsigned long now = jiffies, when;
+	unsigned int tier, dir;
+	bool lower = false;
+
+	*next = now + MAX_JIFFY_OFFSET;
+	for (tier = 0; io->tiers >> tier && !overdue; tier++) {
+		for (dir = READ; dir <= WRITE; dir++) {
+			rq = list_first_entry_or_null(&io->fifo[tier][dir],
+						      struct request,
+						      queuelist);
+			if (!rq)
+				continue;
+			when = iosched_deadline(io, rq, lower);
+			if (time_after_eq(now, when))
+				when += IOSCHED_SLACK;
+			if (time_before(now, when))
+				*next = time_before(when, *next) ? when : *next;
+			else
+				overdue = iosched_earlier(overdue, rq);
+		}
+		/* Count what is in flight only if there are lower tiers. */
+		if (io->tiers >> tier > 1 && iosched_tier_in_use(io, tier))
+			lower = true;
+	}
+	return overdue;
+}
+
+/*
+ * All requests are held, as far as was seen. Say so, then look a last time, for
+ * overdue ones too. Return NULL when they stay held, with the timer armed.
+ */
+static struct request *iosched_hold(struct iosched *io,
+				    struct blk_mq_hw_ctx *hctx)
+{
+	struct request *rq;
+	unsigned long next;
+
+	WRITE_ONCE(io->looked, hctx);
+	WRITE_ONCE(io->held, 1);
+	/* Pairs with iosched_wake(). */
+	smp_mb();
+	rq = iosched_pick_bounded(io);
+	if (!rq) {
+		rq = iosched_overdue(io, &next);
+		if (rq && iosched_all_in_flight(io) >= iosched_tags(io))
+			rq = NULL;
+	}
+	if (rq)
+		WRITE_ONCE(io->held, 0);
+	else
+		iosched_arm(io, next);
+	return rq;
 }
 
 /* The only request, if it may go without having been sorted in. */
@@ -525,17 +696,23 @@ static struct request *iosched_take_alone(struct iosched *io)
 static struct request *iosched_start(struct iosched *io, struct request *rq)
 {
 	struct iosched_stats *st = iosched_rq_stats(io, rq);
+	unsigned long state = IOSCHED_RQ_IN_FLIGHT;
 
 	iosched_unlink(io, rq);
-	WRITE_ONCE(st->dispatched, st->dispatched + 1);
-	if (io->room)
+	if (unlikely(iosched_rq_polled(rq))) {
+		state |= IOSCHED_RQ_POLLED;
+		atomic_inc(&iosched_rq_done(io, rq)->polled);
+	} else if (io->room) {
 		io->room--;
-	iosched_rq_set_state(rq, iosched_rq_state(rq) | IOSCHED_RQ_IN_FLIGHT);
+	}
+	WRITE_ONCE(st->dispatched, st->dispatched + 1);
+	iosched_rq_set_state(rq, iosched_rq_state(rq) | state);
 	rq->rq_flags |= RQF_STARTED;
 	return rq;
 }
 
-static struct request *iosched_next_request(struct iosched *io)
+static struct request *iosched_next_request(struct iosched *io,
+					    struct blk_mq_hw_ctx *hctx)
 {
 	struct request *rq = list_first_entry_or_null(&io->head,
 						      struct request,
@@ -548,16 +725,11 @@ static struct request *iosched_next_request(struct iosched *io)
 
 	rq = iosched_take_alone(io);
 	if (!rq)
-		rq = iosched_pick_any(io);
-	if (!rq) {
-		WRITE_ONCE(io->held, 1);
-		/* Pairs with iosched_wake(): say so first, then look again. */
-		smp_mb();
-		rq = iosched_pick_any(io);
-		if (!rq)
-			return NULL;
-		WRITE_ONCE(io->held, 0);
-	}
+		rq = iosched_pick_bounded(io);
+	if (!rq)
+		rq = iosched_hold(io, hctx);
+	if (!rq)
+		return NULL;
 	if (time_after_eq(jiffies, (unsigned long)rq->fifo_time))
 		iosched_rq_stats(io, rq)->expired++;
 	if (IOSCHED_POLICY.released)
@@ -574,7 +746,7 @@ static struct request *iosched_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	struct request *rq;
 
 	spin_lock(&io->lock);
-	rq = iosched_next_request(io);
+	rq = iosched_next_request(io, hctx);
 	spin_unlock(&io->lock);
 	return rq;
 }
@@ -590,48 +762,69 @@ static bool iosched_has_work(struct blk_mq_hw_ctx *hctx)
  * Completion: any context, no lock
  */
 
-static void iosched_prepare_request(struct request *rq)
+/*
+ * Run the queue after the block layer has freed the tag of @rq, which is about
+ * to end: it then runs the hardware queue that is marked so. Run before, another
+ * CPU might dispatch a request that finds no tag.
+ */
+static void iosched_run_after(struct iosched *io, struct request *rq)
 {
-	rq->elv.priv[0] = NULL;
-	rq->elv.priv[1] = NULL;
+	/* A flush keeps its tag until its last step. */
+	if (rq->end_io || !iosched_hctx_able(rq->mq_hctx))
+		iosched_run(io);
+	else
+		blk_mq_sched_mark_restart_hctx(rq->mq_hctx);
 }
 
 static void iosched_finish_request(struct request *rq)
 {
 	unsigned long state = iosched_rq_state(rq);
 	struct iosched *io = iosched_of(rq->q);
-	struct iosched_stats *st;
+	struct iosched_done *done;
 
 	/* Never inserted, or merged. */
 	if (!state)
 		return;
-	st = iosched_rq_stats(io, rq);
+	done = iosched_rq_done(io, rq);
 	if (state & IOSCHED_RQ_COUNTED)
 		IOSCHED_POLICY.released(rq);
-	if (!(state & IOSCHED_RQ_IN_FLIGHT)) {
-		atomic_inc(&st->bypassed);
+	if (unlikely(state & IOSCHED_RQ_POLLED)) {
+		atomic_dec(&done->polled);
 		/* Pairs with iosched_in_flight(), which must not be too low. */
+		smp_mb__after_atomic();
+	} else if (unlikely(!(state & IOSCHED_RQ_IN_FLIGHT))) {
+		atomic_inc(&done->bypassed);
+		/* As above. */
 		smp_mb__after_atomic();
 	}
 	iosched_rq_set_state(rq, 0);
-	atomic_inc(&st->completed);
+	atomic_inc(&done->completed);
 	/* As in iosched_wake(): the room was made by atomic operations. */
 	smp_mb__after_atomic();
-	iosched_wake_held(io);
+	if (iosched_unhold(io))
+		iosched_run_after(io, rq);
 }
 
 static void iosched_requeue_request(struct request *rq)
 {
 	struct iosched *io = iosched_of(rq->q);
 	unsigned long state = iosched_rq_state(rq);
+	struct iosched_done *done;
 
-	if (!iosched_rq_prepared(rq) || !(state & IOSCHED_RQ_IN_FLIGHT))
+	if (!(state & IOSCHED_RQ_IN_FLIGHT))
 		return;
+	done = iosched_rq_done(io, rq);
 	if (state & IOSCHED_RQ_COUNTED)
 		IOSCHED_POLICY.released(rq);
+	if (state & IOSCHED_RQ_POLLED) {
+		atomic_dec(&done->polled);
+		/* Pairs with iosched_in_flight(), which must not be too low. */
+		smp_mb__after_atomic();
+	}
 	iosched_rq_set_state(rq, state & ~(IOSCHED_RQ_IN_FLIGHT |
-					   IOSCHED_RQ_COUNTED));
-	atomic_inc(&iosched_rq_stats(io, rq)->requeued);
+					   IOSCHED_RQ_COUNTED |
+					   IOSCHED_RQ_POLLED));
+	atomic_inc(&done->requeued);
 	iosched_wake(io);
 }
 
@@ -652,6 +845,13 @@ static void iosched_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 		data->shallow_depth = iosched_shallow_depth(data, depth);
 }
 
+static bool iosched_async_bounded(struct request_queue *q)
+{
+	struct iosched *io = iosched_of(q);
+
+	return iosched_async_depth(q, io->async_depth) < q->nr_requests;
+}
+
 static void iosched_depth_updated(iosched_depth_t *handle)
 {
 	struct request_queue *q = iosched_depth_queue(handle);
@@ -659,12 +859,12 @@ static void iosched_depth_updated(iosched_depth_t *handle)
 	unsigned long i;
 
 	queue_for_each_hw_ctx(q, hctx, i)
-		iosched_min_shallow_depth(hctx);
+		iosched_min_shallow_depth(hctx, iosched_async_bounded(q));
 }
 
 static int iosched_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int idx)
 {
-	iosched_min_shallow_depth(hctx);
+	iosched_min_shallow_depth(hctx, iosched_async_bounded(hctx->queue));
 	return 0;
 }
 
@@ -672,10 +872,29 @@ static int iosched_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int idx)
  * Coming and going
  */
 
-/* The queue may have another elevator still, and keep it. */
+/*
+ * The timer: the earliest deadline has passed. As a request may also wait behind
+ * a hardware queue whose driver refuses others, the timer goes on while any are
+ * queued.
+ */
+static void iosched_timeout(struct timer_list *timer)
+{
+	struct iosched *io = container_of(timer, struct iosched, timer);
+
+	if (!READ_ONCE(io->nr))
+		return;
+	mod_timer(timer, jiffies + IOSCHED_SLACK);
+	iosched_unhold(io);
+	iosched_run(io);
+}
+
+/*
+ * The queue may have another elevator still, and keep it; or be frozen, so
+ * memory must not come from writing to it.
+ */
 static struct iosched *iosched_new(struct request_queue *q)
 {
-	struct iosched *io = kzalloc_node(IOSCHED_POLICY.size, GFP_KERNEL,
+	struct iosched *io = kzalloc_node(IOSCHED_POLICY.size, GFP_NOIO,
 					  q->node);
 	unsigned int tier;
 	int ret;
@@ -684,6 +903,7 @@ static struct iosched *iosched_new(struct request_queue *q)
 		return ERR_PTR(-ENOMEM);
 	spin_lock_init(&io->lock);
 	io->q = q;
+	timer_setup(&io->timer, iosched_timeout, 0);
 	INIT_LIST_HEAD(&io->head);
 	for (tier = 0; tier < IOSCHED_TIERS; tier++) {
 		INIT_LIST_HEAD(&io->fifo[tier][READ]);
@@ -742,7 +962,8 @@ static void iosched_check_left(struct iosched *io)
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		for (dir = READ; dir <= WRITE; dir++) {
 			struct iosched_stats *st = &io->stats[tier][dir];
-			unsigned int completed = atomic_read(&st->completed);
+			struct iosched_done *done = &io->done[tier][dir];
+			unsigned int completed = atomic_read(&done->completed);
 
 			WARN_ON_ONCE(!list_empty(&io->fifo[tier][dir]));
 			WARN_ONCE(st->inserted != st->merged + completed,
@@ -757,6 +978,7 @@ static void iosched_exit_sched(struct elevator_queue *eq)
 	struct iosched *io = eq->elevator_data;
 
 	iosched_check_left(io);
+	timer_delete_sync(&io->timer);
 	if (IOSCHED_POLICY.stop)
 		IOSCHED_POLICY.stop(io);
 	iosched_data_put(io, iosched_free);

@@ -40,6 +40,43 @@ static inline int iosched_set_depth(struct iosched *io, unsigned int *field,
 	return 0;
 }
 
+/* Queued requests follow, so that each FIFO stays sorted by deadline. */
+static inline int iosched_set_expire(struct iosched *io, unsigned int *field,
+				     unsigned int value)
+{
+	unsigned int dir = field == &io->read_expire ? READ : WRITE;
+	struct request *rq;
+	unsigned int tier;
+
+	spin_lock(&io->lock);
+	iosched_sort_alone(io);
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		list_for_each_entry(rq, &io->fifo[tier][dir], queuelist)
+			rq->fifo_time += msecs_to_jiffies(value) -
+					 msecs_to_jiffies(*field);
+	WRITE_ONCE(*field, value);
+	spin_unlock(&io->lock);
+	return 0;
+}
+
+/*
+ * A bound must be expected by the tag bitmaps before it is used; they go on
+ * expecting one until the depth of the queue changes.
+ */
+static inline int iosched_set_async_depth(struct iosched *io,
+					  unsigned int *field,
+					  unsigned int value)
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	if (value)
+		queue_for_each_hw_ctx(io->q, hctx, i)
+			iosched_min_shallow_depth(hctx, true);
+	WRITE_ONCE(*field, value);
+	return 0;
+}
+
 static inline ssize_t
 iosched_store(struct iosched *io, size_t count, unsigned int *field,
 	      unsigned int value,
@@ -145,9 +182,9 @@ static ssize_t name##_store(struct elevator_queue *eq,			\
 
 /* An hour bounds the times: longer than any device takes for a request. */
 #define IOSCHED_CORE_TUNABLES(T)					\
-	T(iosched, read_expire, 500, 0, 3600000, iosched_set,		\
+	T(iosched, read_expire, 500, 0, 3600000, iosched_set_expire,	\
 	  "ms until a read's deadline")					\
-	T(iosched, write_expire, 5000, 0, 3600000, iosched_set,		\
+	T(iosched, write_expire, 5000, 0, 3600000, iosched_set_expire,	\
 	  "ms until a write's deadline")				\
 	T(iosched, prio_aging_expire, 10000, 0, 3600000, iosched_set,	\
 	  "ms until a request of a lower priority class goes first")	\
@@ -158,7 +195,7 @@ static ssize_t name##_store(struct elevator_queue *eq,			\
 
 /* The async depth has a file here only where the queue has none of its own. */
 #define IOSCHED_ASYNC_DEPTH_TUNABLE(T)					\
-	T(iosched, async_depth, 0, 0, 65535, iosched_set,		\
+	T(iosched, async_depth, 0, 0, 65535, iosched_set_async_depth,	\
 	  "requests other than synchronous reads per hardware queue, 0: no bound")
 
 IOSCHED_CORE_TUNABLES(IOSCHED_TUNABLE_DEFINE)

@@ -12,20 +12,50 @@
  * compile time: it fills in a struct iosched_policy called as IOSCHED_POLICY
  * and includes iosched-ops.h last, so that every hook is a direct call.
  *
- * What the device has no tag for stays here, as does what the setting depth
- * forbids: in the block layer it could not be merged or passed any more, and
- * each try to get a tag costs what a dispatch does.
+ * The core dispatches at most as many requests as the device has tags, or
+ * @depth. A request dispatched beyond that would wait in hctx->dispatch, where
+ * it can no longer be merged or reordered.
+ *
+ * No request waits for ever. While a request is held, a completion, an
+ * insertion or a timer that is armed for the earliest deadline runs the queue
+ * again. A request whose deadline has passed is dispatched before others; when
+ * IOSCHED_SLACK more has passed, neither @depth nor the policy holds it, only
+ * the lack of a device tag. Its deadline is read_expire or write_expire after
+ * its insertion, or prio_aging_expire while a higher tier is in use.
+ *
+ * A polled request completes when its owner polls, which may be never. So the
+ * core dispatches it at once, and counts it in no bound.
  *
  * Nothing is allocated per request. rq->elv.priv[0] is the policy's,
- * rq->elv.priv[1] holds the core's IOSCHED_RQ_* bits, rb_node, queuelist and
- * hash are in use while the request is queued.
+ * rq->elv.priv[1] holds the core's IOSCHED_RQ_* bits. The other fields that the
+ * core uses share memory with fields of others (all three kernels, unless it
+ * says otherwise). Their owners:
+ *
+ * queuelist (rq_next)	the plug until insertion, the core until dispatch, then
+ *			the block layer and the driver.
+ * hash (ipi_list)	the core while RQF_HASHED is set, which dispatch clears;
+ *			then the completion on a remote CPU.
+ * rb_node (special_vec; on 6.1 completion_data too)
+ *			the core from place() until the request is taken out of
+ *			its tree; then the driver, which need not clear it
+ *			before it requeues the request (sd prepares a discard
+ *			anew). So insertion clears the node.
+ * elv (on 6.1 flush)	the core from prepare_request() to finish_request(). 6.1
+ *			does not prepare what carries a FLUSH or FUA; the flush
+ *			machine has these and inserts none, but for a FUA write
+ *			that needs no flush and was requeued: the machine is
+ *			done with it, the core prepares it late.
+ * fifo_time (on 6.1 csd)	the core from insertion to dispatch; csd belongs to
+ *			the completion.
  *
  * Locking: iosched.lock protects everything that is queued. Completions run
  * in any context and do not take it: they touch atomics only. Hence the rule
- * for whoever holds a request back (see iosched_wake()).
+ * for code that holds a request back (see iosched_wake()).
  */
 #ifndef _IOSCHED_H
 #define _IOSCHED_H
+
+#include <linux/timer.h>
 
 #include "iosched-compat.h"
 
@@ -44,7 +74,11 @@ enum {
 #define IOSCHED_RQ_OURS		BIT(0)	/* inserted, not yet finished */
 #define IOSCHED_RQ_IN_FLIGHT	BIT(1)	/* dispatched, not yet completed */
 #define IOSCHED_RQ_COUNTED	BIT(2)	/* the policy was told dispatched() */
-#define IOSCHED_RQ_TIER_SHIFT	3
+#define IOSCHED_RQ_POLLED	BIT(3)	/* in flight, in no bound */
+#define IOSCHED_RQ_TIER_SHIFT	4
+
+/* For so long past its deadline a request still waits for bounds, in jiffies. */
+#define IOSCHED_SLACK	msecs_to_jiffies(100)
 
 /**
  * struct iosched_stats - what happened to the requests of a tier and direction
@@ -52,21 +86,31 @@ enum {
  * @merged: requests that became part of another one while queued
  * @dispatched: requests given to the device, each time
  * @expired: dispatched after their deadline
- * @completed: finished, merged ones apart
- * @requeued: returned by the driver after dispatch
- * @bypassed: of those, finished without coming through the elevator again
  *
- * inserted = merged + queued + in flight + completed, at any time. The plain
- * counters are under iosched.lock.
+ * Under iosched.lock. With struct iosched_done: inserted = merged + queued +
+ * in flight + polled + completed, at any time.
  */
 struct iosched_stats {
 	unsigned int inserted;
 	unsigned int merged;
 	unsigned int dispatched;
 	unsigned int expired;
+};
+
+/**
+ * struct iosched_done - what completions count, of a tier and direction
+ * @completed: finished, merged ones apart
+ * @requeued: returned by the driver after dispatch
+ * @bypassed: of those, finished without coming through the elevator again
+ * @polled: polled requests in flight
+ *
+ * Atomic, apart from what the lock protects: completions run on other CPUs.
+ */
+struct iosched_done {
 	atomic_t completed;
 	atomic_t requeued;
 	atomic_t bypassed;
+	atomic_t polled;
 };
 
 /**
@@ -75,16 +119,21 @@ struct iosched_stats {
  * Run-time data, under @lock unless it says otherwise:
  * @lock: protects what is queued; never taken in interrupt context
  * @q: the device's queue
- * @head: requests that go before all others (at_head and requeued ones)
+ * @head: requests that go before all others: polled ones, and those that were
+ *	inserted at the head, as requeued ones are
  * @fifo: the other queued requests in order of arrival
  * @alone: the only one, if it is not in @fifo and a tree; see iosched_sort_alone()
  * @queued: their number, by tier
  * @nr: number of all queued requests, those at the head included
- * @tiers: mask of the tiers that were ever used
+ * @tiers: mask of the tiers that have requests, and perhaps of some that had
  * @merged: request that the merge under way has made larger
- * @room: at least so many more fit the bound of iosched_device_full(); 0: count
- * @held: a request waits for a completion; see iosched_wake(). Atomic.
+ * @room: lower bound of the free slots below the dispatch limit; 0 means
+ *	unknown, recount
  * @stats: counters
+ * @timer: armed while a request is held, for the earliest deadline
+ * @held: all queued requests are held; see iosched_wake(). Atomic.
+ * @looked: hardware queue from which dispatch last found all of them held
+ * @done: counters of completions. Atomic.
  *
  * Settings, one word each, written under @lock and read without it:
  * @read_expire: deadline of a read, in ms from its insertion
@@ -106,10 +155,17 @@ struct iosched {
 	unsigned int tiers;
 	struct request *merged;
 	unsigned int room;
-	unsigned int held;
 	struct iosched_stats stats[IOSCHED_TIERS][IOSCHED_DIRS];
+	struct timer_list timer;
 
-	unsigned int read_expire;
+	/* Completions read this line; it is written when requests are held. */
+	unsigned int held ____cacheline_aligned_in_smp;
+	struct blk_mq_hw_ctx *looked;
+
+	struct iosched_done done[IOSCHED_TIERS][IOSCHED_DIRS]
+		____cacheline_aligned_in_smp;
+
+	unsigned int read_expire ____cacheline_aligned_in_smp;
 	unsigned int write_expire;
 	unsigned int prio_aging_expire;
 	unsigned int front_merges;
@@ -226,6 +282,12 @@ static inline sector_t iosched_rq_end(struct request *rq)
 	return blk_rq_pos(rq) + blk_rq_sectors(rq);
 }
 
+/* Return true if @rq completes only when its owner polls. */
+static inline bool iosched_rq_polled(struct request *rq)
+{
+	return rq->cmd_flags & REQ_POLLED;
+}
+
 static inline unsigned int iosched_tier_of(unsigned short ioprio)
 {
 	switch (IOPRIO_PRIO_CLASS(ioprio)) {
@@ -244,21 +306,36 @@ iosched_rq_stats(struct iosched *io, struct request *rq)
 	return &io->stats[iosched_rq_tier(rq)][rq_data_dir(rq)];
 }
 
+static inline struct iosched_done *
+iosched_rq_done(struct iosched *io, struct request *rq)
+{
+	return &io->done[iosched_rq_tier(rq)][rq_data_dir(rq)];
+}
+
 /**
- * iosched_in_flight() - requests dispatched and not completed
- * @st: counters of a tier and direction
+ * iosched_in_flight() - requests dispatched and not completed, polled ones apart
+ * @io: elevator
+ * @tier: I/O priority tier
+ * @dir: direction
  *
  * Exact under iosched.lock while nothing completes; a completion under way
  * can only make it too high, never too low.
  */
-static inline unsigned int iosched_in_flight(struct iosched_stats *st)
+static inline unsigned int iosched_in_flight(struct iosched *io,
+					     unsigned int tier,
+					     unsigned int dir)
 {
-	unsigned int gone = atomic_read(&st->completed) +
-			    atomic_read(&st->requeued);
+	struct iosched_done *done = &io->done[tier][dir];
+	unsigned int gone = atomic_read(&done->completed) +
+			    atomic_read(&done->requeued);
 
-	/* What lowers the result was read first: pairs with completions. */
+	/*
+	 * Pairs with completions, which first change polled and bypassed, then
+	 * what is read above.
+	 */
 	smp_rmb();
-	return READ_ONCE(st->dispatched) + atomic_read(&st->bypassed) - gone;
+	return READ_ONCE(io->stats[tier][dir].dispatched) +
+	       atomic_read(&done->bypassed) - atomic_read(&done->polled) - gone;
 }
 
 /* The same of all requests of a direction, and of all of a tier. Under the lock. */
@@ -269,15 +346,15 @@ static inline unsigned int iosched_dir_in_flight(struct iosched *io,
 
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		if (io->tiers & BIT(tier))
-			in_flight += iosched_in_flight(&io->stats[tier][dir]);
+			in_flight += iosched_in_flight(io, tier, dir);
 	return in_flight;
 }
 
 static inline unsigned int iosched_tier_in_flight(struct iosched *io,
 						  unsigned int tier)
 {
-	return iosched_in_flight(&io->stats[tier][READ]) +
-	       iosched_in_flight(&io->stats[tier][WRITE]);
+	return iosched_in_flight(io, tier, READ) +
+	       iosched_in_flight(io, tier, WRITE);
 }
 
 /* The same of all requests. */
@@ -338,27 +415,57 @@ static inline struct request *iosched_next(struct request *rq)
 	return rb_entry_safe(node, struct request, rb_node);
 }
 
-/**
- * iosched_wake() - let held-back requests be looked at again
- * @io: elevator
- *
- * Whoever makes room (a completion, a wider bound) calls this after having
- * made it. The other side is in iosched_dispatch_request(): it first says in
- * @held that it waits, then looks a last time. The barriers on both sides
- * see to it that either it finds the room or we find it waiting. While @held
- * is set, has_work() is false: nobody polls. Any context.
- */
-static inline void iosched_wake_held(struct iosched *io)
+/* Return true if @hctx can take requests from the elevator and pass them on. */
+static inline bool iosched_hctx_able(struct blk_mq_hw_ctx *hctx)
 {
-	if (READ_ONCE(io->held) && xchg(&io->held, 0))
-		blk_mq_run_hw_queues(io->q, true);
+	return !test_bit(BLK_MQ_S_STOPPED, &hctx->state) &&
+	       list_empty_careful(&hctx->dispatch);
 }
 
+/*
+ * Run the queue. One hardware queue dispatches the requests of all. The block
+ * layer does not come to the elevator through one that is stopped or still has
+ * requests that the driver refused, so another is taken then.
+ */
+static inline void iosched_run(struct iosched *io)
+{
+	struct blk_mq_hw_ctx *hctx = READ_ONCE(io->looked);
+	unsigned long i;
+
+	if (hctx && iosched_hctx_able(hctx)) {
+		blk_mq_run_hw_queue(hctx, true);
+		return;
+	}
+	queue_for_each_hw_ctx(io->q, hctx, i)
+		if (iosched_hctx_able(hctx)) {
+			blk_mq_run_hw_queue(hctx, true);
+			return;
+		}
+	blk_mq_run_hw_queues(io->q, true);
+}
+
+/* Return true if requests are held, after saying that they no longer are. */
+static inline bool iosched_unhold(struct iosched *io)
+{
+	return READ_ONCE(io->held) && xchg(&io->held, 0);
+}
+
+/**
+ * iosched_wake() - run the queue if requests are held
+ * @io: elevator
+ *
+ * Code that makes room (a completion, a wider bound, a timer) calls this after
+ * having made it. The other side is iosched_hold(): it first sets
+ * @held, then looks a last time. The barriers on both sides ensure that either
+ * that look finds the room or the waker finds @held. While @held is set,
+ * has_work() is false: the block layer does not poll. Any context.
+ */
 static inline void iosched_wake(struct iosched *io)
 {
-	/* Pairs with the one in iosched_next_request(). */
+	/* Pairs with the one in iosched_hold(). */
 	smp_mb();
-	iosched_wake_held(io);
+	if (iosched_unhold(io))
+		iosched_run(io);
 }
 
 /**

@@ -1958,7 +1958,7 @@ static bool bm_may_wait(void)
 static bool bm_overdue(void)
 {
 	return bm.whom && fake_ns >= bm.until &&
-	       !model_count(MODEL_IN_FLIGHT, -1);
+	       !model_in_bounds(-1);
 }
 
 static void bm_compare(struct kunit *test)

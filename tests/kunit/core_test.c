@@ -17,6 +17,7 @@ struct core_data {
 	atomic_t in_flight;
 
 	unsigned int limit;
+	unsigned int longest;	/* sectors of a merged request, 0: any */
 	unsigned int flavour;
 
 	/* the core's calls, counted */
@@ -94,7 +95,10 @@ static void core_resized(struct iosched *io, struct request *rq)
 static bool core_may_merge(struct iosched *io, unsigned int dir,
 			   sector_t start, sector_t end)
 {
-	return start / CORE_BORDER == (end - 1) / CORE_BORDER;
+	unsigned int longest = core_of(io)->longest;
+
+	return start / CORE_BORDER == (end - 1) / CORE_BORDER &&
+	       (!longest || end - start <= longest);
 }
 
 static bool core_ready(struct iosched *io, struct request *rq)
@@ -202,13 +206,13 @@ static void core_test_deadlines(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), w);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), r);
 	fake_expect_file(test, iosched_stats_show,
-			 "tier dir inserted merged dispatched completed expired requeued queued in_flight\n"
-			 "rt read 0 0 0 0 0 0 0 0\n"
-			 "rt write 0 0 0 0 0 0 0 0\n"
-			 "be read 2 0 2 0 1 0 0 2\n"
-			 "be write 1 0 1 0 1 0 0 1\n"
-			 "idle read 0 0 0 0 0 0 0 0\n"
-			 "idle write 0 0 0 0 0 0 0 0\n");
+			 "tier dir inserted merged dispatched completed expired requeued queued in_flight polled\n"
+			 "rt read 0 0 0 0 0 0 0 0 0\n"
+			 "rt write 0 0 0 0 0 0 0 0 0\n"
+			 "be read 2 0 2 0 1 0 0 2 0\n"
+			 "be write 1 0 1 0 1 0 0 1 0\n"
+			 "idle read 0 0 0 0 0 0 0 0 0\n"
+			 "idle write 0 0 0 0 0 0 0 0 0\n");
 	fake_finish();
 }
 
@@ -383,23 +387,253 @@ static void core_test_full(struct kunit *test)
 static void core_test_bypass(struct kunit *test)
 {
 	struct core_data *data = core_begin(test);
-	struct iosched_stats *st = &data->io.stats[IOSCHED_BE][READ];
+	struct iosched_done *done = &data->io.done[IOSCHED_BE][READ];
+	struct iosched *io = &data->io;
 	struct request *rq = fake_insert(REQ_OP_READ, 0, 8);
 
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rq);
-	KUNIT_EXPECT_EQ(test, iosched_in_flight(st), 1U);
+	KUNIT_EXPECT_EQ(test, iosched_in_flight(io, IOSCHED_BE, READ), 1U);
 	fake_requeue(rq);
-	KUNIT_EXPECT_EQ(test, iosched_in_flight(st), 0U);
+	KUNIT_EXPECT_EQ(test, iosched_in_flight(io, IOSCHED_BE, READ), 0U);
 	fake_complete(rq);
-	KUNIT_EXPECT_EQ(test, atomic_read(&st->bypassed), 1);
-	KUNIT_EXPECT_EQ(test, iosched_in_flight(st), 0U);
+	KUNIT_EXPECT_EQ(test, atomic_read(&done->bypassed), 1);
+	KUNIT_EXPECT_EQ(test, iosched_in_flight(io, IOSCHED_BE, READ), 0U);
 	/* Neither are those that never came, as a flush. */
 	rq = fake_alloc(REQ_OP_FLUSH, 0, 0, 0);
 	fake_requeue(rq);
 	rq->rq_flags = 0;
 	fake_requeue(rq);
 	fake_complete(rq);
-	KUNIT_EXPECT_EQ(test, atomic_read(&st->completed), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&done->completed), 1);
+	fake_finish();
+}
+
+/* The same of a driver that has had its special_vec in the place of the node. */
+static void core_test_special_vec(struct kunit *test)
+{
+	struct core_data *data = core_begin(test);
+	struct request *rq, *other;
+
+	rq = fake_insert(REQ_OP_DISCARD, 0, 8);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rq);
+	memset(&rq->special_vec, 0x5a, sizeof(rq->special_vec));
+	fake_requeue(rq);
+	other = fake_insert(REQ_OP_WRITE, 100, 8);
+	fake_insert_request(rq, true);
+	KUNIT_EXPECT_EQ(test, data->io.nr, 2U);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rq);
+	KUNIT_EXPECT_EQ(test, data->placed, data->removed + 1);
+	/* Not at the head either. */
+	memset(&rq->special_vec, 0x5a, sizeof(rq->special_vec));
+	fake_requeue(rq);
+	fake_insert_request(rq, false);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rq);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), other);
+	fake_finish();
+}
+
+/* A request that was not prepared is accounted for like others. */
+static void core_test_unprepared(struct kunit *test)
+{
+	struct core_data *data = core_begin(test);
+	struct iosched_done *done = &data->io.done[IOSCHED_BE][READ];
+	struct request *rqs[3];
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		rqs[i] = fake_alloc_unprepared(REQ_OP_READ, 100 * i, 8, 0);
+		fake_insert_request(rqs[i], i == 2);
+	}
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rqs[2]);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rqs[0]);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rqs[1]);
+	fake_requeue(rqs[1]);
+	fake_insert_request(rqs[1], true);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rqs[1]);
+	for (i = 0; i < 3; i++)
+		fake_complete(rqs[i]);
+	KUNIT_EXPECT_EQ(test, data->io.stats[IOSCHED_BE][READ].inserted, 3U);
+	KUNIT_EXPECT_EQ(test, atomic_read(&done->completed), 3);
+	KUNIT_EXPECT_EQ(test, atomic_read(&data->in_flight), 0);
+	/* One that another takes in is freed as others are. */
+	fake_insert(REQ_OP_READ, 0, 8);
+	fake_insert_request(fake_alloc_unprepared(REQ_OP_READ, 8, 8, 0), false);
+	KUNIT_EXPECT_EQ(test, fake.nr_freed, 1U);
+	fake_finish();
+}
+
+/* Polled requests are not held, and hold no others. */
+static void core_test_polled(struct kunit *test)
+{
+	struct core_data *data = core_begin(test);
+	struct iosched *io = &data->io;
+	struct request *rqs[3], *polled, *low;
+	unsigned int i;
+
+	data->limit = 1;
+	fake_set(iosched_attrs, "depth", "2");
+	for (i = 0; i < 2; i++)
+		rqs[i] = fake_insert(REQ_OP_READ, 100 * i, 8);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rqs[0]);
+	KUNIT_EXPECT_NULL(test, fake_dispatch());
+	/* Held: the bound is reached. One that is polled goes all the same. */
+	polled = fake_alloc(REQ_OP_READ | REQ_POLLED, 108, 8,
+			    IOPRIO_PRIO_VALUE(IOPRIO_CLASS_RT, 0));
+	fake_insert_request(polled, false);
+	KUNIT_EXPECT_EQ(test, fake.nr_freed, 0U);
+	KUNIT_EXPECT_TRUE(test, fake_has_work());
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), polled);
+	KUNIT_EXPECT_FALSE(test, fake_merge_bio(REQ_OP_READ | REQ_POLLED, 108,
+						8, 0));
+	KUNIT_EXPECT_EQ(test, iosched_all_in_flight(io), 1U);
+	KUNIT_EXPECT_EQ(test, atomic_read(&io->done[IOSCHED_RT][READ].polled),
+			1);
+	/* It is of a higher class, and in no bound: it holds nothing. */
+	fake_complete(rqs[0]);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rqs[1]);
+	data->limit = 0;
+	low = core_insert(REQ_OP_READ, 300, IOPRIO_CLASS_IDLE);
+	fake_complete(rqs[1]);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), low);
+	fake_requeue(polled);
+	KUNIT_EXPECT_EQ(test, atomic_read(&io->done[IOSCHED_RT][READ].polled),
+			0);
+	fake_insert_request(polled, true);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), polled);
+	fake_complete(polled);
+	KUNIT_EXPECT_EQ(test, iosched_tier_in_flight(io, IOSCHED_RT), 0U);
+	fake_finish();
+}
+
+/*
+ * A completion that never comes holds others only until their deadline and a
+ * little more, whichever bound it is; then the timer has the queue run.
+ */
+static void core_test_overdue(struct kunit *test)
+{
+	struct core_data *data = core_begin(test);
+	struct request *stuck, *rq, *late, *low;
+	unsigned int i, runs;
+
+	for (i = 0; i < 2; i++) {
+		fake_set(iosched_attrs, "depth", i ? "0" : "1");
+		data->limit = i;
+		stuck = fake_insert(REQ_OP_READ, 0, 8);
+		KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), stuck);
+		late = fake_insert(REQ_OP_WRITE, 100, 8);
+		KUNIT_EXPECT_NULL(test, fake_dispatch());
+		/* Its deadline is before that for which the timer is armed. */
+		rq = fake_insert(REQ_OP_READ, 200, 8);
+		runs = fake_runs;
+		fake_advance_ms(499);
+		KUNIT_EXPECT_EQ(test, fake_runs, runs);
+		fake_advance_ms(1);
+		KUNIT_EXPECT_EQ(test, fake_runs, runs + 1);
+		KUNIT_EXPECT_TRUE(test, fake_has_work());
+		KUNIT_EXPECT_NULL(test, fake_dispatch());
+		fake_advance_ms(99);
+		KUNIT_EXPECT_FALSE(test, fake_has_work());
+		fake_advance_ms(1);
+		KUNIT_EXPECT_TRUE(test, fake_has_work());
+		KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rq);
+		KUNIT_EXPECT_NULL(test, fake_dispatch());
+		fake_advance_ms(4500);
+		KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), late);
+		fake_complete_all();
+	}
+
+	/* Without a tag for it, it is no use. */
+	fake.set.queue_depth = 1;
+	data->limit = 0;
+	stuck = fake_insert(REQ_OP_READ, 0, 8);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), stuck);
+	rq = fake_insert(REQ_OP_READ, 200, 8);
+	KUNIT_EXPECT_NULL(test, fake_dispatch());
+	fake_advance_ms(1000);
+	KUNIT_EXPECT_NULL(test, fake_dispatch());
+	fake_complete(stuck);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rq);
+	fake_complete(rq);
+	fake.set.queue_depth = FAKE_REQUESTS;
+
+	/* A lower class has prio_aging_expire. */
+	stuck = core_insert(REQ_OP_READ, 0, IOPRIO_CLASS_RT);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), stuck);
+	low = core_insert(REQ_OP_READ, 100, IOPRIO_CLASS_IDLE);
+	KUNIT_EXPECT_NULL(test, fake_dispatch());
+	fake_advance_ms(9999);
+	KUNIT_EXPECT_NULL(test, fake_dispatch());
+	fake_advance_ms(1);
+	KUNIT_EXPECT_TRUE(test, fake_has_work());
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), low);
+	fake_finish();
+	KUNIT_EXPECT_PTR_EQ(test, fake_core_timer, (struct timer_list *)NULL);
+}
+
+/* A tier that nothing uses any more costs nothing any more. */
+static void core_test_tiers(struct kunit *test)
+{
+	struct core_data *data = core_begin(test);
+	struct request *rt, *be;
+
+	rt = core_insert(REQ_OP_READ, 0, IOPRIO_CLASS_RT);
+	be = core_insert(REQ_OP_READ, 100, IOPRIO_CLASS_NONE);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rt);
+	KUNIT_EXPECT_NULL(test, fake_dispatch());
+	KUNIT_EXPECT_EQ(test, data->io.tiers, BIT(IOSCHED_RT) | BIT(IOSCHED_BE));
+	fake_complete(rt);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), be);
+	KUNIT_EXPECT_EQ(test, data->io.tiers, BIT(IOSCHED_BE));
+	/* One that comes back is of its tier again. */
+	fake_requeue(be);
+	rt = core_insert(REQ_OP_READ, 0, IOPRIO_CLASS_RT);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rt);
+	fake_insert_request(be, true);
+	KUNIT_EXPECT_EQ(test, data->io.tiers, BIT(IOSCHED_RT) | BIT(IOSCHED_BE));
+	fake_finish();
+}
+
+/* The block layer goes on joining: each of these joins may be the one too many. */
+static void core_test_chain(struct kunit *test)
+{
+	struct core_data *data = core_begin(test);
+	struct request *first, *second;
+
+	data->longest = 20;
+	second = fake_insert(REQ_OP_READ, 8, 8);
+	/* Nothing joins a request behind it when it is inserted. */
+	first = fake_insert(REQ_OP_READ, 0, 8);
+	KUNIT_EXPECT_EQ(test, fake.nr_freed, 0U);
+	fake_insert(REQ_OP_READ, 16, 8);
+	KUNIT_EXPECT_EQ(test, fake.nr_freed, 1U);
+	KUNIT_EXPECT_EQ(test, blk_rq_sectors(first), 8U);
+	KUNIT_EXPECT_EQ(test, blk_rq_sectors(second), 16U);
+	fake_finish();
+
+	data = core_begin(test);
+	second = fake_insert(REQ_OP_READ, 8, 8);
+	first = fake_insert(REQ_OP_READ, 0, 8);
+	fake_insert(REQ_OP_READ, 16, 8);
+	KUNIT_EXPECT_EQ(test, fake.nr_freed, 2U);
+	KUNIT_EXPECT_EQ(test, blk_rq_sectors(first), 24U);
+	fake_finish();
+}
+
+/* Deadlines follow the setting, for what is queued too. */
+static void core_test_expire(struct kunit *test)
+{
+	struct request *write, *read;
+
+	core_begin(test);
+	fake_set(iosched_attrs, "read_expire", "3600000");
+	write = fake_insert(REQ_OP_WRITE, 0, 8);
+	read = fake_insert(REQ_OP_READ, 100, 8);
+	fake_set(iosched_attrs, "read_expire", "50");
+	fake_set(iosched_attrs, "write_expire", "10");
+	KUNIT_EXPECT_EQ(test, (unsigned long)read->fifo_time, jiffies + 50);
+	fake_advance_ms(49);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), write);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), read);
 	fake_finish();
 }
 
@@ -510,6 +744,7 @@ static void core_test_tags(struct kunit *test)
 {
 	struct blk_mq_alloc_data alloc = { .q = fake.q, .hctx = fake.hctx };
 	struct blk_mq_tags *tags = fake.hctx->sched_tags;
+	struct sbitmap_queue *bits;
 
 	async_depth_param = 5;
 	core_begin(test);
@@ -526,15 +761,32 @@ static void core_test_tags(struct kunit *test)
 	fake_ops()->limit_depth(REQ_OP_WRITE | REQ_SYNC, &alloc);
 	KUNIT_EXPECT_EQ(test, alloc.shallow_depth, 5U);
 	fake_stop();
+
+	/* The bitmap expects a bound only if there is one. */
+	core_begin(test);
+	fake.hctx->sched_tags = fake.hctx->tags;
+	bits = &fake.hctx->tags->bitmap_tags;
+	KUNIT_EXPECT_EQ(test, fake_ops()->init_hctx(fake.hctx, 0), 0);
+	KUNIT_EXPECT_EQ(test, bits->min_shallow_depth, UINT_MAX);
+	KUNIT_EXPECT_GT(test, bits->wake_batch, 1U);
+	fake_set(iosched_attrs, "async_depth", "3");
+	KUNIT_EXPECT_EQ(test, bits->min_shallow_depth, 1U);
+	fake_set(iosched_attrs, "async_depth", "0");
+	fake_ops()->depth_updated(compat_depth_handle(fake.hctx));
+	KUNIT_EXPECT_EQ(test, bits->min_shallow_depth, UINT_MAX);
+	fake.hctx->sched_tags = tags;
+	fake_stop();
 }
 
 /*
  * The model
  */
-static unsigned int cm_limit;
+static unsigned int cm_limit, cm_longest;
 
 static void cm_start(struct kunit *test)
 {
+	cm_longest = fake_random(2) ? 8 * (4 + fake_random(4)) : 0;
+	core_of(iosched_of(fake.q))->longest = cm_longest;
 	cm_limit = fake_random(5);
 	core_of(iosched_of(fake.q))->limit = cm_limit;
 }
@@ -559,11 +811,25 @@ static struct model_request *cm_select(unsigned int tier)
 
 static bool cm_may_merge(unsigned int dir, sector_t start, sector_t end)
 {
-	return start / CORE_BORDER == (end - 1) / CORE_BORDER;
+	return start / CORE_BORDER == (end - 1) / CORE_BORDER &&
+	       (!cm_longest || end - start <= cm_longest);
 }
 
 static void cm_queued(struct model_request *mr)
 {
+}
+
+/* The deadlines of what is queued move with the setting. */
+static void cm_expire(struct kunit *test, unsigned int dir, const char *name,
+		      unsigned int *field, unsigned int value)
+{
+	struct model_request *mr;
+
+	model_for_each(mr)
+		if (mr->state == MODEL_QUEUED && mr->dir == dir)
+			mr->deadline += msecs_to_jiffies(value) -
+					msecs_to_jiffies(*field);
+	model_set(test, name, field, value);
 }
 
 static void cm_disturb(struct kunit *test)
@@ -583,11 +849,11 @@ static void cm_disturb(struct kunit *test)
 		model_replaced();
 		break;
 	case 2:
-		model_set(test, "read_expire", &model.read_expire,
+		cm_expire(test, READ, "read_expire", &model.read_expire,
 			  fake_random(200));
 		break;
 	case 3:
-		model_set(test, "write_expire", &model.write_expire,
+		cm_expire(test, WRITE, "write_expire", &model.write_expire,
 			  fake_random(600));
 		break;
 	case 4:
@@ -621,6 +887,13 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_bounds),
 	KUNIT_CASE(core_test_full),
 	KUNIT_CASE(core_test_bypass),
+	KUNIT_CASE(core_test_special_vec),
+	KUNIT_CASE(core_test_unprepared),
+	KUNIT_CASE(core_test_polled),
+	KUNIT_CASE(core_test_overdue),
+	KUNIT_CASE(core_test_tiers),
+	KUNIT_CASE(core_test_chain),
+	KUNIT_CASE(core_test_expire),
 	KUNIT_CASE(core_test_replace),
 	KUNIT_CASE(core_test_tunables),
 	KUNIT_CASE(core_test_no_start),

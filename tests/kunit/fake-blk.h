@@ -8,7 +8,7 @@
  * Real: the request queue, the hardware queue, the elevator's hash and trees,
  * all of merging. Fake: the requests (not from the tag set), the clock, running
  * the hardware queues (counted, not done), timers and work (done when the test
- * says so). Nothing happens but by a call of the test; nothing runs beside it.
+ * lets time pass or says so). Nothing happens but by a call of the test; nothing runs beside it.
  */
 #ifndef _FAKE_BLK_H
 #define _FAKE_BLK_H
@@ -76,7 +76,42 @@ static inline void fake_run_hw_queue(struct blk_mq_hw_ctx *hctx, bool async)
 	fake_runs++;
 }
 
-/* One timer that is set is enough. Works are in the order they were asked for. */
+/* Marked to be run when the tag is freed, which is at once here. */
+static inline void fake_mark_restart_hctx(struct blk_mq_hw_ctx *hctx)
+{
+	fake_runs++;
+}
+
+/* The core's timer, if it is armed; it runs out when jiffies reach its time. */
+static struct timer_list *fake_core_timer;
+
+static inline int fake_mod_timer(struct timer_list *timer, unsigned long expires)
+{
+	bool was = fake_core_timer == timer;
+
+	WARN_ON(fake_core_timer && !was);
+	fake_core_timer = timer;
+	timer->expires = expires;
+	return was;
+}
+
+static inline int fake_timer_pending(const struct timer_list *timer)
+{
+	return fake_core_timer == timer;
+}
+
+static inline int fake_timer_delete(struct timer_list *timer)
+{
+	bool was = fake_core_timer == timer;
+
+	fake_core_timer = NULL;
+	return was;
+}
+
+/*
+ * One timer of a policy's that is set is enough. Works are in the order they were
+ * asked for.
+ */
 static struct hrtimer *fake_timer;
 static u64 fake_timer_ns;
 static LIST_HEAD(fake_works);
@@ -144,6 +179,9 @@ static void fake_free_request(struct request *rq);
 #define jiffies_to_usecs(j)		((unsigned int)((j) * USEC_PER_MSEC))
 #define ktime_get			fake_ktime_get
 #define ktime_get_ns			fake_ktime_get_ns
+#define mod_timer			fake_mod_timer
+#define timer_pending			fake_timer_pending
+#define timer_delete_sync		fake_timer_delete
 #define hrtimer_start			fake_hrtimer_start
 #define hrtimer_cancel			fake_hrtimer_cancel
 #define hrtimer_try_to_cancel		fake_hrtimer_cancel
@@ -155,6 +193,7 @@ static void fake_free_request(struct request *rq);
 #define cancel_work_sync		fake_cancel_work
 #define blk_mq_run_hw_queues		fake_run_hw_queues
 #define blk_mq_run_hw_queue		fake_run_hw_queue
+#define blk_mq_sched_mark_restart_hctx	fake_mark_restart_hctx
 #define blk_mq_free_request		fake_free_request
 /* The scheduler's name may be taken by the scheduler itself. */
 #define elv_register(type)		0
@@ -334,17 +373,29 @@ static void fake_rq_free(struct request *rq)
 	container_of(rq, struct fake_request, rq)->used = false;
 }
 
+/* The block layer tells the elevator of requests that it has prepared only. */
+static void fake_rq_finish(struct request *rq)
+{
+	if (rq->rq_flags & RQF_USE_SCHED)
+		fake_ops()->finish_request(rq);
+	rq->rq_flags &= ~RQF_USE_SCHED;
+}
+
 /* What the scheduler frees: a request that has become part of another. */
 static void fake_free_request(struct request *rq)
 {
-	fake_ops()->finish_request(rq);
+	fake_rq_finish(rq);
 	fake.freed[fake.nr_freed++] = rq;
 	fake_rq_free(rq);
 }
 
-/* A new request as the block layer makes it, not yet inserted. */
-static struct request *fake_alloc(blk_opf_t opf, sector_t sector,
-				  unsigned int sectors, unsigned short prio)
+/*
+ * A new request as a plug may have it that was filled for passthrough: the
+ * elevator has not prepared it, and its fields are what another I/O left there.
+ */
+static struct request *fake_alloc_unprepared(blk_opf_t opf, sector_t sector,
+					     unsigned int sectors,
+					     unsigned short prio)
 {
 	struct fake_request *fr = fake.requests;
 	struct request *rq;
@@ -358,13 +409,26 @@ static struct request *fake_alloc(blk_opf_t opf, sector_t sector,
 	rq->mq_hctx = fake.hctx;
 	rq->start_time_ns = fake_ns;
 	rq->cmd_flags = opf;
-	rq->rq_flags = RQF_SCHED_TAGS | RQF_USE_SCHED;
+	rq->rq_flags = RQF_SCHED_TAGS;
 	rq->__sector = sector;
 	rq->__data_len = sectors << SECTOR_SHIFT;
 	rq->nr_phys_segments = 1;
 	rq->bio = fake_bio_alloc(opf, sector, sectors, prio);
 	rq->biotail = rq->bio;
 	INIT_LIST_HEAD(&rq->queuelist);
+	memset(&rq->hash, 0x5a, sizeof(rq->hash));
+	memset(&rq->special_vec, 0x5a, sizeof(rq->special_vec));
+	memset(&rq->elv, 0x5a, sizeof(rq->elv));
+	return rq;
+}
+
+/* A new request as the block layer makes it, not yet inserted. */
+static struct request *fake_alloc(blk_opf_t opf, sector_t sector,
+				  unsigned int sectors, unsigned short prio)
+{
+	struct request *rq = fake_alloc_unprepared(opf, sector, sectors, prio);
+
+	rq->rq_flags |= RQF_USE_SCHED;
 	INIT_HLIST_NODE(&rq->hash);
 	RB_CLEAR_NODE(&rq->rb_node);
 	fake_ops()->prepare_request(rq);
@@ -422,7 +486,7 @@ static inline bool fake_has_work(void)
 /* The device has finished a request. */
 static void fake_complete(struct request *rq)
 {
-	fake_ops()->finish_request(rq);
+	fake_rq_finish(rq);
 	fake_rq_free(rq);
 }
 
@@ -449,20 +513,43 @@ static inline void fake_finish(void)
 static inline void fake_requeue(struct request *rq)
 {
 	container_of(rq, struct fake_request, rq)->in_flight = false;
-	fake_ops()->requeue_request(rq);
+	if (rq->rq_flags & RQF_USE_SCHED)
+		fake_ops()->requeue_request(rq);
 }
 
-/* Let time pass; a timer that is set goes off in its time. */
+/* When jiffies will be @when, in ns; not before now. */
+static inline u64 fake_when(unsigned long when)
+{
+	long left = when - jiffies;
+
+	if (left <= 0)
+		return fake_ns;
+	return (fake_ns / NSEC_PER_MSEC + left) * NSEC_PER_MSEC;
+}
+
+/* Let time pass; timers that are set go off in their time. */
 static void fake_advance_ns(u64 ns)
 {
-	u64 until = fake_ns + ns;
+	u64 until = fake_ns + ns, core, other;
 
-	while (fake_timer && fake_timer_ns <= until) {
-		struct hrtimer *timer = fake_timer;
+	while (true) {
+		core = fake_core_timer ? fake_when(fake_core_timer->expires) :
+					 U64_MAX;
+		other = fake_timer ? max(fake_ns, fake_timer_ns) : U64_MAX;
+		if (min(core, other) > until)
+			break;
+		fake_ns = min(core, other);
+		if (core <= other) {
+			struct timer_list *timer = fake_core_timer;
 
-		fake_timer = NULL;
-		fake_ns = max(fake_ns, fake_timer_ns);
-		ACCESS_PRIVATE(timer, function)(timer);
+			fake_core_timer = NULL;
+			timer->function(timer);
+		} else {
+			struct hrtimer *timer = fake_timer;
+
+			fake_timer = NULL;
+			ACCESS_PRIVATE(timer, function)(timer);
+		}
 	}
 	fake_ns = until;
 }

@@ -41,6 +41,7 @@ struct model_request {
 	u64 sorted;		/* the lower, the earlier it was sorted in */
 	u64 start_ns;		/* when it, or the oldest part of it, came */
 	bool sync;
+	bool polled;
 	bool counted;		/* in flight, and the policy was told */
 	long priv[4];		/* the policy's model's; zero at first */
 };
@@ -104,7 +105,6 @@ static struct {
 	const struct model_policy *policy;
 	struct model_request requests[FAKE_REQUESTS];
 	struct model_stats stats[IOSCHED_TIERS][IOSCHED_DIRS];
-	unsigned int tiers;	/* mask of those ever used */
 	unsigned int max_tier;	/* of the sequence: 1 all best effort */
 	s64 first, last;	/* places given so far */
 	u64 sorted;		/* the same for model_request.sorted */
@@ -193,6 +193,33 @@ model_lowest(unsigned int tier, unsigned int dir, sector_t from, long group)
 	return lowest;
 }
 
+/* How many requests of a tier are in flight and count in bounds; -1: any. */
+static unsigned int model_in_bounds(int tier)
+{
+	struct model_request *mr;
+	unsigned int count = 0;
+
+	model_for_each(mr)
+		count += mr->state == MODEL_IN_FLIGHT && !mr->polled &&
+			 (tier < 0 || mr->tier == tier);
+	return count;
+}
+
+static bool model_in_use(unsigned int tier)
+{
+	return model_count(MODEL_QUEUED, tier) || model_in_bounds(tier);
+}
+
+/* How many tiers are in use. */
+static unsigned int model_tiers(void)
+{
+	unsigned int tier, count = 0;
+
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		count += model_in_use(tier);
+	return count;
+}
+
 static bool model_ready(struct model_request *mr)
 {
 	return !model.policy->ready || model.policy->ready(mr);
@@ -211,31 +238,61 @@ static struct model_request *model_due(unsigned int tier, unsigned int dir,
 /* Are all tags in use, or as many as the bound allows? */
 static bool model_full(void)
 {
-	unsigned int in_flight = model_count(MODEL_IN_FLIGHT, -1);
+	unsigned int in_flight = model_in_bounds(-1);
 
 	return in_flight >= fake.set.queue_depth ||
 	       (model.depth && in_flight >= model.depth);
 }
 
-/* What the core's rules say is to be dispatched now. */
-static struct model_request *model_next(void)
+/* The deadline of a queued request as its tier is, in jiffies. */
+static unsigned long model_deadline(struct model_request *mr)
 {
-	struct model_request *mr, *write, *head = NULL;
+	unsigned int tier;
+
+	for (tier = 0; tier < mr->tier; tier++)
+		if (model_in_use(tier))
+			return mr->deadline +
+			       msecs_to_jiffies(model.prio_aging_expire) -
+			       msecs_to_jiffies(mr->dir == READ ?
+						model.read_expire :
+						model.write_expire);
+	return mr->deadline;
+}
+
+/* The request that bounds no longer hold, if the device has a tag for it. */
+static struct model_request *model_overdue(void)
+{
+	struct model_request *mr, *overdue = NULL;
+
+	if (model_in_bounds(-1) >= fake.set.queue_depth)
+		return NULL;
+	model_for_each(mr) {
+		if (mr->state != MODEL_QUEUED ||
+		    model_oldest(mr->tier, mr->dir) != mr ||
+		    time_before(jiffies, model_deadline(mr) + IOSCHED_SLACK))
+			continue;
+		if (!overdue || mr->tier < overdue->tier ||
+		    (mr->tier == overdue->tier &&
+		     (time_before(mr->deadline, overdue->deadline) ||
+		      (mr->deadline == overdue->deadline && mr->dir == READ))))
+			overdue = mr;
+	}
+	return overdue;
+}
+
+/* The next request within all bounds. */
+static struct model_request *model_next_bounded(void)
+{
+	struct model_request *mr, *write;
 	unsigned long now = jiffies, then;
 	unsigned int tier;
 
-	model_for_each(mr)
-		if (mr->state == MODEL_HEAD &&
-		    (!head || mr->place < head->place))
-			head = mr;
-	if (head)
-		return head;
 	if (model_full())
 		return NULL;
 
 	then = now - msecs_to_jiffies(model.prio_aging_expire);
-	for (tier = IOSCHED_BE; !is_power_of_2(model.tiers) &&
-	     tier < IOSCHED_TIERS; tier++) {
+	for (tier = IOSCHED_BE; model_tiers() > 1 && tier < IOSCHED_TIERS;
+	     tier++) {
 		mr = model_due(tier, READ,
 			       then + msecs_to_jiffies(model.read_expire));
 		if (!mr)
@@ -255,11 +312,24 @@ static struct model_request *model_next(void)
 				return mr ? mr : write;
 			return model.policy->select(tier);
 		}
-		if (!is_power_of_2(model.tiers) &&
-		    model_count(MODEL_IN_FLIGHT, tier))
+		if (model_tiers() > 1 && model_in_bounds(tier))
 			return NULL;
 	}
 	return NULL;
+}
+
+/* What the core's rules say is to be dispatched now. */
+static struct model_request *model_next(void)
+{
+	struct model_request *mr, *next = NULL;
+
+	model_for_each(mr)
+		if (mr->state == MODEL_HEAD &&
+		    (!next || mr->place < next->place))
+			next = mr;
+	if (!next)
+		next = model_next_bounded();
+	return next ? next : model_overdue();
 }
 
 static void model_unqueue(struct model_request *mr, enum model_state state)
@@ -304,6 +374,35 @@ static inline void model_sort_alone(void)
 	spin_unlock(&io->lock);
 }
 
+/*
+ * Where all is held, the timer is armed for the first time at which one may go
+ * without a completion.
+ */
+static void model_compare_timer(struct kunit *test)
+{
+	struct iosched *io = iosched_of(fake.q);
+	struct model_request *mr;
+
+	if (!io->held)
+		return;
+	MODEL_ASSERT(test, fake_timer_pending(&io->timer), "held, no timer");
+	model_for_each(mr) {
+		unsigned long when;
+
+		if (mr->state != MODEL_QUEUED)
+			continue;
+		when = model_deadline(mr);
+		if (time_before(when, jiffies))
+			when += IOSCHED_SLACK;
+		MODEL_ASSERT(test, time_before(when, jiffies) ||
+			     time_before_eq(io->timer.expires, when) ||
+			     model_oldest(mr->tier, mr->dir) != mr,
+			     "sector %llu is due in %ld ms, the timer in %ld",
+			     (u64)mr->sector, (long)(when - jiffies),
+			     (long)(io->timer.expires - jiffies));
+	}
+}
+
 /* Its statistics are the model's, and so are its lists, in order. */
 static void model_compare(struct kunit *test)
 {
@@ -330,20 +429,21 @@ static void model_compare(struct kunit *test)
 		for (dir = READ; dir <= WRITE; dir++) {
 			struct model_stats *ms = &model.stats[tier][dir];
 			struct iosched_stats *st = &io->stats[tier][dir];
+			struct iosched_done *done = &io->done[tier][dir];
 			s64 place = S64_MIN;
 
 			MODEL_ASSERT(test, ms->inserted == st->inserted &&
 				     ms->merged == st->merged &&
 				     ms->dispatched == st->dispatched &&
 				     ms->expired == st->expired &&
-				     ms->completed == atomic_read(&st->completed) &&
-				     ms->requeued == atomic_read(&st->requeued),
+				     ms->completed == atomic_read(&done->completed) &&
+				     ms->requeued == atomic_read(&done->requeued),
 				     "tier %u dir %u: ins %u=%u merged %u=%u disp %u=%u exp %u=%u done %u=%u requeued %u=%u",
 				     tier, dir, st->inserted, ms->inserted,
 				     st->merged, ms->merged, st->dispatched,
 				     ms->dispatched, st->expired, ms->expired,
-				     atomic_read(&st->completed), ms->completed,
-				     atomic_read(&st->requeued), ms->requeued);
+				     atomic_read(&done->completed), ms->completed,
+				     atomic_read(&done->requeued), ms->requeued);
 			list_for_each_entry(rq, &io->fifo[tier][dir], queuelist) {
 				struct model_request *mr = model_of(rq);
 
@@ -365,8 +465,10 @@ static void model_compare(struct kunit *test)
 		     "%u queued, the elevator says %u", queued, io->nr);
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		MODEL_ASSERT(test, iosched_tier_in_flight(io, tier) ==
-			     model_count(MODEL_IN_FLIGHT, tier),
+			     model_in_bounds(tier) &&
+			     (!model_in_use(tier) || io->tiers & BIT(tier)),
 			     "tier %u in flight", tier);
+	model_compare_timer(test);
 	/* The block layer asks until there is nothing, and then waits. */
 	MODEL_ASSERT(test, !io->held || !model.refused ||
 		     !model.policy->overdue || !model.policy->overdue(),
@@ -536,18 +638,21 @@ static void model_queue(struct kunit *test, struct request *rq, bool at_head)
 	struct iosched *io = iosched_of(fake.q);
 	bool looked;
 
+	/* A driver may have left anything there. */
+	if (at_head)
+		memset(&rq->special_vec, 0x5a, sizeof(rq->special_vec));
 	fake_insert_request(rq, at_head);
 	looked = !io->nr || fake_has_work();
-	MODEL_ASSERT(test, looked || (!at_head && !fake.nr_freed),
+	MODEL_ASSERT(test, looked || (!at_head && !mr->polled && !fake.nr_freed),
 		     "nobody looks after a merge, or at the head");
 	if (!at_head && fake.nr_freed) {
 		model_stats_of(mr)->merged++;
 		model_merged(test, mr->tier, mr->dir, mr->end - mr->sector, mr);
 		return;
 	}
-	if (at_head) {
+	if (at_head || mr->polled) {
 		mr->state = MODEL_HEAD;
-		mr->place = --model.first;
+		mr->place = at_head ? --model.first : ++model.last;
 		return;
 	}
 	mr->state = MODEL_QUEUED;
@@ -606,11 +711,16 @@ static void model_arrive(struct kunit *test)
 		return;
 	if (model.policy->sender)
 		opf |= model.policy->sender(dir);
+	if (fake_once_in(20))
+		opf |= REQ_POLLED;
 	if (fake_merge_bio(opf, sector, sectors, model_prio(tier))) {
+		MODEL_ASSERT(test, !(opf & REQ_POLLED), "merged a polled bio");
 		model_merged(test, tier, dir, sectors, NULL);
 		return;
 	}
-	rq = fake_alloc(opf, sector, sectors, model_prio(tier));
+	rq = fake_once_in(10) ?
+		fake_alloc_unprepared(opf, sector, sectors, model_prio(tier)) :
+		fake_alloc(opf, sector, sectors, model_prio(tier));
 	mr = model_of(rq);
 	memset(mr, 0, sizeof(*mr));
 	mr->sector = sector;
@@ -618,9 +728,9 @@ static void model_arrive(struct kunit *test)
 	mr->tier = tier;
 	mr->dir = dir;
 	mr->sync = op_is_sync(opf);
+	mr->polled = opf & REQ_POLLED;
 	mr->start_ns = fake_ns;
 	model_stats_of(mr)->inserted++;
-	model.tiers |= BIT(tier);
 	model_queue(test, rq, fake_once_in(50));
 }
 

@@ -975,7 +975,7 @@ static bool am_overdue(void)
 		if (am_next(tier, READ) || am_next(tier, WRITE))
 			return true;
 		if (model_count(MODEL_QUEUED, tier) ||
-		    model_count(MODEL_IN_FLIGHT, tier))
+		    model_in_bounds(tier))
 			break;
 	}
 	return false;

@@ -429,7 +429,8 @@ static bool pm_writes_full(void)
 	unsigned int in_flight = 0;
 
 	model_for_each(mr)
-		in_flight += mr->state == MODEL_IN_FLIGHT && mr->dir == WRITE;
+		in_flight += mr->state == MODEL_IN_FLIGHT &&
+			     !mr->polled && mr->dir == WRITE;
 	return pm.write_share < 100 && pm.reads_seen &&
 	       time_before(jiffies, pm.reads_until) && in_flight &&
 	       (in_flight + 1) * 100 > fake.set.queue_depth * pm.write_share;
