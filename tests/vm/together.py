@@ -125,7 +125,7 @@ class Disk:
         """Every request has left the scheduler; of these things as many happened, too."""
         now = self.counters()
         good = (now["inserted"] > 0 and now["inserted"] == now["merged"] + now["completed"] and
-                not now["queued"] and not now["in_flight"] and
+                not now["queued"] and not now["in_flight"] and not now["polled"] and
                 all(now[key] >= value for key, value in least.items()))
         # For tests/soak.
         print(f"counted: requests={now['completed'] - self.ended}")

@@ -47,6 +47,8 @@ try()
 	local scheduler=$1 bound=$2 load
 
 	select_scheduler "$device" "$scheduler"
+	# A deadline ends what a bound does.
+	echo 3600000 >"$(tunable "$device" read_expire)"
 	echo 1 >"$(tunable "$device" "$bound")"
 	fio --name=few --filename="$device" --rw=randread --bs=4k --direct=1 \
 		--ioengine=libaio --iodepth=4 --number_ios=4 \
