@@ -453,7 +453,8 @@ static bool iosched_insert(struct iosched *io, struct request *rq,
 	iosched_enqueue(io, rq);
 	if (!READ_ONCE(io->held))
 		return false;
-	if (!iosched_must_wait(io, rq))
+	/* With several tiers in use, it may move the deadlines of others. */
+	if (!iosched_must_wait(io, rq) || !is_power_of_2(io->tiers))
 		return true;
 	iosched_arm(io, rq->fifo_time);
 	return false;
@@ -613,18 +614,17 @@ static unsigned long iosched_deadline(struct iosched *io, struct request *rq,
 }
 
 /*
- * Find the oldest request of the highest tier that has waited for IOSCHED_SLACK
- * beyond its deadline. Set @next to the next time at which a deadline, or that
- * slack, will have passed.
+ * Return the oldest request of the highest tier that has waited for
+ * IOSCHED_SLACK beyond its deadline. If there is none, arm the timer for the
+ * next time at which a deadline, or that slack, will have passed.
  */
-static struct request *iosched_overdue(struct iosched *io, unsigned long *next)
+static struct request *iosched_overdue(struct iosched *io)
 {
 	struct request *rq, *overdue = NULL;
-	unsigned long now = jiffies, when;
+	unsigned long now = jiffies, when, next = now + MAX_JIFFY_OFFSET;
 	unsigned int tier, dir;
 	bool lower = false;
 
-	*next = now + MAX_JIFFY_OFFSET;
 	for (tier = 0; io->tiers >> tier && !overdue; tier++) {
 		for (dir = READ; dir <= WRITE; dir++) {
 			rq = list_first_entry_or_null(&io->fifo[tier][dir],
@@ -635,42 +635,39 @@ static struct request *iosched_overdue(struct iosched *io, unsigned long *next)
 			when = iosched_deadline(io, rq, lower);
 			if (time_after_eq(now, when))
 				when += IOSCHED_SLACK;
-			if (time_before(now, when))
-				*next = time_before(when, *next) ? when : *next;
-			else
+			if (time_after_eq(now, when))
 				overdue = iosched_earlier(overdue, rq);
+			else if (time_before(when, next))
+				next = when;
 		}
 		/* Count what is in flight only if there are lower tiers. */
 		if (io->tiers >> tier > 1 && iosched_tier_in_use(io, tier))
 			lower = true;
 	}
+	if (!overdue)
+		iosched_arm(io, next);
 	return overdue;
 }
 
 /*
  * All requests are held, as far as was seen. Say so, then look a last time, for
- * overdue ones too. Return NULL when they stay held, with the timer armed.
+ * overdue ones too. Return NULL when they stay held.
  */
 static struct request *iosched_hold(struct iosched *io,
 				    struct blk_mq_hw_ctx *hctx)
 {
 	struct request *rq;
-	unsigned long next;
 
 	WRITE_ONCE(io->looked, hctx);
 	WRITE_ONCE(io->held, 1);
 	/* Pairs with iosched_wake(). */
 	smp_mb();
 	rq = iosched_pick_bounded(io);
-	if (!rq) {
-		rq = iosched_overdue(io, &next);
-		if (rq && iosched_all_in_flight(io) >= iosched_tags(io))
-			rq = NULL;
-	}
+	/* Without a tag, no deadline matters before a completion. */
+	if (!rq && iosched_all_in_flight(io) < iosched_tags(io))
+		rq = iosched_overdue(io);
 	if (rq)
 		WRITE_ONCE(io->held, 0);
-	else
-		iosched_arm(io, next);
 	return rq;
 }
 

@@ -511,11 +511,12 @@ static void core_test_polled(struct kunit *test)
  */
 static void core_test_overdue(struct kunit *test)
 {
-	struct core_data *data = core_begin(test);
 	struct request *stuck, *rq, *late, *low;
+	struct core_data *data;
 	unsigned int i, runs;
 
 	for (i = 0; i < 2; i++) {
+		data = core_begin(test);
 		fake_set(iosched_attrs, "depth", i ? "0" : "1");
 		data->limit = i;
 		stuck = fake_insert(REQ_OP_READ, 0, 8);
@@ -539,12 +540,12 @@ static void core_test_overdue(struct kunit *test)
 		KUNIT_EXPECT_NULL(test, fake_dispatch());
 		fake_advance_ms(4500);
 		KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), late);
-		fake_complete_all();
+		fake_finish();
 	}
 
 	/* Without a tag for it, it is no use. */
 	fake.set.queue_depth = 1;
-	data->limit = 0;
+	core_begin(test);
 	stuck = fake_insert(REQ_OP_READ, 0, 8);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), stuck);
 	rq = fake_insert(REQ_OP_READ, 200, 8);
@@ -553,10 +554,11 @@ static void core_test_overdue(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, fake_dispatch());
 	fake_complete(stuck);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rq);
-	fake_complete(rq);
+	fake_finish();
 	fake.set.queue_depth = FAKE_REQUESTS;
 
 	/* A lower class has prio_aging_expire. */
+	core_begin(test);
 	stuck = core_insert(REQ_OP_READ, 0, IOPRIO_CLASS_RT);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), stuck);
 	low = core_insert(REQ_OP_READ, 100, IOPRIO_CLASS_IDLE);
@@ -600,6 +602,8 @@ static void core_test_chain(struct kunit *test)
 	struct request *first, *second;
 
 	data->longest = 20;
+	/* The block layer's last_merge, with which it does not go on. */
+	fake_insert(REQ_OP_WRITE, 1000, 8);
 	second = fake_insert(REQ_OP_READ, 8, 8);
 	/* Nothing joins a request behind it when it is inserted. */
 	first = fake_insert(REQ_OP_READ, 0, 8);
@@ -610,7 +614,8 @@ static void core_test_chain(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, blk_rq_sectors(second), 16U);
 	fake_finish();
 
-	data = core_begin(test);
+	core_begin(test);
+	fake_insert(REQ_OP_WRITE, 1000, 8);
 	second = fake_insert(REQ_OP_READ, 8, 8);
 	first = fake_insert(REQ_OP_READ, 0, 8);
 	fake_insert(REQ_OP_READ, 16, 8);
