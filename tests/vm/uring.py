@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Imported by tests that need io_uring: a ring over the raw system calls, also polled,
+also with NVMe's passthrough commands.
+
+The caller keeps buffers alive until the request has ended, and has no more requests in
+flight than the ring has entries.
+"""
+
+import ctypes
+import mmap
+import os
+import struct
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+SYS_SETUP, SYS_ENTER = 425, 426
+SETUP_IOPOLL, SETUP_SQE128, SETUP_CQE32 = 1 << 0, 1 << 10, 1 << 11
+ENTER_GETEVENTS = 1
+OP_FSYNC, OP_READ, OP_WRITE, OP_URING_CMD = 3, 22, 23, 46
+OFFSET_SQ, OFFSET_CQ, OFFSET_SQES = 0, 0x8000000, 0x10000000
+# struct io_uring_params: 10 words, then io_sqring_offsets and io_cqring_offsets.
+PARAMS = struct.Struct("<10I 8I2I 8I2I")
+SQE = struct.Struct("<BBHiQQIIQ")
+# struct nvme_uring_cmd without its last two words.
+NVME_CMD = struct.Struct("<BBHIIIQQIIIIIIII")
+NVME_URING_CMD_IO = 0xc0484e80
+NVME_READ = 2
+FSYNC_DATASYNC = 1
+
+
+def address(buffer):
+    """Address of an mmap.mmap."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(buffer))
+
+
+class Ring:
+    """An io_uring of @entries requests; @flags: SETUP_*."""
+
+    def __init__(self, entries, flags=0):
+        params = (ctypes.c_char * 120)()
+        struct.pack_into("<II", params, 8, flags, 0)
+        self.fd = LIBC.syscall(SYS_SETUP, entries, params)
+        if self.fd < 0:
+            raise OSError(ctypes.get_errno(), "io_uring_setup")
+        fields = PARAMS.unpack_from(params)
+        self.entries, cq_entries = fields[0], fields[1]
+        sq, cq = fields[10:18], fields[20:28]
+        self.sqe_size = 128 if flags & SETUP_SQE128 else 64
+        self.cqe_size = 32 if flags & SETUP_CQE32 else 16
+        self.polled = bool(flags & SETUP_IOPOLL)
+        self.sq = mmap.mmap(self.fd, sq[6] + 4 * self.entries, offset=OFFSET_SQ)
+        self.cq = mmap.mmap(self.fd, cq[5] + self.cqe_size * cq_entries, offset=OFFSET_CQ)
+        self.sqes = mmap.mmap(self.fd, self.sqe_size * self.entries, offset=OFFSET_SQES)
+        self.sq_tail = ctypes.c_uint32.from_buffer(self.sq, sq[1])
+        self.sq_head = ctypes.c_uint32.from_buffer(self.sq, sq[0])
+        self.cq_head = ctypes.c_uint32.from_buffer(self.cq, cq[0])
+        self.cq_tail = ctypes.c_uint32.from_buffer(self.cq, cq[1])
+        self.cqes = cq[5]
+        self.cq_mask, self.sq_mask = cq_entries - 1, self.entries - 1
+        for index in range(self.entries):
+            struct.pack_into("<I", self.sq, sq[6] + 4 * index, index)
+        self.queued = 0
+
+    def close(self):
+        """Give the ring up; the kernel ends what is in flight."""
+        os.close(self.fd)
+
+    def _sqe(self, opcode, fd, offset, addr, length, op_flags, user_data):
+        index = self.sq_tail.value & self.sq_mask
+        at = index * self.sqe_size
+        self.sqes[at:at + self.sqe_size] = bytes(self.sqe_size)
+        SQE.pack_into(self.sqes, at, opcode, 0, 0, fd, offset, addr, length, op_flags, user_data)
+        # The kernel looks at the tail in io_uring_enter() only, in this very process.
+        self.sq_tail.value = (self.sq_tail.value + 1) & 0xffffffff
+        self.queued += 1
+        return at
+
+    def read(self, fd, addr, length, offset, user_data, rw_flags=0):
+        """Queue a read of @length bytes at @offset to @addr; @rw_flags: RWF_*."""
+        self._sqe(OP_READ, fd, offset, addr, length, rw_flags, user_data)
+
+    def write(self, fd, addr, length, offset, user_data, rw_flags=0):
+        """Queue a write of @length bytes at @offset from @addr; @rw_flags: RWF_*."""
+        self._sqe(OP_WRITE, fd, offset, addr, length, rw_flags, user_data)
+
+    def fsync(self, fd, user_data, datasync=True):
+        """Queue a flush."""
+        self._sqe(OP_FSYNC, fd, 0, 0, 0, FSYNC_DATASYNC if datasync else 0, user_data)
+
+    def nvme_read(self, fd, addr, length, lba, user_data, lba_size=512, nsid=1):
+        """Queue a passthrough read from an NVMe character device; the ring has to have
+        SETUP_SQE128 and SETUP_CQE32."""
+        # cmd_op shares its place with the offset.
+        at = self._sqe(OP_URING_CMD, fd, NVME_URING_CMD_IO, 0, 0, 0, user_data)
+        NVME_CMD.pack_into(self.sqes, at + 48, NVME_READ, 0, 0, nsid, 0, 0, 0, addr, 0, length,
+                           lba & 0xffffffff, lba >> 32, length // lba_size - 1, 0, 0, 0)
+
+    def submit(self, wait=0):
+        """Submit what is queued, and wait for @wait completions; how many were taken."""
+        flags = ENTER_GETEVENTS if wait or self.polled else 0
+        while True:
+            taken = LIBC.syscall(SYS_ENTER, self.fd, self.queued, wait, flags, None, 0)
+            if taken >= 0:
+                self.queued -= taken
+                return taken
+            error = ctypes.get_errno()
+            # What was submitted before the signal is off the ring.
+            self.queued = (self.sq_tail.value - self.sq_head.value) & 0xffffffff
+            if error != 4:
+                raise OSError(error, "io_uring_enter")
+
+    def submit_only(self):
+        """Submit and look for no completion, also of a polled ring."""
+        taken = LIBC.syscall(SYS_ENTER, self.fd, self.queued, 0, 0, None, 0)
+        if taken < 0:
+            raise OSError(ctypes.get_errno(), "io_uring_enter")
+        self.queued -= taken
+        return taken
+
+    def reap(self):
+        """Completions that are there: [(user_data, result)]."""
+        ended = []
+        head, tail = self.cq_head.value, self.cq_tail.value
+        while head != tail:
+            at = self.cqes + (head & self.cq_mask) * self.cqe_size
+            ended.append(struct.unpack_from("<Qi", self.cq, at))
+            head = (head + 1) & 0xffffffff
+        self.cq_head.value = head
+        return ended
