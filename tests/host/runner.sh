@@ -13,9 +13,11 @@ fail d-crashes
 fail e-hangs
 fail f-leaves
 pass g-forgets
+fail h-cpus@1cpu
+pass h-cpus@2cpu
 pass z-passes"
 
-if tests/run --tests tests/host/runner --results "$out" >"$out.out"; then
+if tests/run --all --tests tests/host/runner --results "$out" >"$out.out"; then
 	echo "fail: status 0 although tests failed"
 	exit 1
 fi
@@ -26,12 +28,23 @@ got=$(awk '$1 ~ /^(pass|FAIL|skip)$/ { print tolower($1), $3 }' "$out.out")
 	echo "$want"
 	exit 1
 }
-[ "$(tail -n 1 "$out.out")" = "3 passed, 5 failed, 1 skipped" ]
+[ "$(tail -n 1 "$out.out")" = "4 passed, 6 failed, 1 skipped" ]
 # No more than ten lines of a failed test.
 [ "$(grep -c '^      | [0-9]*$' "$out.out")" = 10 ]
 # All that was said is in the log, and what the kernel complained of.
 [ "$(tail -n 1 "$out/6.12/a-passes.sh.log")" = 20000 ]
 grep -q 'WARNING: made up' "$out/6.12/b-complains.sh.log"
+grep -qx '1 CPUs' "$out/6.12/h-cpus@1cpu.sh.log"
+grep -qx '2 CPUs' "$out/6.12/h-cpus@2cpu.sh.log"
+# Of a file that makes several tests one runs if it alone is named, or make check asks for it.
+list()
+{
+	tests/run --tests tests/host/runner --list "$@" | awk '{ print $1, $2 }' | grep h-cpus
+}
+[ "$(list)" = "h-cpus@2cpu 6.12" ]
+[ "$(list h-cpus@1cpu)" = "h-cpus@1cpu 6.12" ]
+[ "$(list h-cpus)" = "h-cpus@1cpu 6.12
+h-cpus@2cpu 6.12" ]
 # Nothing but skips is no success, nor is a test that isn't there.
 if tests/run --tests tests/host/runner --results "$out" c-skips ||
 	tests/run --tests tests/host/runner --results "$out" no-such-test; then

@@ -1,0 +1,8 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Two tests of one file: passes with two CPUs
+# kernels: 6.12
+# cpus: 1 2
+# check: 6.12@2
+echo "$(nproc) CPUs"
+[ "$(nproc)" = 2 ]

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Imported by torture.py: the devices it works on, how each is removed and brought back,
+and what is stacked on top of them.
+"""
+
+import glob
+import os
+import pathlib
+import subprocess
+
+from ssd import Device, NullBlk, check
+from together import SCSI_DEBUG, modprobe, scsi_disks, wait_for
+from torture_load import UP, Shared, shared
+
+PCI = pathlib.Path("/sys/bus/pci")
+# A polled request is left alone on purpose: no timeout of the kernel's may end it.
+LONG = "1000000"
+
+
+def run(*command):
+    """A program that has to succeed."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        check(False, f"{' '.join(command)}: {done.stdout[-500:]}{done.stderr[-500:]}")
+
+
+class Target:
+    """A device under load. @faulty: its I/Os may fail at any time; @forgets: its data are
+    zeros after it was removed and has returned."""
+    removable = polled = passthrough = forgets = False
+
+    def __init__(self, label, name, faulty=False):
+        self.label, self.faulty = label, faulty
+        self.shared = shared(Shared)
+        self.shared.state = UP
+        self.named(name)
+        self.mapping = self.folder = None
+
+    def named(self, name):
+        """The device has this name now."""
+        self.shared.name = name.encode()
+        polled = self.queue / "io_poll"
+        if self.polled:
+            check(polled.read_text().strip() == "1", f"{self.label} has queues to poll")
+            (self.queue / "io_timeout").write_text(LONG)
+
+    @property
+    def name(self):
+        return self.shared.name.decode()
+
+    @property
+    def path(self):
+        return f"/dev/{self.name}"
+
+    @property
+    def queue(self):
+        return pathlib.Path("/sys/block", self.name, "queue")
+
+    def appears(self, pattern):
+        """Name of the block device of this path in sysfs, once it is there."""
+        def found():
+            names = [os.path.basename(path) for path in glob.glob(pattern)]
+            return [name for name in names if os.path.exists(f"/dev/{name}")]
+        wait_for(found, f"{self.label} at {pattern}")
+        return found()[0]
+
+    def take(self):
+        """Remove the device under its load."""
+
+    def back(self):
+        """Bring it back; no process has the old one open."""
+
+    def remove(self):
+        """Remove it for good."""
+
+
+class Virtio(Target):
+    """QEMU's virtio disk."""
+
+
+class Ssdemu(Target):
+    """The emulated SSD."""
+
+    def __init__(self, label):
+        self.device = Device("small", hw_queues=2, memory_backed=1, capacity_mb=256)
+        super().__init__(label, self.device.name)
+
+    def remove(self):
+        self.device.remove()
+
+
+class Null(Target):
+    """null_blk with several queues, one to poll; or one that injects faults."""
+    forgets = removable = True
+    COMMON = {"size": 128, "queue_mode": 2, "memory_backed": 1, "discard": 1, "irqmode": 2,
+              "completion_nsec": 50000, "submit_queues": 2}
+
+    def __init__(self, label, polled=False, **attributes):
+        self.attributes = {**self.COMMON, **attributes}
+        self.polled = polled
+        if polled:
+            self.attributes["poll_queues"] = 1
+        self.device = NullBlk(label, **self.attributes)
+        super().__init__(label, self.device.name, faulty=not polled)
+
+    def take(self):
+        self.device.remove()
+
+    def back(self):
+        self.device = NullBlk(self.label, **self.attributes)
+        self.named(self.device.name)
+
+    def remove(self):
+        self.device.remove()
+
+
+class Scsi(Target):
+    """A disk of scsi_debug, which injects errors into all of its disks."""
+    removable = True
+
+    def __init__(self, label):
+        name, = scsi_disks(1, per_host_store=0, dev_size_mb=64, ndelay=50000, max_queue=32,
+                           lbpu=1, lbpws=1, lbprz=1, removable=0)
+        super().__init__(label, name, faulty=True)
+        (self.host,) = SCSI_DEBUG.glob("adapter*/host*")
+
+    def take(self):
+        (self.queue.parent / "device/delete").write_text("1")
+
+    def back(self):
+        (pathlib.Path("/sys/class/scsi_host") / self.host.name / "scan").write_text("- - -")
+        self.named(self.appears(f"{self.host}/target*/*/block/*"))
+
+    def remove(self):
+        modprobe("-r", "scsi_debug")
+
+
+class Nvme(Target):
+    """QEMU's NVMe disk; ordinary, polled and passthrough."""
+    polled = passthrough = True
+
+    def __init__(self, label, name):
+        super().__init__(label, name)
+        controller = self.queue.parent.joinpath("device").resolve()
+        self.port = controller.joinpath("device").resolve()
+
+    def take(self):
+        (self.port / "remove").write_text("1")
+
+    def back(self):
+        (PCI / "rescan").write_text("1")
+        self.named(self.appears(f"{self.port}/nvme/nvme*/nvme*n1"))
+
+    def reset(self):
+        """The controller forgets what it was at; the driver sends it again."""
+        (next(self.port.glob("nvme/nvme*")) / "reset_controller").write_text("1")
+
+
+class Loop(Target):
+    """A loop device on a file."""
+
+    def __init__(self, label, file):
+        with open(file, "wb") as new:
+            new.truncate(24 << 20)
+        run("losetup", "/dev/loop0", str(file))
+        super().__init__(label, "loop0")
+
+    def remove(self):
+        run("losetup", "-d", self.path)
+
+
+def stack(target, start_mb, filesystem):
+    """dm-linear from so many MB of a @target on, and a file system there."""
+    sectors = int((target.queue.parent / "size").read_text()) - (start_mb << 11)
+    target.mapping = f"{target.label}-{filesystem}"
+    run("dmsetup", "create", target.mapping, "--table",
+        f"0 {sectors} linear {target.path} {start_mb << 11}")
+    run("dmsetup", "mknodes")
+    path = f"/dev/mapper/{target.mapping}"
+    modprobe(filesystem)
+    quiet = ["-q"] if filesystem != "f2fs" else []
+    run(f"mkfs.{filesystem}", *quiet, "-K" if filesystem == "xfs" else "-F" if
+        filesystem == "ext4" else "-f", path)
+    target.folder = pathlib.Path("/mnt", filesystem)
+    target.folder.mkdir(parents=True)
+    run("mount", "-t", filesystem, path, str(target.folder))
+
+
+def unstack(target):
+    """Take both away again."""
+    run("umount", str(target.folder))
+    run("dmsetup", "remove", "--retry", target.mapping)
