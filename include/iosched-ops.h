@@ -8,6 +8,7 @@
 #include <linux/hashtable.h>
 
 #include "iosched.h"
+#include "iosched-layout.h"
 #include "iosched-tunables.h"
 #include "iosched-debugfs.h"
 
@@ -1028,8 +1029,10 @@ static struct elevator_type iosched_type = {
 
 static int __init iosched_module_init(void)
 {
-	int ret = IOSCHED_POLICY.load ? IOSCHED_POLICY.load() : 0;
+	int ret = iosched_check_layouts();
 
+	if (!ret && IOSCHED_POLICY.load)
+		ret = IOSCHED_POLICY.load();
 	if (ret)
 		return ret;
 	ret = elv_register(&iosched_type);

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Read a kernel's types from its BTF and write them as C.
 
-Used by gen-kernel-header (to declare the block layer's private types) and by
-check-abi (to compare what a module was compiled with). All reading is done by
-bpftool; this file only walks its JSON.
+Used by gen-kernel-header, which declares the block layer's private types and
+asserts the layouts that modules rely on, and by check-abi, which compares a
+module's debug information. bpftool does all reading; this file walks its JSON.
 """
 import json
 import lzma
@@ -22,6 +22,23 @@ PAYLOADS = (
     (b"\x1f\x8b\x08", ("gzip", "-dc")),
     (b"\x02\x21\x4c\x18", ("lz4", "-dc")),
 )
+
+
+# Structs that the modules read, write or allocate. A layout includes what a
+# struct embeds, so parts such as queue_limits and sbitmap_queue need no entry.
+PRIVATE_STRUCTS = ("elevator_mq_ops", "elv_fs_entry", "elevator_type",
+                   "elevator_queue", "blk_mq_alloc_data",
+                   "blk_mq_debugfs_attr")
+PUBLIC_STRUCTS = ("request", "request_queue", "bio", "bio_vec",
+                  "blk_mq_hw_ctx", "blk_mq_tags", "blk_mq_tag_set",
+                  "blk_mq_ops", "blk_mq_queue_data", "gendisk",
+                  "block_device_operations", "backing_dev_info", "seq_file",
+                  "hrtimer", "delayed_work")
+STRUCTS = PRIVATE_STRUCTS + PUBLIC_STRUCTS
+
+QUALIFIERS = ("CONST", "VOLATILE", "RESTRICT")
+AGGREGATES = ("STRUCT", "UNION")
+SCALARS = ("INT", "ENUM", "ENUM64", "FLOAT")
 
 
 def die(message):
@@ -69,28 +86,47 @@ def find_bpftool():
 class Btf:
     """The types of one BTF file."""
 
-    def __init__(self, path):
+    def __init__(self, types, path=""):
+        """@types: a list as in bpftool's JSON; @path: the file it is from."""
+        self.path = path
+        self.types = {t["id"]: t for t in types}
+        # A type tag annotates a pointer's target for a checker. A compiler
+        # without it declares the same layout, so each tag becomes its target.
+        for t in types:
+            target = t
+            while target and target["kind"] == "TYPE_TAG":
+                target = self.types.get(target["type_id"])
+            self.types[t["id"]] = target
+        self.named = {}
+        for t in types:
+            self.named.setdefault((t["kind"], t["name"]), t)
+        word = self.get("INT", "long unsigned int")
+        self.pointer_size = word["size"] if word else 8
+
+    @classmethod
+    def from_file(cls, path, named=None):
+        """Read the BTF in the file at @path, called @named in messages."""
         out = subprocess.run([find_bpftool(), "-j", "btf", "dump", "file",
                               path], capture_output=True, check=False)
         try:
             types = json.loads(out.stdout)["types"]
         except (ValueError, KeyError):
-            raise ValueError(f"no BTF in {path}") from None
-        self.types = {t["id"]: t for t in types}
-        self.named = {}
-        for t in types:
-            self.named.setdefault((t["kind"], t["name"]), t)
+            raise ValueError(f"{named or path} has no BTF") from None
+        return cls(types, named or path)
 
     @classmethod
     def from_image(cls, path):
         """Read the BTF inside a compressed kernel image."""
         elf = unpack_image(path)
         if not elf:
-            raise ValueError(f"{path} holds no kernel that can be unpacked")
+            missing = [command[0] for _, command in PAYLOADS
+                       if not shutil.which(command[0])]
+            hint = f" (missing: {', '.join(missing)})" if missing else ""
+            raise ValueError(f"{path} cannot be unpacked{hint}")
         with tempfile.NamedTemporaryFile() as file:
             file.write(elf)
             file.flush()
-            return cls(file.name)
+            return cls.from_file(file.name, path)
 
     def get(self, kind, name):
         """The type of that kind and name, or None."""
@@ -99,7 +135,7 @@ class Btf:
     def strip(self, type_id):
         """Follow typedefs and qualifiers to what is behind them."""
         t = self.types.get(type_id)
-        while t and t["kind"] in ("TYPEDEF", "CONST", "VOLATILE", "RESTRICT"):
+        while t and t["kind"] in ("TYPEDEF", *QUALIFIERS):
             t = self.types.get(t["type_id"])
         return t
 
@@ -109,7 +145,7 @@ class Btf:
         if not t:
             return 0
         if t["kind"] == "PTR":
-            return 8
+            return self.pointer_size
         if t["kind"] == "ARRAY":
             return t["nr_elems"] * self.size(t["type_id"])
         return t.get("size", 0)
@@ -123,10 +159,12 @@ class Btf:
         kind = t["kind"]
         if kind == "PTR":
             target = self.types.get(t["type_id"])
+            while target and target["kind"] in QUALIFIERS:
+                target = self.types.get(target["type_id"])
             if target and target["kind"] in ("ARRAY", "FUNC_PROTO"):
                 return self.declare(t["type_id"], f"(*{name})")
             return self.declare(t["type_id"], f"*{name}")
-        if kind in ("CONST", "VOLATILE", "RESTRICT"):
+        if kind in QUALIFIERS:
             word = kind.lower()
             target = self.types.get(t["type_id"])
             if target and target["kind"] == "PTR":
@@ -175,37 +213,108 @@ class Btf:
         func = self.get("FUNC", function)
         return func and self.declare(func["type_id"], function) + ";"
 
-    def layout(self, name):
-        """[(member, offset in bits, size in bytes)] of struct @name."""
-        t = self.get("STRUCT", name)
-        if not t:
-            return None
-        rows = [("(whole)", 0, t["size"])]
+    def members(self, t, prefix="", base=0):
+        """Yield (name, offset in bits, size in bytes) of each member of @t.
+
+        Members of nameless structs and unions are listed like @t's own. The
+        size of a bit-field is None, that of a flexible array 0.
+        """
         for m in t["members"]:
-            rows.append((m["name"], m["bits_offset"], self.size(m["type_id"])))
-        return rows
+            offset = base + m["bits_offset"]
+            name = "" if m["name"] == "(anon)" else prefix + m["name"]
+            if name:
+                bits = m.get("bitfield_size", 0)
+                yield name, offset, None if bits else self.size(m["type_id"])
+            inner = self.types.get(m["type_id"])
+            if inner["kind"] in AGGREGATES and inner["name"] == "(anon)":
+                yield from self.members(inner, f"{name}." if name else prefix,
+                                        offset)
+
+    def _element(self, type_id):
+        """What is behind typedefs and qualifiers, or an array's elements."""
+        t = self.strip(type_id)
+        while t and t["kind"] == "ARRAY":
+            t = self.strip(t["type_id"])
+        return t
+
+    def layouts(self, names=STRUCTS):
+        """Layouts of the structs @names and of each that they embed:
+        {"struct x": [("(whole)", 0, size), *members]}. Those without a name of
+        their own are left out, as are @names that this BTF has not."""
+        found = {}
+        pending = [self.get("STRUCT", name) for name in reversed(names)]
+        while pending:
+            t = pending.pop()
+            if not t or t["kind"] not in AGGREGATES:
+                continue
+            tag = f"{t['kind'].lower()} {t['name']}"
+            if tag in found:
+                continue
+            if t["name"] != "(anon)":
+                found[tag] = [("(whole)", 0, t["size"]), *self.members(t)]
+            pending += [self._element(m["type_id"])
+                        for m in reversed(t["members"])]
+        return found
+
+    def digest(self, t):
+        """FNV-1a of a struct's layout, all that it embeds included. The same
+        as iosched_layout_digest() in include/iosched-layout.h."""
+        value = 0x811c9dc5
+
+        def mix(number):
+            nonlocal value
+            for byte in number.to_bytes(4, "little"):
+                value = (value ^ byte) * 0x01000193 & 0xffffffff
+
+        def walk(aggregate, base):
+            mix(aggregate["size"])
+            for m in aggregate["members"]:
+                offset = base + m["bits_offset"]
+                mix(offset)
+                mix(m.get("bitfield_size", 0))
+                inner = self.strip(m["type_id"])
+                if inner and inner["kind"] in AGGREGATES:
+                    walk(inner, offset)
+                elif inner and inner["kind"] in SCALARS:
+                    mix(inner["size"])
+
+        walk(t, 0)
+        return value
 
 
-def find_btf(release, headers):
-    """BTF of @release, from the first place that has it."""
-    looked = []
+def btf_places(release, headers):
+    """[(path, reader)] where the BTF of @release may be, best first."""
     # The root that the headers lie in, and where fetch-kernel unpacks.
     root_of_headers = os.path.normpath(os.path.join(headers, "../../.."))
     cache = os.path.join(os.environ.get("XDG_CACHE_HOME") or
                          os.path.expanduser("~/.cache"),
                          "ssd-iosched/kernels", release)
-    places = [(os.path.join(headers, "vmlinux"), Btf)]
+    # The image is what will run. Newer header packages have a copy of its BTF,
+    # which is no better than the headers when the image is another build's.
+    places = [(os.path.join(root, f"boot/vmlinuz-{release}"), Btf.from_image)
+              for root in dict.fromkeys((root_of_headers, "/", cache))]
     if release == os.uname().release:
-        places.append(("/sys/kernel/btf/vmlinux", Btf))
-    for root in dict.fromkeys((root_of_headers, "/", cache)):
-        places.append((os.path.join(root, f"boot/vmlinuz-{release}"),
-                       Btf.from_image))
+        places.append(("/sys/kernel/btf/vmlinux", Btf.from_file))
+    places.append((os.path.join(headers, "vmlinux"), Btf.from_file))
+    return places
+
+
+def find_btf(release, headers):
+    """BTF of @release, from the first place that has it."""
+    places = btf_places(release, headers)
+    failed = []
     for path, read in places:
-        looked.append(path)
-        if os.path.exists(path):
-            try:
-                return read(path)
-            except ValueError:
-                continue
-    die(f"no BTF for {release}; looked in " + ", ".join(looked))
+        if not os.path.exists(path):
+            continue
+        try:
+            return read(path)
+        except ValueError as error:
+            failed.append(str(error))
+        except OSError as error:
+            failed.append(f"{path}: {error.strerror}")
+    if failed:
+        die(f"no types of {release}: {'; '.join(failed)}")
+    die(f"no kernel image of {release} to take its types from: "
+        f"apt-get install linux-image-{release} (looked for "
+        f"{', '.join(path for path, _ in places)})")
     return None

@@ -44,9 +44,10 @@ for series in 6.1 6.12; do
 done
 [ "$(git status --porcelain)" = "$before" ] || fail "the build left files in the source tree"
 
-# A header that is not the kernel's: check-abi has to see it.
+# A header that is not the kernel's, and asserts nothing: check-abi has to see it.
 header=$build/iosched-kernel.h
-sed -i 's/^\tvoid \*elevator_data;/\tlong shifted;\n&/' "$header"
+sed -i -e '/^IOSCHED_KERNEL_/d' \
+	-e 's/^\tvoid \*elevator_data;/\tlong shifted;\n&/' "$header"
 grep -q shifted "$header" || fail "found no elevator_data to shift"
 ! make -s "KVER=$release" "BUILD=$build" check-abi >"$work/out" 2>&1 ||
 	fail "check-abi takes a wrong layout"
@@ -60,5 +61,11 @@ headers=$(scripts/find-headers "$release")
 refused 'bpftool is missing' "KVER=$release" "BUILD=$work/nobpf" BPFTOOL=/none
 mkdir -p "$work/bare/include"
 cp -r "$headers/Makefile" "$work/bare/"
-refused 'no BTF for 6.12.0-none; looked in .*vmlinuz' KVER=6.12.0-none \
+refused 'apt-get install linux-image-6.12.0-none .*vmlinuz' KVER=6.12.0-none \
 	"HEADERS=$work/bare" "BUILD=$work/nobtf"
+# An image that is not complete yet.
+mkdir -p "$work/root/usr/src" "$work/root/boot"
+cp -r "$work/bare" "$work/root/usr/src/linux-headers-6.12.0-none"
+head -c 100000 "$headers/../../../boot/vmlinuz-$release" >"$work/root/boot/vmlinuz-6.12.0-none"
+refused 'vmlinuz-6.12.0-none cannot be unpacked' KVER=6.12.0-none \
+	"HEADERS=$work/root/usr/src/linux-headers-6.12.0-none" "BUILD=$work/nobtf"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # ext4 and xfs under each scheduler pass their fsck after the machine was reset
 # under load, and have every file that fsync() had promised to keep
-# kernels: 6.1 6.12 debug-7.2
+# kernels: 6.1 6.12 debug-6.1 debug-6.12 debug-7.2
 # check: 6.12
 # timeout: 900
 set -euo pipefail

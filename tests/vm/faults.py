@@ -3,7 +3,7 @@
 # Faults that only a debug kernel injects: an allocation fails at each step of
 # selecting a scheduler, and the device works on, under the old one as far as it is in
 # the new one's hands; requests are requeued and time out, and each of them ends
-# kernels: debug-7.2
+# kernels: debug-6.1 debug-6.12 debug-7.2
 # check: none
 # timeout: 900
 """See above.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # What a cgroup's io.max allows is what it gets, under each scheduler too
 # virtual-time: yes
-# kernels: 6.1 6.12 debug-7.2
+# kernels: 6.1 6.12 debug-6.1 debug-6.12 debug-7.2
 # check: 6.12
 # timeout: 900
 

@@ -4,7 +4,7 @@
 # to 1, odd sizes, floods, and abrupt silences after which nobody comes to wake
 # whoever was forgotten
 # virtual-time: yes
-# kernels: 6.1 6.12 debug-7.2
+# kernels: 6.1 6.12 debug-6.1 debug-6.12 debug-7.2
 # check: 6.12
 # timeout: 900
 """See above.

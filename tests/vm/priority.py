@@ -3,7 +3,7 @@
 # The real-time class goes before the best-effort one, and that before idle; but nobody
 # waits longer than prio_aging_expire for the device
 # virtual-time: yes
-# kernels: 6.1 6.12 debug-7.2
+# kernels: 6.1 6.12 debug-6.1 debug-6.12 debug-7.2
 # check: 6.12
 # timeout: 900
 
