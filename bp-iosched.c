@@ -63,7 +63,7 @@
  *
  * Beyond the paper, lookahead=0 has the whole queue looked at: where neither
  * neighbour is in the last block, the next one is the block in which most are
- * waiting.
+ * waiting. That look is under the lock and passes over all queued writes.
  *
  * A drive that keeps several blocks open loses nothing by going from one to
  * another of them. With open_blocks=n the n blocks that were last opened count
@@ -72,8 +72,9 @@
  * Processes are told apart by their I/O context, or by the task when it has
  * none, on insertion. They get their struct from a fixed array and keep it
  * until another needs it and they have no request left; then they start anew,
- * and so does one that exits: there is nothing to clean up. Should all be busy,
- * the requests of newcomers are taken for some that nobody waits for.
+ * and so does one that exits: there is nothing to clean up. As long as no idle
+ * one is found, the requests of a newcomer are taken for some that nobody waits
+ * for.
  */
 #include <linux/ktime.h>
 #include <linux/sched.h>

@@ -7,7 +7,8 @@
  * first. So there is nothing to do when a process exits, nothing to allocate
  * when one appears, and a struct that a request points to stays valid as long
  * as the table. What may point to an idle one (a slice, a wait) must bear that
- * it becomes another process's. Should all be busy, a newcomer shares one.
+ * it becomes another process's. If the BP_LOOK structs that were unused for
+ * longest are all busy, a newcomer gets none.
  *
  * Used by the BP elevator, under its lock; in_flight is atomic.
  */
@@ -28,6 +29,11 @@
  */
 #define BP_PROCESSES	512
 #define BP_HASH_BITS	8
+/*
+ * Structs examined for a newcomer's request, as it is done under the lock. Busy
+ * ones move to the end of the line, so idle ones are in front before long.
+ */
+#define BP_LOOK		8
 
 /**
  * struct bp_queue - requests that are ordered together
@@ -140,16 +146,23 @@ static inline struct bp_process *bp_process_find(struct bp_processes *table,
 	return NULL;
 }
 
-/* Give a new process the struct that was not used for longest, if one is idle. */
+/*
+ * Give a new process the struct that was unused for longest, if it is one of the
+ * first BP_LOOK. Return NULL if these are all busy: the next call examines others.
+ */
 static inline struct bp_process *bp_process_new(struct bp_processes *table,
 						void *key, unsigned int tier)
 {
 	struct bp_process *process;
+	unsigned int looked;
 
-	list_for_each_entry(process, &table->lru, lru)
+	for (looked = 0; looked < BP_LOOK; looked++) {
+		process = list_first_entry(&table->lru, struct bp_process, lru);
 		if (bp_process_idle(process))
 			break;
-	if (list_entry_is_head(process, &table->lru, lru))
+		list_move_tail(&process->lru, &table->lru);
+	}
+	if (looked == BP_LOOK)
 		return NULL;
 	hlist_del_init(&process->hash);
 	list_del_init(&process->queue.ring);
@@ -168,8 +181,8 @@ static inline struct bp_process *bp_process_new(struct bp_processes *table,
  * @key: what tells it from others
  * @tier: I/O priority class of the request
  *
- * Return: its struct, which is the last to be given to another one; NULL when
- * all are busy.
+ * Return: its struct, which is the last to be given to another one; NULL if it
+ * has none and bp_process_new() finds none for it.
  */
 static inline struct bp_process *bp_process_get(struct bp_processes *table,
 						void *key, unsigned int tier)

@@ -15,6 +15,7 @@
 #include <linux/blktrace_api.h>
 #include <linux/ioprio.h>
 #include <linux/module.h>
+#include <linux/pagemap.h>
 #include <linux/sbitmap.h>
 #include <trace/events/block.h>
 
@@ -260,11 +261,13 @@ static inline struct request_queue *iosched_depth_queue(iosched_depth_t *hctx)
 /*
  * Changing a queue's limits: iosched_limits_begin() gives a copy to be changed,
  * iosched_limits_commit() takes it or iosched_limits_cancel() drops it, nothing
- * that sleeps in between. iosched_max_sectors() is the field of it that says
- * how large a request may be at the user's wish (6.9 gave that a field of its
- * own, and the limits a mutex). Nobody may hold the queue frozen, or wait with
- * it frozen for somebody who is here: with the limits taken, sd sends commands
- * to the very queue.
+ * that sleeps in between. @disk is the queue's, referenced by the caller; NULL
+ * if the caller has no reference, and then no disk is touched.
+ * iosched_max_sectors() is the field for the largest request that the user
+ * wants (6.9 gave that a field of its own, and the limits a mutex; until then
+ * queue_lock protects them, with interrupts disabled). Begin with no lock held
+ * and the queue not frozen by the caller: sd sends commands to the queue with
+ * the mutex held.
  */
 #ifdef IOSCHED_HAVE_LIMITS_LOCK
 static inline struct queue_limits iosched_limits_begin(struct request_queue *q)
@@ -277,15 +280,57 @@ static inline void iosched_limits_cancel(struct request_queue *q)
 	queue_limits_cancel_update(q);
 }
 
-/* The kernel raises a small read-ahead by the way, which is the user's. */
-static inline int
-iosched_limits_commit(struct request_queue *q, struct queue_limits *lim)
+/* The read-ahead to which blk_apply_bdi_limits() raises @pages. */
+static inline unsigned long
+iosched_raised_ra(const struct queue_limits *lim, unsigned long pages)
 {
-	unsigned long ra_pages = q->disk ? q->disk->bdi->ra_pages : 0;
-	int ret = queue_limits_commit_update_frozen(q, lim);
+	u64 opt = lim->io_opt;
 
-	if (q->disk)
-		q->disk->bdi->ra_pages = ra_pages;
+#ifdef IOSCHED_HAVE_FREEZE_FLAGS
+	if (!opt && (lim->features & BLK_FEAT_ROTATIONAL))
+		opt = (u64)lim->max_sectors << SECTOR_SHIFT;
+#endif
+	return max3(pages, (unsigned long)(opt * 2 >> PAGE_SHIFT),
+		    (unsigned long)VM_READAHEAD_PAGES);
+}
+
+/*
+ * The commit raises a read-ahead below the kernel's default, which is the
+ * user's: put it back, unless the user has written another value since. In 7.2
+ * a write to queue/read_ahead_kb waits for the mutex of the limits. 6.12 has no
+ * lock there, so freeze the queue, which may take long, before reading the
+ * value. Two writes are still lost: one of exactly the raised value between the
+ * commit and the cmpxchg(), and one of less than that during the commit, which
+ * overwrites it (6.12: through sysfs; all kernels: BLKRASET and the bdi's
+ * read_ahead_kb, which take no lock).
+ */
+static inline int
+iosched_limits_commit(struct request_queue *q, struct gendisk *disk,
+		      struct queue_limits *lim)
+{
+	unsigned long pages;
+	int ret;
+
+	if (!disk) {
+		/* A commit would touch q->disk, which may be freed meanwhile. */
+		q->limits.max_user_sectors = lim->max_user_sectors;
+		q->limits.max_sectors = lim->max_sectors;
+		q->limits.chunk_sectors = lim->chunk_sectors;
+		queue_limits_cancel_update(q);
+		return 0;
+	}
+#ifdef IOSCHED_HAVE_FREEZE_FLAGS
+	pages = READ_ONCE(disk->bdi->ra_pages);
+	ret = queue_limits_commit_update_frozen(q, lim);
+#else
+	blk_mq_freeze_queue(q);
+	pages = READ_ONCE(disk->bdi->ra_pages);
+	ret = queue_limits_commit_update(q, lim);
+	blk_mq_unfreeze_queue(q);
+#endif
+	if (!ret)
+		cmpxchg(&disk->bdi->ra_pages, iosched_raised_ra(lim, pages),
+			pages);
 	return ret;
 }
 
@@ -316,13 +361,14 @@ static inline void iosched_limits_cancel(struct request_queue *q)
 }
 
 static inline int
-iosched_limits_commit(struct request_queue *q, struct queue_limits *lim)
+iosched_limits_commit(struct request_queue *q, struct gendisk *disk,
+		      struct queue_limits *lim)
 {
 	q->limits.max_sectors = lim->max_sectors;
 	q->limits.chunk_sectors = lim->chunk_sectors;
-	if (q->disk)
-		q->disk->bdi->io_pages = lim->max_sectors >>
-					 (PAGE_SHIFT - SECTOR_SHIFT);
+	if (disk)
+		disk->bdi->io_pages = lim->max_sectors >>
+				      (PAGE_SHIFT - SECTOR_SHIFT);
 	spin_unlock_irq(&q->queue_lock);
 	return 0;
 }

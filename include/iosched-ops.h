@@ -437,7 +437,8 @@ static bool iosched_insert(struct iosched *io, struct request *rq,
 {
 	iosched_take_over(io, rq);
 	iosched_sort_alone(io);
-	if (at_head || iosched_rq_polled(rq)) {
+	/* 6.1 hands passthrough over from a plug: it is not to be ordered. */
+	if (at_head || iosched_rq_polled(rq) || blk_rq_is_passthrough(rq)) {
 		iosched_enqueue_first(io, rq, at_head);
 		return true;
 	}

@@ -119,8 +119,8 @@ struct iosched_done {
  * Run-time data, under @lock unless it says otherwise:
  * @lock: protects what is queued; never taken in interrupt context
  * @q: the device's queue
- * @head: requests that go before all others: polled ones, and those that were
- *	inserted at the head, as requeued ones are
+ * @head: requests that go before all others: polled ones, passthrough, and
+ *	those that were inserted at the head, as requeued ones are
  * @fifo: the other queued requests in order of arrival
  * @alone: the only one, if it is not in @fifo and a tree; see iosched_sort_alone()
  * @queued: their number, by tier

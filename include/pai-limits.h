@@ -115,18 +115,13 @@ static inline bool pai_may_bound(struct request_queue *q,
 }
 
 static inline void pai_limits_ask(struct pai_loan *loan,
+				  const struct pai_params *params,
 				  struct queue_limits *lim)
 {
 	unsigned int block = lim->logical_block_size >> SECTOR_SHIFT;
 	unsigned int page = PAGE_SIZE >> SECTOR_SHIFT;
-	struct pai_params params;
-	struct pai_cut cut;
+	struct pai_cut cut = pai_queue_cut(params, loan->own);
 
-	spin_lock(&loan->lock);
-	params = loan->params;
-	spin_unlock(&loan->lock);
-
-	cut = pai_queue_cut(&params, loan->own);
 	/* The block layer wants a page and a logical block to fit. */
 	cut.max = max3(round_down(cut.max, block), block, page);
 	if (cut.max < loan->own)
@@ -138,40 +133,60 @@ static inline void pai_limits_ask(struct pai_loan *loan,
 			       cut.boundary);
 	else
 		pr_warn("pai: %s: a boundary of %u KB does not go with the device's limits, none is set\n",
-			loan->disk ? loan->disk->disk_name : "?",
-			cut.boundary / 2);
+			loan->disk->disk_name, cut.boundary / 2);
 }
 
-static inline void pai_limits_update(struct pai_loan *loan, bool ask)
+/*
+ * Set the limits for @params, or give back what the queue had if it is NULL or
+ * there is no disk, which means no bios to cut.
+ */
+static inline void pai_limits_update(struct pai_loan *loan,
+				     const struct pai_params *params)
 {
 	struct queue_limits lim = iosched_limits_begin(loan->q);
 	unsigned int *max = iosched_max_sectors(&lim);
 	bool changed = loan->max.set || loan->boundary.set;
+	bool ours = pai_limit_is_ours(&loan->max, max);
 
 	/* Without ours, the limit is what the driver and the user made it. */
-	if (!pai_limit_is_ours(&loan->max, max))
+	if (!ours)
 		loan->own = lim.max_sectors;
 	pai_limit_give_back(&loan->max, max);
 	pai_limit_give_back(&loan->boundary, &lim.chunk_sectors);
-	if (ask)
-		pai_limits_ask(loan, &lim);
+	/* A commit with a disk works it out anew. */
+	if (ours)
+		lim.max_sectors = loan->own;
+	if (params && loan->disk)
+		pai_limits_ask(loan, params, &lim);
 
 	if (!changed && !loan->max.set && !loan->boundary.set)
 		iosched_limits_cancel(loan->q);
-	else if (iosched_limits_commit(loan->q, &lim))
+	else if (iosched_limits_commit(loan->q, loan->disk, &lim))
 		pr_warn("pai: the queue refused its limits\n");
 }
 
+/*
+ * Copy the parameters before taking the limits. On 6.1 these are protected by
+ * queue_lock, which blk-throttle's timer takes in a softirq, while loan->lock
+ * is taken with softirqs enabled: nesting it inside would deadlock if that timer
+ * fired on the CPU that holds loan->lock.
+ */
 static void pai_limits_change(struct work_struct *work)
 {
-	pai_limits_update(container_of(work, struct pai_loan, change), true);
+	struct pai_loan *loan = container_of(work, struct pai_loan, change);
+	struct pai_params params;
+
+	spin_lock(&loan->lock);
+	params = loan->params;
+	spin_unlock(&loan->lock);
+	pai_limits_update(loan, &params);
 }
 
 static void pai_limits_end(struct work_struct *work)
 {
 	struct pai_loan *loan = container_of(work, struct pai_loan, end);
 
-	pai_limits_update(loan, false);
+	pai_limits_update(loan, NULL);
 	if (loan->disk) {
 		struct module *driver = loan->disk->fops->owner;
 

@@ -520,7 +520,14 @@ static void bp_test_processes(struct kunit *test)
 		atomic_set(&table->all[i].in_flight, 1);
 	KUNIT_EXPECT_PTR_EQ(test, bp_process_get(table, bp_test_key(6000), 1),
 			    (struct bp_process *)NULL);
+	/* Not many are examined at once, but each before long. */
+	list_move_tail(&table->all[7].lru, &table->lru);
 	atomic_set(&table->all[7].in_flight, 0);
+	for (i = BP_LOOK; i < BP_PROCESSES; i += BP_LOOK) {
+		KUNIT_ASSERT_PTR_EQ(test,
+				    bp_process_get(table, bp_test_key(6000), 1),
+				    (struct bp_process *)NULL);
+	}
 	KUNIT_EXPECT_PTR_EQ(test, bp_process_get(table, bp_test_key(6000), 1),
 			    &table->all[7]);
 	bp_processes_exit(table);
@@ -1184,6 +1191,7 @@ static void bp_test_other_tier(struct kunit *test)
 	for (i = 0; i < BP_PROCESSES; i++)
 		atomic_set(&bd->processes.all[i].in_flight, 1);
 	atomic_set(&process->in_flight, 0);
+	list_move(&process->lru, &bd->processes.lru);
 	KUNIT_EXPECT_PTR_EQ(test, process,
 			    bp_process_of(bp_send(1, REQ_OP_READ, 3000, 4)));
 	bp_task = &bp_tasks[2];

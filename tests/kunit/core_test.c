@@ -505,6 +505,25 @@ static void core_test_polled(struct kunit *test)
 	fake_finish();
 }
 
+/* Passthrough has no place among what is ordered, and is not held. */
+static void core_test_passthrough(struct kunit *test)
+{
+	struct core_data *data = core_begin(test);
+	struct request *rq, *through;
+
+	fake_set(iosched_attrs, "depth", "1");
+	rq = fake_insert(REQ_OP_READ, 0, 8);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rq);
+	fake_insert(REQ_OP_READ, 100, 8);
+	KUNIT_EXPECT_NULL(test, fake_dispatch());
+	through = fake_alloc(REQ_OP_DRV_IN, 0, 8, 0);
+	through->__sector = (sector_t)-1;
+	fake_insert_request(through, false);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), through);
+	KUNIT_EXPECT_EQ(test, data->placed, 2U);
+	fake_finish();
+}
+
 /*
  * A completion that never comes holds others only until their deadline and a
  * little more, whichever bound it is; then the timer has the queue run.
@@ -895,6 +914,7 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_special_vec),
 	KUNIT_CASE(core_test_unprepared),
 	KUNIT_CASE(core_test_polled),
+	KUNIT_CASE(core_test_passthrough),
 	KUNIT_CASE(core_test_overdue),
 	KUNIT_CASE(core_test_tiers),
 	KUNIT_CASE(core_test_chain),

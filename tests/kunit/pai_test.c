@@ -638,7 +638,7 @@ static void pai_change_limits(struct kunit *test, unsigned int max,
 
 	*iosched_max_sectors(&lim) = max;
 	lim.chunk_sectors = boundary;
-	KUNIT_ASSERT_EQ(test, iosched_limits_commit(fake.q, &lim), 0);
+	KUNIT_ASSERT_EQ(test, iosched_limits_commit(fake.q, fake.q->disk, &lim), 0);
 }
 
 /* The queue's limits follow the settings, and are given back. */
@@ -717,17 +717,31 @@ static void pai_test_queue_others(struct kunit *test)
 	pai_change_limits(test, own, 0);
 }
 
-/* A device whose disk has gone can still leave PAI. */
+/* A device whose disk cannot be kept gets its limits back, its disk untouched. */
 static void pai_test_queue_no_disk(struct kunit *test)
 {
 	struct gendisk *disk = fake.disk;
 	unsigned int own = queue_max_sectors(fake.q);
+	struct pai_data *pd = pai_begin(test);
+	unsigned long pages;
 
+	pai_write(test, "write_buffer_kb", "128");
+	pai_write(test, "split", "pasa");
+	pai_expect_limits(test, 128 * KB, 128 * KB);
+	put_disk(pd->loan->disk);
+	pd->loan->disk = NULL;
+	pages = disk->bdi->io_pages;
+	pai_end();
+	pai_expect_limits(test, own, 0);
+	KUNIT_EXPECT_EQ(test, disk->bdi->io_pages, pages);
+	pai_change_limits(test, own, 0);
+
+	/* Without a disk none are set. */
 	fake.q->disk = NULL;
 	KUNIT_ASSERT_EQ(test, fake_start(&iosched_type, 1 << 20), 0);
 	pai_write(test, "write_buffer_kb", "128");
 	pai_write(test, "split", "pasa");
-	pai_expect_limits(test, 128 * KB, 128 * KB);
+	pai_expect_limits(test, own, 0);
 	pai_end();
 	pai_expect_limits(test, own, 0);
 	fake.q->disk = disk;

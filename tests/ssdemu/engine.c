@@ -11,9 +11,9 @@
  *
  * Commands and transfers hold the channel. Commands, which are short and set
  * flash to work, go before transfers that wait; else it is first come, first
- * served. The firmware and the host interface are buses with one queue, and as
- * events are handled in the order of their time, these are just the time at which
- * the bus becomes free.
+ * served. The firmware and the host interface are buses with one queue. Events are
+ * handled in the order of their time and book a bus from that time on, so such a
+ * bus is just the time at which it becomes free.
  */
 #include <linux/ktime.h>
 #include "ssdemu.h"
@@ -111,16 +111,17 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 
 /* Buses */
 
-/* Uses the bus for @ns from @from on; returns when that is over. */
-static u64 bus_use(struct ssdemu_bus *bus, u64 from, u32 ns)
+/*
+ * Use the bus for @ns as soon as it is free, and return when that is over. There
+ * is no booking for a later time: the bus would count as busy until then.
+ */
+static u64 bus_use(struct ssdemu *dev, struct ssdemu_bus *bus, u32 ns)
 {
 	if (!ns)
-		return from;
-	if (bus->free_at > from) {
+		return dev->now;
+	if (bus->free_at > dev->now)
 		bus->conflicts++;
-		from = bus->free_at;
-	}
-	bus->free_at = from + ns;
+	bus->free_at = max(bus->free_at, dev->now) + ns;
 	bus->busy_ns += ns;
 	bus->transfers++;
 	return bus->free_at;
@@ -134,7 +135,7 @@ static void channel_grant(struct ssdemu *dev, struct ssdemu_channel *channel,
 {
 	struct ssdemu_unit *rider;
 
-	unit->bus_end = bus_use(&channel->bus, dev->now, unit->bus_ns);
+	unit->bus_end = bus_use(dev, &channel->bus, unit->bus_ns);
 	ssdemu_schedule(dev, &unit->ev, unit->bus_end + unit->then_ns,
 			unit->ev.fn);
 	while ((rider = unit->rider)) {
@@ -198,14 +199,13 @@ static void channel_use(struct ssdemu *dev, struct ssdemu_unit *unit, u32 bus_ns
 	ssdemu_channel_watch(dev, channel);
 }
 
-static u64 host_transfer(struct ssdemu *dev, enum ssdemu_dir dir, u64 from,
-			 u32 bytes)
+static u64 host_transfer(struct ssdemu *dev, enum ssdemu_dir dir, u32 bytes)
 {
 	const struct ssdemu_config *cfg = &dev->cfg;
 
 	if (!cfg->host_mbps)
-		return from;
-	return bus_use(&dev->host[cfg->host_duplex ? dir : 0], from,
+		return dev->now;
+	return bus_use(dev, &dev->host[cfg->host_duplex ? dir : 0],
 		       div_u64((u64)bytes * 1000, cfg->host_mbps));
 }
 
@@ -260,7 +260,7 @@ void ssdemu_cmd_put(struct ssdemu *dev, struct ssdemu_cmd *cmd, u32 bytes)
 	u64 end = dev->now;
 
 	if (bytes)
-		end = host_transfer(dev, SSDEMU_READ, end, bytes);
+		end = host_transfer(dev, SSDEMU_READ, bytes);
 	if (--cmd->left)
 		return;
 	if (end > dev->now)
@@ -307,6 +307,27 @@ static void cmd_ready(struct ssdemu *dev, struct ssdemu_event *ev)
 	}
 }
 
+/* Call @fn for @cmd at the time @at, at once if that is now. */
+static void cmd_at(struct ssdemu *dev, struct ssdemu_cmd *cmd, u64 at,
+		   void (*fn)(struct ssdemu *, struct ssdemu_event *))
+{
+	if (at > dev->now)
+		ssdemu_schedule(dev, &cmd->ev, at, fn);
+	else
+		fn(dev, &cmd->ev);
+}
+
+/*
+ * The firmware has decoded a write: its data take the host interface. Not before,
+ * or a read whose data are ready earlier would wait for an idle interface.
+ */
+static void cmd_decoded(struct ssdemu *dev, struct ssdemu_event *ev)
+{
+	struct ssdemu_cmd *cmd = container_of(ev, struct ssdemu_cmd, ev);
+
+	cmd_at(dev, cmd, host_transfer(dev, SSDEMU_WRITE, cmd->bytes), cmd_ready);
+}
+
 static void account_arrival(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 {
 	struct ssdemu_stats *stats = &dev->stats;
@@ -328,19 +349,15 @@ static void account_arrival(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 /* A request from the host, at dev->now. */
 static void cmd_arrive(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 {
-	u64 at;
+	u64 decoded;
 
 	cmd->arrived = dev->now;
 	cmd->crowded = false;
 	account_arrival(dev, cmd);
 
-	at = bus_use(&dev->firmware, dev->now, dev->cfg.firmware_ns);
-	if (cmd->op == REQ_OP_WRITE)
-		at = host_transfer(dev, SSDEMU_WRITE, at, cmd->bytes);
-	if (at > dev->now)
-		ssdemu_schedule(dev, &cmd->ev, at, cmd_ready);
-	else
-		cmd_ready(dev, &cmd->ev);
+	decoded = bus_use(dev, &dev->firmware, dev->cfg.firmware_ns);
+	cmd_at(dev, cmd, decoded,
+	       cmd->op == REQ_OP_WRITE ? cmd_decoded : cmd_ready);
 }
 
 /* Page operations */

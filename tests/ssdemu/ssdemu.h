@@ -136,7 +136,7 @@ enum ssdemu_dir {
 
 /* A host request inside the device; lives in the request. */
 struct ssdemu_cmd {
-	struct ssdemu_event ev;	/* arrival, then the end of the host transfer */
+	struct ssdemu_event ev;	/* decoded, transferred, ended */
 	struct list_head list;	/* waits for the write buffer or for a flush, or done */
 	u64 arrived;		/* ns */
 	u64 offset;		/* bytes from the device's start */

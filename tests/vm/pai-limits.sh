@@ -57,6 +57,75 @@ pai()
 	done
 }
 
+# Write values to read_ahead_kb, each of which has to stay until the next one. All
+# are below 128, to which the kernel raises them when the limits change; 128 may
+# be seen for a moment.
+write_read_ahead()
+{
+	local file i kb is
+
+	file=$(queue_of "$1")/read_ahead_kb
+	for ((i = 0; i < $2; i++)); do
+		kb=$((32 + i % 23 * 4))
+		echo $kb >"$file"
+		for _ in {1..100}; do
+			is=$(<"$file")
+			[ "$is" != $kb ] || continue 2
+			sleep 0.02
+		done
+		fail "$kb was written to read_ahead_kb while split changed, and it is $is"
+	done
+}
+
+# The same while split changes all the time.
+keep_read_ahead()
+{
+	local device=$1 changes=0 writer
+
+	pai "$device" "${ssd_a[@]}"
+	write_read_ahead "$device" "$2" &
+	writer=$!
+	while kill -0 $writer 2>/dev/null; do
+		if [ $((changes++ % 2)) = 0 ]; then
+			pai "$device" split=none
+		else
+			pai "$device" split=pasa
+		fi
+	done
+	wait $writer || exit 1
+	echo "split changed $changes times during $2 writes to read_ahead_kb"
+	select_scheduler "$device" none
+	become "$device" "512 0" "none"
+}
+
+# Change the limits while blk-throttle's timer runs. On 6.1 both take the queue's
+# lock, the timer in a softirq: lockdep tells of a lock that does not go with it.
+throttle()
+{
+	local device=$1 cgroup=/sys/fs/cgroup/throttled load
+
+	echo +io >/sys/fs/cgroup/cgroup.subtree_control
+	mkdir $cgroup
+	echo "$(<"/sys/block/${device#/dev/}/dev") wiops=50" >$cgroup/io.max
+	pai "$device" "${ssd_a[@]}"
+	(
+		echo "$BASHPID" >$cgroup/cgroup.procs
+		exec dd if=/dev/zero of="$device" bs=4k count=100 oflag=direct \
+			status=none
+	) &
+	load=$!
+	while kill -0 $load 2>/dev/null; do
+		pai "$device" split=none
+		pai "$device" split=pasa
+		sleep 0.05
+	done
+	wait $load
+	grep -q "wios=100 " $cgroup/io.stat ||
+		fail "not 100 writes in the cgroup: $(<$cgroup/io.stat)"
+	select_scheduler "$device" none
+	wait_for rmdir $cgroup 2>/dev/null
+}
+
 # SSD-A of the paper; cuts are at 240 KB, which is 480 sectors.
 ssd_a=(clustered_page_kb=16 read_buffer_kb=256 write_buffer_kb=255 split=pasa)
 
@@ -119,6 +188,12 @@ become $device "96 192" "the whole pages in the user's limit"
 select_scheduler $device none
 become $device "100 0" "the user's limit, after PAI again"
 
+# The read-ahead is the user's as well.
+echo 512 >"$(queue_of $device)/max_sectors_kb"
+keep_read_ahead $device 300
+
+throttle $device
+
 # The device goes under load.
 for _ in {1..3}; do
 	pai $device "${ssd_a[@]}"
@@ -147,6 +222,15 @@ for _ in {1..2}; do
 	select_scheduler "$device" none
 	restored "$device" "$before" "the disk went"
 done
+# Its driver's module goes as well: the disk cannot be kept, the queue stays.
+pai "$device" "${ssd_a[@]}"
+become "$device" "240 480" "pasa on $device"
+modprobe -r sd_mod
+modprobe sd_mod
+wait_for scsi_debug_disk >/dev/null
+device=$(scsi_debug_disk)
+select_scheduler "$device" none
+restored "$device" "$before" "sd_mod went"
 modprobe -r scsi_debug
 
 # A boundary that means zones is not PAI's to change.

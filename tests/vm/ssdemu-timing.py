@@ -9,6 +9,11 @@
 """Latencies are the device's own, from the arrival of a request to its exact end:
 what the host adds by interrupts and system calls is no property of the device."""
 
+import ctypes
+import mmap
+import os
+import struct
+
 from ssd import Device, check, near
 
 KB = 1024
@@ -19,6 +24,8 @@ FLASH = {"read_ns": READ, "program_ns": PROGRAM, "erase_ns": ERASE, "command_ns"
 XFER = PAGE * 1000 // 200		# ns for a page at 200 MB/s
 ONE_READ = COMMAND + READ + XFER
 ONE_WRITE = COMMAND + XFER + PROGRAM
+# Of Linux on x86-64
+IO_SETUP, IO_DESTROY, IO_GETEVENTS, IO_SUBMIT = 206, 207, 208, 209
 
 
 def single_pages():
@@ -93,6 +100,47 @@ def host_side():
              "a write acknowledged by the write buffer")
 
 
+def burst(dev, count):
+    """Counters after a read of the first page and writes of @count others, sent at once."""
+    libc, memory = ctypes.CDLL(None, use_errno=True), mmap.mmap(-1, PAGE * (count + 1))
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    fd = os.open(dev.path, os.O_RDWR | os.O_DIRECT)
+    blocks = [struct.pack("<QIIHhIQQqQII", 0, 0, 0, bool(i), 0, fd, address + i * PAGE, PAGE,
+                          i * PAGE, 0, 0, 0) for i in range(count + 1)]
+    buffers = [ctypes.create_string_buffer(block, 64) for block in blocks]
+    pointers = (ctypes.c_void_p * len(buffers))(*map(ctypes.addressof, buffers))
+    context = ctypes.c_ulong()
+    check(libc.syscall(IO_SETUP, len(buffers), ctypes.byref(context)) == 0, "io_setup")
+    dev.reset()
+    check(libc.syscall(IO_SUBMIT, context, len(buffers), pointers) == len(buffers),
+          f"a read and {count} writes sent")
+    events = ctypes.create_string_buffer(32 * len(buffers))
+    check(libc.syscall(IO_GETEVENTS, context, ctypes.c_long(len(buffers)),
+                       ctypes.c_long(len(buffers)), events, None) == len(buffers), "and done")
+    libc.syscall(IO_DESTROY, context)
+    os.close(fd)
+    return dev.stats()
+
+
+def shared_interface():
+    """A read among writes waits for the transfer under way, not for those to come."""
+    firmware, mbps, writes = 40_000, 200, 15
+    host = PAGE * 1000 // mbps
+    keys = {**FLASH, "firmware_ns": firmware, "host_mbps": mbps, "channels": 4, "chips": 4}
+    # The interface is in use for the first part of each of the firmware's turns, from the
+    # second on. The read's data are ready after so long:
+    for read_ns, what in ((READ, "idle"), (READ + firmware // 2, "busy")):
+        ready = firmware + COMMAND + read_ns + XFER
+        used = ready % firmware
+        check((used < host) == (what == "busy"), f"the interface is {what} at {ready} ns")
+        with Device("small", **{**keys, "read_ns": read_ns}) as dev:
+            dev.queue("nomerges", 2)
+            stats = burst(dev, writes)
+            check((stats["read_count"], stats["write_count"]) == (1, writes), "all were counted")
+            near(stats["read_mean_ns"], ready + max(host - used, 0) + host, 1,
+                 f"a read sent with {writes} writes, ready while the interface is {what}")
+
+
 def read_modify_write():
     """One of four pages of a cluster: the others are read at once, then all go."""
     with Device("small", channels=4, chips=1, clustered_page_kb=16, **FLASH) as dev:
@@ -149,5 +197,6 @@ several_pages()
 in_order()
 multi_plane()
 host_side()
+shared_interface()
 read_modify_write()
 cleaning()

@@ -1,0 +1,138 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+# A request reaches the device by its deadline and a little more, although another that
+# is never polled for, or a command that the drive has lost, uses up each bound there is
+# nvme: 64M
+# append: nvme.poll_queues=1
+# timeout: 300
+"""See above.
+
+In real time, as it is the kernel's clock that counts deadlines. An emulated CPU may be
+slow, so a read has SECONDS; what holds it lasts for several times as long.
+"""
+
+import mmap
+import os
+import pathlib
+import threading
+import time
+
+from ssd import check
+from together import LIBC, SCSI_DEBUG, Disk, modprobe, ours, scsi_disks, wait_for
+from uring import SETUP_IOPOLL, Ring, address
+
+SYS_IOPRIO_SET, IOPRIO_RT = 251, 1 << 13
+BLOCK = 4096
+READ_EXPIRE_MS, AGING_MS = 200, 400
+# How long a read may take, and what it would wait for.
+SECONDS, STUCK = 8, 30
+# The bounds of each scheduler that one request can use up.
+BOUNDS = {"bp": ("depth",), "pai": ("depth",), "pass": ("depth", "region_depth"),
+          "piq": ("depth", "units")}
+# Lost, every command.
+OPT_LOST = 4
+
+
+def read(path, offset=0):
+    """Read a block from the device; seconds that it took."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
+    started = time.monotonic()
+    with mmap.mmap(-1, BLOCK) as buffer:
+        os.preadv(fd, [buffer], offset)
+    os.close(fd)
+    return time.monotonic() - started
+
+
+def squeeze(disk, bound):
+    """Let one request use up that bound; units it uses up by itself."""
+    disk.tune(read_expire=READ_EXPIRE_MS, prio_aging_expire=AGING_MS)
+    if bound in ("depth", "region_depth"):
+        disk.tune(**{bound: 1})
+
+
+def polled(disk, bound):
+    """A read that is polled for only after STUCK seconds holds no other one."""
+    squeeze(disk, bound)
+    ring = Ring(4, SETUP_IOPOLL)
+    buffer = mmap.mmap(-1, BLOCK)
+    fd = os.open(disk.path, os.O_RDONLY | os.O_DIRECT)
+    ring.read(fd, address(buffer), BLOCK, 0, 1)
+    ring.submit_only()
+    done = threading.Event()
+
+    def poll():
+        done.wait(STUCK)
+        ring.submit(1)
+    poller = threading.Thread(target=poll)
+    poller.start()
+    try:
+        check(disk.counters()["polled"] == 1, f"{disk.label}: a polled read is in the device")
+        took = read(disk.path)
+        check(took < SECONDS, f"{disk.label}, {bound}: {took:.2f} s for a read beside it")
+    finally:
+        done.set()
+        poller.join()
+    check(ring.reap() == [(1, BLOCK)], f"{disk.label}: the polled read ended")
+    ring.close()
+    os.close(fd)
+    disk.nothing_left()
+
+
+def lost(disks):
+    """A command that the drive has lost holds none: [(disk, bound)]."""
+    def stuck(disk, bound):
+        if bound == "class":
+            LIBC.syscall(SYS_IOPRIO_SET, 1, 0, IOPRIO_RT)
+        read(disk.path)
+
+    took = {}
+
+    def beside(disk):
+        took[disk] = read(disk.path)
+
+    for disk, bound in disks:
+        squeeze(disk, bound)
+        (disk.queue.parent / "device/timeout").write_text(str(STUCK))
+    (SCSI_DEBUG / "opts").write_text(str(OPT_LOST))
+    (SCSI_DEBUG / "every_nth").write_text("1")
+    holders = [threading.Thread(target=stuck, args=pair) for pair in disks]
+    for thread in holders:
+        thread.start()
+    for disk, _ in disks:
+        wait_for(lambda disk=disk: disk.counters()["in_flight"] == 1, "the first reads")
+    (SCSI_DEBUG / "every_nth").write_text("0")
+    (SCSI_DEBUG / "opts").write_text("0")
+    readers = [threading.Thread(target=beside, args=(disk,)) for disk, _ in disks]
+    for thread in readers:
+        thread.start()
+    for thread in readers:
+        thread.join()
+    left = {disk: disk.counters()["in_flight"] for disk, _ in disks}
+    for disk, bound in disks:
+        check(took[disk] < SECONDS and left[disk] == 1, f"{disk.label}, {bound}: "
+              f"{took[disk]:.2f} s beside a lost command, {left[disk]} of which in flight")
+    for thread in holders:
+        thread.join()
+    for disk, _ in disks:
+        disk.nothing_left()
+
+
+def main():
+    modprobe("nvme")
+    wait_for(pathlib.Path("/dev/nvme0n1").exists, "the NVMe disk")
+    for name, bounds in BOUNDS.items():
+        for bound in bounds:
+            polled(Disk("nvme0n1", name), bound)
+    Disk("nvme0n1", ours()[0]).select("none")
+
+    pairs = [(name, bound) for name, bounds in BOUNDS.items() for bound in (*bounds, "class")]
+    disks = [(Disk(disk, name), bound) for disk, (name, bound) in
+             zip(scsi_disks(len(pairs), dev_size_mb=8, max_queue=16), pairs, strict=True)]
+    lost(disks)
+    for disk, _ in disks:
+        disk.select("none")
+    modprobe("-r", "scsi_debug")
+
+
+if __name__ == "__main__":
+    main()

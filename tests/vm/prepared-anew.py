@@ -1,0 +1,142 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+# Discards and write-zeroes that a SCSI drive answers with "in transition": sd prepares
+# them anew after it had its data where the elevator's tree node is; they end, the
+# data is right
+# timeout: 300
+"""See above.
+
+The drive is the kernel's SCSI target on the loopback fabric: a logical unit whose ALUA state
+changes answers all commands with NOT READY, 04/0a until the change is over.
+"""
+
+import contextlib
+import fcntl
+import mmap
+import os
+import pathlib
+import struct
+import threading
+
+from ssd import check
+from together import Disk, modprobe, ours, wait_for
+
+BLKDISCARD, BLKZEROOUT = 0x1277, 0x127f
+MB, SIZE_MB = 1 << 20, 16
+TARGET = pathlib.Path("/sys/kernel/config/target")
+CORE = TARGET / "core/fileio_0"
+LOOPBACK = TARGET / "loopback"
+MODPROBE = pathlib.Path("/proc/sys/kernel/modprobe")
+IMPLICIT_ALUA, OPTIMIZED, NON_OPTIMIZED, IN_TRANSITION = 1, 0, 1, 15
+# Milliseconds that a change of state takes; sd tries again every second.
+TRANSITION = 4000
+
+
+class Unit:
+    """A logical unit of the target, and its disk."""
+
+    def __init__(self, number):
+        self.core = CORE / f"unit{number}"
+        self.port = LOOPBACK / f"naa.600140500000000{number}"
+        self.file = pathlib.Path(f"/dev/shm/unit{number}")
+        with open(self.file, "wb") as file:
+            file.truncate(SIZE_MB * MB)
+        self.core.mkdir(parents=True)
+        (self.core / "control").write_text(f"fd_dev_name={self.file},fd_dev_size={SIZE_MB * MB}")
+        (self.core / "enable").write_text("1")
+        for name in ("emulate_tpu", "emulate_tpws"):
+            (self.core / "attrib" / name).write_text("1")
+        self.group = self.core / "alua/default_tg_pt_gp"
+        (self.group / "alua_access_type").write_text(str(IMPLICIT_ALUA))
+        (self.group / "trans_delay_msecs").write_text(str(TRANSITION))
+        group = self.port / "tpgt_1"
+        (group / "lun/lun_0").mkdir(parents=True)
+        (group / "nexus").write_text(f"naa.600140600000000{number}")
+        (group / "lun/lun_0/unit").symlink_to(self.core)
+        wait_for(self.disks, f"the disk of unit {number}")
+        self.name = self.disks()[0]
+
+    def disks(self):
+        """Names of its disks: one, once it is there."""
+        address = (self.port / "tpgt_1/address").read_text().strip()
+        return [path.name for path in
+                pathlib.Path("/sys/bus/scsi/devices").glob(f"{address}:*/block/*")]
+
+    @contextlib.contextmanager
+    def in_transition(self, state):
+        """While the body runs, at first, the unit changes to that state."""
+        change = threading.Thread(target=lambda: (self.group / "alua_access_state")
+                                  .write_text(str(state)))
+        change.start()
+        wait_for(lambda: int((self.group / "alua_access_state").read_text()) == IN_TRANSITION,
+                 "the transition")
+        yield
+        change.join()
+
+    def remove(self):
+        """Take it down."""
+        (self.port / "tpgt_1/lun/lun_0/unit").unlink()
+        for path in ("tpgt_1/lun/lun_0", "tpgt_1", ""):
+            (self.port / path).rmdir()
+        self.core.rmdir()
+        self.file.unlink()
+
+
+def ioctl(disk, code, megabyte):
+    """Discard or zero one megabyte."""
+    fd = os.open(disk.path, os.O_RDWR | os.O_DIRECT)
+    fcntl.ioctl(fd, code, struct.pack("QQ", megabyte * MB, MB))
+    os.close(fd)
+
+
+def prepared_anew(unit, disk):
+    """Both kinds, several at a time, while the unit is in transition."""
+    pattern = os.urandom(4096) * (MB // 4096)
+    fd = os.open(disk.path, os.O_RDWR | os.O_DIRECT)
+    with mmap.mmap(-1, MB) as buffer:
+        buffer.write(pattern)
+        for at in range(SIZE_MB):
+            os.pwritev(fd, [buffer], at * MB)
+        before = disk.counters()["requeued"]
+        for state, code in ((NON_OPTIMIZED, BLKDISCARD), (OPTIMIZED, BLKZEROOUT)):
+            gone = range(2, 12, 2) if code == BLKDISCARD else range(3, 13, 2)
+            threads = [threading.Thread(target=ioctl, args=(disk, code, at)) for at in gone]
+            with unit.in_transition(state):
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+        requeued = disk.counters()["requeued"] - before
+        check(requeued >= 10, f"{disk.label}: {requeued} requeues")
+        for at in range(SIZE_MB):
+            os.preadv(fd, [buffer], at * MB)
+            wanted = bytes(MB) if 2 <= at <= 11 else pattern
+            if buffer[:] != wanted:
+                check(False, f"{disk.label}: megabyte {at} is not as it should be")
+    os.close(fd)
+    disk.nothing_left()
+    disk.select("none")
+
+
+def main():
+    for name in ("target_core_mod", "target_core_file", "tcm_loop", "sd_mod"):
+        modprobe(name)
+    LOOPBACK.mkdir(exist_ok=True)
+    # The handler for ALUA would retry by itself.
+    before = MODPROBE.read_text()
+    MODPROBE.write_text("\n")
+    try:
+        units = [Unit(number) for number, _ in enumerate(ours())]
+    finally:
+        MODPROBE.write_text(before)
+    for unit, name in zip(units, ours(), strict=True):
+        prepared_anew(unit, Disk(unit.name, name))
+    for unit in units:
+        unit.remove()
+    CORE.rmdir()
+    LOOPBACK.rmdir()
+    modprobe("-r", "tcm_loop", "target_core_file")
+
+
+if __name__ == "__main__":
+    main()
