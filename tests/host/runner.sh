@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # The test runner gives each test its own verdict, whatever the others do
-# timeout: 600
+# timeout: 900
 set -euo pipefail
 out=$RESULTS/runner
 

@@ -4,6 +4,7 @@
 # is never polled for, or a command that the drive has lost, uses up each bound there is
 # nvme: 64M
 # append: nvme.poll_queues=1
+# check: 6.12
 # timeout: 300
 """See above.
 

@@ -3,6 +3,7 @@
 # Discards and write-zeroes that a SCSI drive answers with "in transition": sd prepares
 # them anew after it had its data where the elevator's tree node is; they end, the
 # data is right
+# check: 6.1
 # timeout: 300
 """See above.
 

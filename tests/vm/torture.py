@@ -17,7 +17,7 @@ disturbs any more, polled reads are left alone, and all other I/O has to end all
 then the polled reads, and the schedulers' statistics have to balance.
 """
 
-import collections
+import itertools
 import os
 import pathlib
 import random
@@ -30,10 +30,12 @@ import torture_devices as devices
 import torture_load as load
 from ssd import DEBUG_KERNEL, check
 from together import SEED, SOAK, Disk, modprobe, ours, remove_all, wait_for
-from torture_disturb import CGROUPS, CPUS, Machine, Settings, prepare
+from torture_disturb import CGROUPS, CPUS, Hardware, Machine, Settings, prepare
 
 DURATION = int(os.environ.get("DURATION") or (600 if SOAK else 60))
-PHASE = 20
+PHASE = 60 if DEBUG_KERNEL else 20
+# So much longer if not all has happened yet.
+MORE = 5 * PHASE
 # An I/O that takes longer is lost: a hundred times what any has a reason to take.
 LIMIT = 480 if DEBUG_KERNEL else 120
 MODPROBE = pathlib.Path("/proc/sys/kernel/modprobe")
@@ -49,7 +51,8 @@ class Plan:
         self.control = load.shared(load.Control)
         self.targets, self.workers, self.kept = [], [], set()
         self.processes = {}
-        self.checked = collections.Counter()
+        # How often each scheduler's statistics were looked at.
+        self.checked = dict.fromkeys(ours(), 0)
 
     def make_targets(self):
         """Devices, and what is on top of them."""
@@ -120,7 +123,9 @@ class Plan:
             slot = worker.slot
             if slot.wrong:
                 check(False, f"{worker.label}: {slot.wrong.decode(errors='replace')}")
-            if slot.since and now - slot.since > LIMIT * 10**9:
+            # Read once: the worker may set it to 0 at any time.
+            since = slot.since
+            if since and now - since > LIMIT * 10**9:
                 self.lost(f"{worker.label}: an I/O has not ended for {LIMIT} s")
         for each in disturbers:
             if each.wrong:
@@ -135,10 +140,11 @@ class Plan:
         """Say what is known of a hang. The guest is of no use any more."""
         print(f"FAIL  {what}")
         for worker in self.workers:
-            if worker.slot.since:
+            since = worker.slot.since
+            if since:
                 print(f"{worker.label}: {worker.slot.submitted} submitted, "
                       f"{worker.slot.ended} ended, the oldest for "
-                      f"{(time.monotonic_ns() - worker.slot.since) / 1e9:.1f} s")
+                      f"{(time.monotonic_ns() - since) / 1e9:.1f} s")
         for target in self.targets:
             folder = pathlib.Path("/sys/kernel/debug/block", target.name)
             for file in sorted([*folder.glob("sched/*"), *folder.glob("hctx*/*"),
@@ -173,18 +179,20 @@ class Plan:
 
     def phase(self, seconds, disturbers):
         """Load and disturbances for a while, then what has to be so afterwards."""
-        self.kept = set(self.rng.sample(self.targets, len(self.targets) // 2))
-        for target in self.targets:
-            (target.queue / "scheduler").write_text(self.rng.choice(ours()))
+        # Half of them keep theirs for the whole phase: what leaks adds up.
+        order = self.rng.sample(self.targets, len(self.targets))
+        self.kept = set(order[:len(order) // 2])
+        for target, name in zip(order, itertools.cycle(ours()), strict=False):
+            (target.queue / "scheduler").write_text(name)
         self.control.want = load.RUN
         for each in disturbers:
-            each.go.set()
+            each.go_on()
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.watch(disturbers)
             time.sleep(0.2)
         for each in disturbers:
-            each.go.clear()
+            each.may_go.clear()
         self.wait(lambda: all(each.idle.is_set() for each in disturbers), "disturbances",
                   disturbers)
         self.rest()
@@ -251,27 +259,31 @@ class Plan:
         remove_all()
 
 
+def happened(plan, disturbers):
+    """How often each kind of I/O and of disturbance was there, and a look at each scheduler's
+    statistics."""
+    counts = {name: sum(getattr(worker.slot, name) for worker in plan.workers)
+              for name in load.COUNTS}
+    counts |= {kind: sum(each.done[kind] for each in disturbers)
+               for each in disturbers for kind in each.kinds()}
+    return counts | plan.checked
+
+
 def report(plan, disturbers):
-    """What happened; fails for what did not."""
-    sums = {name: sum(getattr(worker.slot, name) for worker in plan.workers)
-            for name in load.COUNTS}
-    happened = collections.Counter()
-    for each in disturbers:
-        happened += each.done
-    print("checked: " + ", ".join(f"{name} {count}" for name, count in plan.checked.items()))
-    print("done: " + ", ".join(f"{name} {count}" for name, count in sorted(happened.items())))
+    """Say what happened; fail for what did not."""
+    counts = happened(plan, disturbers)
+    for kind in sorted({kind for each in disturbers for kind in each.kinds()}):
+        seconds = sum(each.seconds[kind] for each in disturbers)
+        print(f"{kind}: {counts[kind]} in {seconds:.1f} s")
     for worker in plan.workers:
         print(f"{worker.label}: {worker.slot.submitted} I/Os, {worker.slot.failed} failed")
-    print(f"counted: requests={sums['ended']} verified_mb={sums['verified_kb'] >> 10} "
-          f"switches={happened['switches']} rewrites={happened['tunables'] + happened['generic']} "
-          f"removed={happened['removals']} hotplugs={happened['hotplugs']} "
-          f"faults={sums['failed']}")
-    check(sums["submitted"] == sums["ended"], f"{sums['submitted']} I/Os submitted and ended")
-    for name in load.COUNTS:
-        check(sums[name] > 0 or name == "failed", f"{sums[name]} {name}")
-    for each in disturbers:
-        check(not each.missing(), f"each kind of disturbance happened {each.missing()}")
-    check(set(plan.checked) == set(ours()), f"all schedulers were checked: {dict(plan.checked)}")
+    print(f"counted: requests={counts['ended']} verified_mb={counts['verified_kb'] >> 10} "
+          f"switches={counts['switches']} rewrites={counts['tunables'] + counts['generic']} "
+          f"removed={counts['removals']} hotplugs={counts.get('hotplugs', 0)} "
+          f"faults={counts['failed']}")
+    check(counts["submitted"] == counts["ended"], "each I/O submitted has ended")
+    missing = [name for name, count in counts.items() if not count]
+    check(not missing, f"each kind was there: {counts} {missing}")
 
 
 def main():
@@ -286,12 +298,15 @@ def main():
     plan.control.want = load.REST_ALL
     plan.start()
     try:
-        disturbers = [Settings(plan, plan.targets, plan.rng_of(901)),
-                      Machine(plan, plan.targets, plan.rng_of(902))]
+        disturbers = [Settings(plan, plan.targets[number::3], plan.rng_of(901 + number))
+                      for number in range(3)]
+        disturbers += [Machine(plan, plan.targets, plan.rng_of(904)),
+                       Hardware(plan, plan.targets, plan.rng_of(905))]
         for each in disturbers:
             each.start()
         end = time.monotonic() + DURATION
-        while time.monotonic() < end or any(each.missing() for each in disturbers):
+        while time.monotonic() < end or (time.monotonic() < end + MORE and
+                                         not all(happened(plan, disturbers).values())):
             plan.phase(PHASE, disturbers)
         plan.finish()
     finally:

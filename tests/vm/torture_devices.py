@@ -27,7 +27,7 @@ def run(*command):
 class Target:
     """A device under load. @faulty: its I/Os may fail at any time; @forgets: its data are
     zeros after it was removed and has returned."""
-    removable = polled = passthrough = forgets = False
+    removable = polled = passthrough = forgets = scsi = False
 
     def __init__(self, label, name, faulty=False):
         self.label, self.faulty = label, faulty
@@ -116,7 +116,7 @@ class Null(Target):
 
 class Scsi(Target):
     """A disk of scsi_debug, which injects errors into all of its disks."""
-    removable = True
+    removable = scsi = True
 
     def __init__(self, label):
         name, = scsi_disks(1, per_host_store=0, dev_size_mb=64, ndelay=50000, max_queue=32,

@@ -2,9 +2,9 @@
 """Imported by torture.py: what happens to the devices while they are under load."""
 
 import collections
-import contextlib
 import errno
 import fcntl
+import glob
 import os
 import pathlib
 import threading
@@ -32,6 +32,13 @@ REFUSED = (errno.EINVAL, errno.EBUSY, errno.ENOENT, errno.ENODEV, errno.EOPNOTSU
 # Of scsi_debug: options, every nth command. (Lost commands are waited for: few.)
 FAULTS = {"recovered": (0x8, 7), "transport": (0x10, 9), "short": (0x80, 9),
           "busy": (0x8000, 3), "medium": (0x2, 1), "lost": (0x4, 150)}
+# Of single commands, where it can: UNMAP, WRITE SAME(10), (16), READ(10), WRITE(10), SYNCHRONIZE
+# CACHE, sent back a few times for: preparing anew (an asymmetric access transition), a
+# reset elsewhere, an aborted command.
+COMMANDS = (0x42, 0x41, 0x93, 0x28, 0x2a, 0x35)
+SENSES = ("0x2 0x4 0xa", "0x6 0x29 0x0", "0xb 0x4b 0x0")
+ERRORS = "/sys/kernel/debug/scsi_debug/*/error"
+PROVISIONING = ("unmap", "writesame_16", "writesame_10")
 FIFREEZE, FITHAW = 0xc0045877, 0xc0045878
 
 
@@ -55,51 +62,61 @@ def write(file, value):
 
 
 class Disturber(threading.Thread):
-    """Does what its kinds() are, in random order, each once in a round, until it is told to
-    stop and has done each at least once."""
+    """Does what its kinds() are, in random order, each once in a round, while it may go on."""
 
     def __init__(self, plan, targets, rng):
+        """@targets: of these; @rng: a random.Random of its own."""
         super().__init__(daemon=True)
         self.plan, self.targets, self.rng = plan, targets, rng
-        self.done = collections.Counter()
-        self.go, self.idle = threading.Event(), threading.Event()
+        self.done, self.seconds = collections.Counter(), collections.Counter()
+        self.may_go, self.idle = threading.Event(), threading.Event()
         self.idle.set()
         self.wrong = None
-        self.doing = ""
 
     def kinds(self):
+        """Names of methods; each returns whether it happened."""
         raise NotImplementedError
-
-    def missing(self):
-        """Kinds that have not happened yet."""
-        return [kind for kind in self.kinds() if not self.done[kind]]
 
     def run(self):
         try:
             while True:
                 kinds = self.kinds()
                 for kind in self.rng.sample(kinds, len(kinds)):
-                    if not self.go.is_set():
-                        self.idle.set()
-                        self.go.wait()
-                        self.idle.clear()
-                    self.doing = kind
+                    self.pause()
+                    began = time.monotonic()
                     self.done[kind] += bool(getattr(self, kind)())
-                    self.doing = ""
-                    time.sleep(self.rng.random() / 4)
+                    self.seconds[kind] += time.monotonic() - began
+                    time.sleep(self.rng.random() / 10)
         except Exception:  # noqa: BLE001
             self.wrong = traceback.format_exc()
 
+    def pause(self):
+        """Wait here while it may not go on."""
+        if not self.may_go.is_set():
+            self.idle.set()
+            self.may_go.wait()
+
+    def go_on(self):
+        self.idle.clear()
+        self.may_go.set()
+
+    def any(self, *properties):
+        """A target that has these."""
+        return self.rng.choice([target for target in self.targets
+                                if all(getattr(target, name) for name in properties)])
+
 
 class Settings(Disturber):
-    """Schedulers, their tunables, the queue's settings, cgroups' limits, modules."""
+    """Schedulers, their tunables, the queue's settings, limits of cgroups."""
 
     def kinds(self):
-        return ["switches", "tunables", "generic", "switches", "limits", "tunables", "unloads"]
+        return ["switches", "tunables", "generic", "limits"]
 
     def switches(self):
-        target = self.rng.choice([target for target in self.targets
-                                  if target not in self.plan.kept])
+        free = [target for target in self.targets if target not in self.plan.kept]
+        if not free:
+            return False
+        target = self.rng.choice(free)
         names = ours() * 2 + list(STOCK)
         if target.passthrough and RELEASE == (6, 12):
             # It miscounts what it gets unprepared, and warns of that.
@@ -107,24 +124,21 @@ class Settings(Disturber):
         return write(target.queue / "scheduler", self.rng.choice(names))
 
     def tunables(self):
-        target = self.rng.choice(self.targets)
+        target = self.any()
         try:
             file = self.rng.choice(sorted((target.queue / "iosched").iterdir()))
             numeric = file.read_text().strip().isdigit()
         except (OSError, IndexError):
             return False
-        for value in self.rng.sample(NUMBERS if numeric else NAMES, 8):
-            if write(file, value):
-                return True
-        return False
+        values = self.rng.sample(NUMBERS if numeric else NAMES, 8)
+        return any(write(file, value) for value in values)
 
     def generic(self):
-        target = self.rng.choice(self.targets)
-        name = self.rng.choice(sorted(GENERIC))
+        target, name = self.any(), self.rng.choice(sorted(GENERIC))
         return write(target.queue / name, self.rng.choice(GENERIC[name]))
 
     def limits(self):
-        target = self.rng.choice(self.targets)
+        target = self.any()
         try:
             number = (target.queue.parent / "dev").read_text().strip()
         except OSError:
@@ -140,6 +154,38 @@ class Settings(Disturber):
                 write(CGROUPS / "weighted" / name, value)
         return done
 
+
+class Machine(Disturber):
+    """CPUs, suspended and frozen file systems, modules."""
+
+    def kinds(self):
+        return ["suspends", "freezes", "unloads", *["hotplugs"] * bool(CPUS)]
+
+    def hotplugs(self):
+        file = self.rng.choice(CPUS)
+        if not write(file, 0):
+            return False
+        time.sleep(self.rng.random())
+        return write(file, 1)
+
+    def suspends(self):
+        target = self.any("mapping")
+        options = self.rng.choice((["--noflush"], ["--nolockfs"], []))
+        run("dmsetup", "suspend", *options, target.mapping)
+        time.sleep(self.rng.random() / 2)
+        run("dmsetup", "resume", target.mapping)
+        return True
+
+    def freezes(self):
+        fd = os.open(self.any("folder").folder, os.O_RDONLY)
+        try:
+            fcntl.ioctl(fd, FIFREEZE, 0)
+            time.sleep(self.rng.random() / 2)
+            fcntl.ioctl(fd, FITHAW, 0)
+        finally:
+            os.close(fd)
+        return True
+
     def unloads(self):
         """A module goes unless it is in use, and is loaded again."""
         name = self.rng.choice(ours())
@@ -151,49 +197,21 @@ class Settings(Disturber):
         return True
 
 
-class Machine(Disturber):
-    """CPUs, suspended and frozen queues, faults, resets and removals."""
+class Hardware(Disturber):
+    """Faults, resets of a controller, devices that go and return."""
 
     def kinds(self):
-        kinds = ["suspends", "freezes", "faults", "removals", "resets"]
-        if CPUS:
-            kinds.append("hotplugs")
-        return kinds
-
-    def hotplugs(self):
-        file = self.rng.choice(CPUS)
-        if not write(file, 0):
-            return False
-        time.sleep(self.rng.random())
-        return write(file, 1)
-
-    def suspends(self):
-        target = self.rng.choice([target for target in self.targets if target.mapping])
-        options = self.rng.choice((["--noflush"], ["--nolockfs"], []))
-        run("dmsetup", "suspend", *options, target.mapping)
-        time.sleep(self.rng.random() / 2)
-        run("dmsetup", "resume", target.mapping)
-        return True
-
-    def freezes(self):
-        target = self.rng.choice([target for target in self.targets if target.folder])
-        fd = os.open(target.folder, os.O_RDONLY)
-        try:
-            fcntl.ioctl(fd, FIFREEZE, 0)
-            time.sleep(self.rng.random() / 2)
-            fcntl.ioctl(fd, FITHAW, 0)
-        finally:
-            os.close(fd)
-        return True
+        return ["faults", "removals", "resets", "faults", "removals",
+                *["prepared_anew"] * bool(glob.glob(ERRORS))]
 
     def faults(self):
-        """SCSI commands fail for a while; each kind by itself."""
-        target, = (target for target in self.targets if target.label == "scsi")
+        """SCSI commands fail for a while; each kind of fault by itself."""
+        target = self.any("scsi")
         kind = self.rng.choice(sorted(FAULTS))
         options, every = FAULTS[kind]
         # A slow machine must not lose what is merely slow.
         seconds = 2 if kind == "lost" and not DEBUG_KERNEL else 20
-        write(target.queue.parent / "device/timeout", seconds)
+        (target.queue.parent / "device/timeout").write_text(str(seconds))
         (SCSI_DEBUG / "every_nth").write_text(str(every))
         (SCSI_DEBUG / "opts").write_text(str(options))
         time.sleep(self.rng.random() * 2)
@@ -202,23 +220,33 @@ class Machine(Disturber):
         self.revive(target)
         return True
 
-    def revive(self, target):
-        """A disk whose error handling got lost is offline."""
+    def prepared_anew(self):
+        """Some commands of some kinds are sent back with a sense code a few times."""
+        mode, = self.any("scsi").queue.parent.glob("device/scsi_disk/*/provisioning_mode")
+        write(mode, self.rng.choice(PROVISIONING))
+        file, = glob.glob(ERRORS)
+        for command in COMMANDS:
+            write(file, f"2 -{self.rng.randint(1, 3)} {command:#x} 0 0 0x2 "
+                        f"{self.rng.choice(SENSES)}")
+        time.sleep(self.rng.random() * 2)
+        for command in COMMANDS:
+            write(file, f"- 2 {command:#x}")
+        return True
+
+    @staticmethod
+    def revive(target):
+        """Error handling whose own commands get lost gives a disk up."""
         state = target.queue.parent / "device/state"
-        with contextlib.suppress(OSError):
-            if state.read_text().strip() == "offline":
-                self.done["offline"] += 1
-                state.write_text("running\n")
+        if state.read_text().strip() == "offline":
+            state.write_text("running\n")
 
     def resets(self):
-        target = self.rng.choice([target for target in self.targets
-                                  if target.passthrough])
-        target.reset()
+        self.any("passthrough").reset()
         return True
 
     def removals(self):
-        """A device goes under its load and returns when its workers have closed it."""
-        target = self.rng.choice([target for target in self.targets if target.removable])
+        """A device goes under its load, and returns when its workers have closed it."""
+        target = self.any("removable")
         target.shared.state = GOING
         target.take()
         target.shared.state = GONE
@@ -230,7 +258,6 @@ class Machine(Disturber):
         target.shared.state = UP
         wait_for(lambda: not any(worker.slot.resting for worker in workers),
                  f"I/O to {target.label} again")
-        self.done[f"removals of {target.label}"] += 1
         return True
 
 

@@ -7,6 +7,7 @@
 # nvme: 64M
 # nvme: 64M
 # nvme: 64M
+# check: 6.12
 # timeout: 300
 
 import mmap
