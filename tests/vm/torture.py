@@ -39,6 +39,7 @@ MORE = 5 * PHASE
 # An I/O that takes longer is lost: a hundred times what any has a reason to take.
 LIMIT = 480 if DEBUG_KERNEL else 120
 MODPROBE = pathlib.Path("/proc/sys/kernel/modprobe")
+HUNG_TASK = pathlib.Path("/proc/sys/kernel/hung_task_timeout_secs")
 REGION_MB = 4
 FILE_SYSTEMS = {"nvme-fs": "xfs", "virtio": "ext4", "ssdemu": "f2fs"}
 
@@ -294,6 +295,8 @@ def main():
     plan.make_targets()
     # Modules are unloaded and loaded by this test only.
     MODPROBE.write_text("\n")
+    # The kernel's own limit is the same.
+    HUNG_TASK.write_text(str(LIMIT))
     plan.make_workers()
     plan.control.want = load.REST_ALL
     plan.start()
