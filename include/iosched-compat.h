@@ -193,6 +193,12 @@ iosched_async_depth(struct request_queue *q, unsigned int own)
 	return q->async_depth;
 }
 
+static inline bool
+iosched_async_bounded(struct request_queue *q, unsigned int own)
+{
+	return q->async_depth < q->nr_requests;
+}
+
 static inline void
 iosched_init_async_depth(struct request_queue *q, unsigned int own)
 {
@@ -206,6 +212,13 @@ static inline unsigned int
 iosched_async_depth(struct request_queue *q, unsigned int own)
 {
 	return own ? own : q->nr_requests;
+}
+
+/* nr_requests may be about to change when this is asked: any bound counts. */
+static inline bool
+iosched_async_bounded(struct request_queue *q, unsigned int own)
+{
+	return own;
 }
 
 static inline void

@@ -844,11 +844,12 @@ static void iosched_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 		data->shallow_depth = iosched_shallow_depth(data, depth);
 }
 
-static bool iosched_async_bounded(struct request_queue *q)
+static void iosched_expect_async_depth(struct blk_mq_hw_ctx *hctx)
 {
-	struct iosched *io = iosched_of(q);
+	struct iosched *io = iosched_of(hctx->queue);
 
-	return iosched_async_depth(q, io->async_depth) < q->nr_requests;
+	iosched_min_shallow_depth(hctx,
+				  iosched_async_bounded(io->q, io->async_depth));
 }
 
 static void iosched_depth_updated(iosched_depth_t *handle)
@@ -858,12 +859,12 @@ static void iosched_depth_updated(iosched_depth_t *handle)
 	unsigned long i;
 
 	queue_for_each_hw_ctx(q, hctx, i)
-		iosched_min_shallow_depth(hctx, iosched_async_bounded(q));
+		iosched_expect_async_depth(hctx);
 }
 
 static int iosched_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int idx)
 {
-	iosched_min_shallow_depth(hctx, iosched_async_bounded(hctx->queue));
+	iosched_expect_async_depth(hctx);
 	return 0;
 }
 
