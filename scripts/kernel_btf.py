@@ -10,6 +10,7 @@ import lzma
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -60,6 +61,16 @@ def _unpack(command, data):
                           check=False).stdout
 
 
+def _is_whole(elf):
+    """Is that an ELF file up to its section headers, which are its end? What was
+    unpacked of an image that breaks off has a beginning, too."""
+    if not elf.startswith(ELF_MAGIC) or len(elf) < 64:
+        return False
+    offset, = struct.unpack_from("<Q", elf, 0x28)
+    size, count = struct.unpack_from("<HH", elf, 0x3a)
+    return offset + size * count <= len(elf)
+
+
 def unpack_image(path):
     """Return the ELF kernel inside the compressed image at @path, or b""."""
     with open(path, "rb") as image:
@@ -69,7 +80,7 @@ def unpack_image(path):
     for magic, command in PAYLOADS:
         for match in re.finditer(re.escape(magic), data):
             elf = _unpack(command, data[match.start():])
-            if elf.startswith(ELF_MAGIC):
+            if _is_whole(elf):
                 return elf
     return b""
 
