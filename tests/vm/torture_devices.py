@@ -28,6 +28,8 @@ class Target:
     """A device under load. @faulty: its I/Os may fail at any time; @forgets: its data are
     zeros after it was removed and has returned."""
     removable = polled = passthrough = forgets = scsi = False
+    # Takes discards and write-zeroes.
+    ranges = True
 
     def __init__(self, label, name, faulty=False):
         self.label, self.faulty = label, faulty
@@ -157,7 +159,9 @@ class Nvme(Target):
 
 
 class Loop(Target):
-    """A loop device on a file."""
+    """A loop device on a file. For a discard or write-zeroes it allocates and punches holes
+    without asking whether the file system is frozen, and ext4 warns of that."""
+    ranges = False
 
     def __init__(self, label, file):
         with open(file, "wb") as new:

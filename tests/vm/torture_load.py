@@ -250,7 +250,8 @@ class Plain(Worker):
 
     def __init__(self, *arguments, **keys):
         super().__init__(*arguments, **keys)
-        self.kinds = dict(self.KINDS)
+        self.kinds = {kind: weight for kind, weight in self.KINDS.items()
+                      if self.target.ranges or kind not in ("discard", "zeroes")}
 
     def step(self):
         (kind,) = self.rng.choices(list(self.kinds), list(self.kinds.values()))
