@@ -54,6 +54,8 @@ def squeeze(disk, bound):
 def polled(disk, bound):
     """A read that is polled for only after STUCK seconds holds no other one."""
     squeeze(disk, bound)
+    # No deadline is to release what a polled read holds.
+    disk.tune(read_expire=3600000, prio_aging_expire=3600000)
     ring = Ring(4, SETUP_IOPOLL)
     buffer = mmap.mmap(-1, BLOCK)
     fd = os.open(disk.path, os.O_RDONLY | os.O_DIRECT)

@@ -123,7 +123,12 @@ class Disk:
 
     def nothing_left(self, **least):
         """Every request has left the scheduler; of these things as many happened, too."""
+        # A bio ends a moment before its request does.
+        end = time.monotonic() + 5
         now = self.counters()
+        while now["in_flight"] + now["polled"] and time.monotonic() < end:
+            time.sleep(0.05)
+            now = self.counters()
         good = (now["inserted"] > 0 and now["inserted"] == now["merged"] + now["completed"] and
                 not now["queued"] and not now["in_flight"] and not now["polled"] and
                 all(now[key] >= value for key, value in least.items()))
