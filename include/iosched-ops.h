@@ -60,8 +60,8 @@ static void iosched_check_seal(struct iosched *io, struct request *rq)
 
 /*
  * @rq is about to join the request that begins at @begin: then the block layer
- * goes on and joins both to a request that ends there, and so on. Seal the one
- * at which that has to stop.
+ * goes on and joins both to a request that ends there, the first of several in
+ * the hash, and so on. Seal the one at which that has to stop.
  */
 static void iosched_stop_chain(struct iosched *io, struct request *rq,
 			       sector_t begin)
@@ -78,11 +78,11 @@ static void iosched_stop_chain(struct iosched *io, struct request *rq,
 			if (iosched_rq_end(front) != begin ||
 			    rq_data_dir(front) != dir)
 				continue;
-			if (IOSCHED_POLICY.may_merge(io, dir,
-						     blk_rq_pos(front), end))
-				found = front;
-			else
+			if (!IOSCHED_POLICY.may_merge(io, dir,
+						      blk_rq_pos(front), end))
 				iosched_seal(io, front);
+			else if (!found)
+				found = front;
 		}
 		if (found)
 			begin = blk_rq_pos(found);
@@ -114,7 +114,8 @@ static bool iosched_may_append(struct iosched *io, struct request *rq)
 		if (iosched_rq_end(prev) == pos && rq_data_dir(prev) == dir) {
 			if (!iosched_may_join(io, prev, rq))
 				return false;
-			begin = blk_rq_pos(prev);
+			if (!found)
+				begin = blk_rq_pos(prev);
 			found = true;
 		}
 	if (found && IOSCHED_POLICY.may_merge)
