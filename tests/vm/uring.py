@@ -2,8 +2,10 @@
 """Imported by tests that need io_uring: a ring over the raw system calls, also polled,
 also with NVMe's passthrough commands.
 
-The caller keeps buffers alive until the request has ended, and has no more requests in
-flight than the ring has entries.
+The caller keeps buffers alive until the request has ended. A request's user_data is a
+number less than the ring's entries that no other request in flight has. It is the index of
+the request's SQE, which so stays as it is until the request has ended: Linux 6.12 reads that
+of a passthrough command again when a worker thread issues it for want of a free tag.
 """
 
 import ctypes
@@ -56,8 +58,7 @@ class Ring:
         self.cq_tail = ctypes.c_uint32.from_buffer(self.cq, cq[1])
         self.cqes = cq[5]
         self.cq_mask, self.sq_mask = cq_entries - 1, self.entries - 1
-        for index in range(self.entries):
-            struct.pack_into("<I", self.sq, sq[6] + 4 * index, index)
+        self.sq_array = sq[6]
         self.queued = 0
 
     def close(self):
@@ -65,8 +66,9 @@ class Ring:
         os.close(self.fd)
 
     def _sqe(self, opcode, fd, offset, addr, length, op_flags, user_data):
-        index = self.sq_tail.value & self.sq_mask
-        at = index * self.sqe_size
+        struct.pack_into("<I", self.sq, self.sq_array + 4 * (self.sq_tail.value & self.sq_mask),
+                         user_data)
+        at = user_data * self.sqe_size
         self.sqes[at:at + self.sqe_size] = bytes(self.sqe_size)
         SQE.pack_into(self.sqes, at, opcode, 0, 0, fd, offset, addr, length, op_flags, user_data)
         # The kernel looks at the tail in io_uring_enter() only, in this very process.
