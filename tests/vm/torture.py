@@ -17,6 +17,7 @@ disturbs any more, polled reads are left alone, and all other I/O has to end all
 then the polled reads, and the schedulers' statistics have to balance.
 """
 
+import concurrent.futures
 import itertools
 import os
 import pathlib
@@ -147,6 +148,7 @@ class Plan:
                       f"{worker.slot.ended} ended, the oldest for "
                       f"{(time.monotonic_ns() - since) / 1e9:.1f} s")
         for target in self.targets:
+            self.show(target.queue / "scheduler")
             folder = pathlib.Path("/sys/kernel/debug/block", target.name)
             for file in sorted([*folder.glob("sched/*"), *folder.glob("hctx*/*"),
                                 folder / "state"]):
@@ -178,6 +180,13 @@ class Plan:
                 self.lost(f"no end of waiting for {what}")
             time.sleep(0.05)
 
+    def within(self, function, what):
+        """Call a @function that may hang, within the limit."""
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            call = pool.submit(function)
+            self.wait(call.done, what)
+            call.result()
+
     def phase(self, seconds, disturbers):
         """Load and disturbances for a while, then what has to be so afterwards."""
         # Half of them keep theirs for the whole phase: what leaks adds up.
@@ -202,6 +211,7 @@ class Plan:
         """All I/O ends, the polled one last."""
         late = [worker for worker in self.workers if isinstance(worker, load.Polled)]
         others = [worker for worker in self.workers if worker not in late]
+        self.within(self.ours_where_polled, "a switch")
         self.control.want = load.HOLD
         self.wait(lambda: all(worker.slot.holding for worker in late), "polled reads")
         time.sleep(1)
@@ -214,15 +224,24 @@ class Plan:
             if worker.slot.submitted != worker.slot.ended:
                 check(False, f"{worker.label}: {worker.slot.submitted} submitted, "
                              f"{worker.slot.ended} ended")
-        for target in self.targets:
-            if target.folder:
-                os.sync()
+        self.within(os.sync, "a sync of all file systems")
         for target in self.targets:
             self.balance(target)
 
+    def ours_where_polled(self):
+        """BFQ dispatches nothing else while it waits for a polled read to complete."""
+        for target in self.targets:
+            if target.polled and self.scheduler(target) not in ours():
+                (target.queue / "scheduler").write_text(self.rng.choice(ours()))
+
+    @staticmethod
+    def scheduler(target):
+        """Name of the one that is selected."""
+        return (target.queue / "scheduler").read_text().split("[")[1].split("]")[0]
+
     def balance(self, target):
         """Nothing is left in a scheduler of ours."""
-        name = (target.queue / "scheduler").read_text().split("[")[1].split("]")[0]
+        name = self.scheduler(target)
         if name not in ours():
             return
         disk = Disk.__new__(Disk)
@@ -244,6 +263,10 @@ class Plan:
         """End the workers, take all apart."""
         self.control.want = load.END
         self.wait(lambda: self.watch() or not self.processes, "the workers")
+        self.within(self.take_apart, "the end of the devices")
+
+    def take_apart(self):
+        """All file systems, devices and modules."""
         for target in self.targets:
             (target.queue / "scheduler").write_text("none")
         for target in reversed(self.targets):
@@ -300,6 +323,7 @@ def main():
     plan.make_workers()
     plan.control.want = load.REST_ALL
     plan.start()
+    disturbers = []
     try:
         disturbers = [Settings(plan, plan.targets[number::3], plan.rng_of(901 + number))
                       for number in range(3)]
@@ -313,6 +337,11 @@ def main():
             plan.phase(PHASE, disturbers)
         plan.finish()
     finally:
+        # Nothing stays frozen or suspended.
+        for each in disturbers:
+            each.may_go.clear()
+        for each in disturbers:
+            each.idle.wait(LIMIT)
         MODPROBE.write_text(before)
         for pid in plan.processes:
             os.kill(pid, signal.SIGKILL)

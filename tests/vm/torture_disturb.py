@@ -89,6 +89,7 @@ class Disturber(threading.Thread):
                     time.sleep(self.rng.random() / 10)
         except Exception:  # noqa: BLE001
             self.wrong = traceback.format_exc()
+            self.idle.set()
 
     def pause(self):
         """Wait here while it may not go on."""

@@ -171,8 +171,8 @@ class Worker:
         self.slot.submitted += number
         setattr(self.slot, kind, getattr(self.slot, kind) + number)
 
-    def end(self, error, number=1, may_fail=False):
-        """So many have ended, with an errno or 0; is it good?"""
+    def end(self, error, number=1, may_fail=False, what="I/O"):
+        """So many have ended, with an errno or 0; is it good? @what: for the message."""
         self.slot.ended += number
         if self.slot.ended == self.slot.submitted:
             self.slot.since = 0
@@ -182,7 +182,7 @@ class Worker:
         may_fail |= self.target.faulty or self.target.shared.state != UP
         may_fail |= self.target.shared.life != self.life
         if error not in FAULTS or not may_fail:
-            raise Wrong(f"an I/O failed: {os.strerror(error)}")
+            raise Wrong(f"{what} failed: {os.strerror(error)}")
         return False
 
     def read_right(self, block, data):
@@ -269,7 +269,7 @@ class Plain(Worker):
         try:
             result = function(*arguments)
         except OSError as error:
-            return error.errno, self.end(error.errno)
+            return error.errno, self.end(error.errno, what=f"{kind} {function.__name__}")
         self.end(0)
         return result, True
 
@@ -305,7 +305,7 @@ class Plain(Worker):
             if error.errno == errno.EOPNOTSUPP:
                 self.end(0)
                 return None
-            return self.end(error.errno)
+            return self.end(error.errno, what=kind)
         return self.end(0)
 
     def do_discard(self, block, count, offset, length):
@@ -431,7 +431,8 @@ class Uring(Worker):
         # A passthrough command that a reset of the controller ends is not tried again, its
         # result may be the device's status. EAGAIN: not done, for want of a request.
         error = -result if result < 0 else errno.EIO if what == "pass" and result else 0
-        good = self.end(error, may_fail=what == "pass" or error == errno.EAGAIN)
+        good = self.end(error, may_fail=what == "pass" or error == errno.EAGAIN,
+                        what=f"{what} of {count} blocks at {block} ({result})")
         if self.since:
             self.slot.since = min(self.since.values())
         if not good:
