@@ -24,7 +24,10 @@ expect 42 -- sh -c 'exit 42'
 expect 127 -- /no/such/program
 # sysrq c panics: QEMU itself would end with 0.
 expect 255 -- sh -c 'echo c >/proc/sysrq-trigger'
-expect 124 --timeout 20 -- sleep 3600
+expect 124 --timeout 20 -- sleep 3600 2>"$RESULTS"/err
+# The kernel of a guest that hangs has shown where.
+grep -q 'sysrq: Show Blocked State' "$RESULTS"/err
+grep -q 'sysrq: Show backtrace of all active CPUs' "$RESULTS"/err
 expect 1 -- sh -c 'echo "WARNING: a complaint" >/dev/kmsg' 2>"$RESULTS"/err
 grep -q 'WARNING: a complaint' "$RESULTS"/err
 # A complaint is not hidden by a skip, and doesn't hide a failure.
