@@ -372,7 +372,7 @@ class Uring(Worker):
 
     def __init__(self, *arguments, **keys):
         super().__init__(*arguments, **keys)
-        self.buffer = mmap.mmap(-1, BLOCK * MOST_BLOCKS * self.ENTRIES)
+        self.buffer = uring.passthrough_buffer(BLOCK * MOST_BLOCKS * self.ENTRIES)
         self.address = uring.address(self.buffer)
         self.ring = None
         # {user_data: (what, block, count, generation)}

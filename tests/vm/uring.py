@@ -27,6 +27,15 @@ NVME_CMD = struct.Struct("<BBHIIIQQIIIIIIII")
 NVME_URING_CMD_IO = 0xc0484e80
 NVME_READ = 2
 FSYNC_DATASYNC = 1
+MAP_32BIT = 0x40
+
+
+def passthrough_buffer(size):
+    """Memory of @size bytes for passthrough commands, below 4 GB. For want of a free tag a
+    worker thread of the ring issues them. When the kernel has created that thread on its way
+    back from an interrupt, and knows x32 programs, it takes the thread for one and cuts the
+    buffer's address to 32 bits."""
+    return mmap.mmap(-1, size, mmap.MAP_SHARED | MAP_32BIT)
 
 
 def address(buffer):
