@@ -60,6 +60,8 @@ class Plan:
         """Devices, and what is on top of them."""
         modprobe("-a", "dm-mod", "loop", "virtio_blk")
         modprobe("nvme", "poll_queues=1")
+        # Such a kernel also has it send every twentieth request back.
+        modprobe("null_blk", "nr_devices=0", *["requeue=1,5,0,-1"] * DEBUG_KERNEL)
         for name in ("nvme0n1", "nvme1n1"):
             wait_for(pathlib.Path("/dev", name).exists, name)
         # Probed side by side, they have either order.
@@ -146,7 +148,10 @@ class Plan:
             if since:
                 print(f"{worker.label}: {worker.slot.submitted} submitted, "
                       f"{worker.slot.ended} ended, the oldest for "
-                      f"{(time.monotonic_ns() - since) / 1e9:.1f} s")
+                      f"{(time.monotonic_ns() - since) / 1e9:.1f} s", flush=True)
+        for pid, worker in self.processes.items():
+            if worker.slot.since and time.monotonic_ns() - worker.slot.since > LIMIT * 5 * 10**8:
+                self.threads(pid, worker)
         for target in self.targets:
             self.show(target.queue / "scheduler")
             folder = pathlib.Path("/sys/kernel/debug/block", target.name)
@@ -156,10 +161,21 @@ class Plan:
                                  "sched_tags", "tags") or "fifo" in file.name:
                     self.show(file)
         pathlib.Path("/proc/sysrq-trigger").write_text("w")
-        print(subprocess.run(["dmesg"], capture_output=True, text=True,
-                             check=False).stdout[-30000:], flush=True)
+        print(kernel_log()[-30000:], flush=True)
         time.sleep(5)
         pathlib.Path("/proc/sysrq-trigger").write_text("b")
+
+    def threads(self, pid, worker):
+        """Where the threads of a worker are, those of io_uring too, and its rings."""
+        print(f"{worker.label}:")
+        folder = pathlib.Path("/proc", str(pid))
+        for file in sorted(folder.glob("task/*/stat")):
+            print(file.read_text().strip()[:40], (file.parent / "syscall").read_text().strip())
+            self.show(file.parent / "stack")
+        for file in sorted(folder.glob("fd/*")):
+            if "io_uring" in os.readlink(file):
+                self.show(folder / "fdinfo" / file.name)
+        sys.stdout.flush()
 
     @staticmethod
     def show(file):
@@ -283,6 +299,11 @@ class Plan:
         remove_all()
 
 
+def kernel_log():
+    """What the kernel has said."""
+    return subprocess.run(["dmesg"], capture_output=True, text=True, check=False).stdout
+
+
 def happened(plan, disturbers):
     """How often each kind of I/O and of disturbance was there, and a look at each scheduler's
     statistics."""
@@ -304,7 +325,7 @@ def report(plan, disturbers):
     print(f"counted: requests={counts['ended']} verified_mb={counts['verified_kb'] >> 10} "
           f"switches={counts['switches']} rewrites={counts['tunables'] + counts['generic']} "
           f"removed={counts['removals']} hotplugs={counts.get('hotplugs', 0)} "
-          f"faults={counts['failed']}")
+          f"faults={counts['failed'] - counts['gone']}")
     check(counts["submitted"] == counts["ended"], "each I/O submitted has ended")
     missing = [name for name, count in counts.items() if not count]
     check(not missing, f"each kind was there: {counts} {missing}")
@@ -336,6 +357,9 @@ def main():
                                          not all(happened(plan, disturbers).values())):
             plan.phase(PHASE, disturbers)
         plan.finish()
+    except BaseException:
+        print(kernel_log()[-5000:], flush=True)
+        raise
     finally:
         # Nothing stays frozen or suspended.
         for each in disturbers:

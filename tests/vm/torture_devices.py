@@ -28,6 +28,8 @@ class Target:
     """A device under load. @faulty: its I/Os may fail at any time; @forgets: its data are
     zeros after it was removed and has returned."""
     removable = polled = passthrough = forgets = scsi = False
+    # Its driver ends a request whose completion is lost.
+    times_out = False
     # Takes discards and write-zeroes.
     ranges = True
 
@@ -94,6 +96,8 @@ class Ssdemu(Target):
 class Null(Target):
     """null_blk with several queues, one to poll; or one that injects faults."""
     forgets = removable = True
+    # Only where its I/Os may fail.
+    times_out = property(lambda self: self.faulty)
     COMMON = {"size": 128, "queue_mode": 2, "memory_backed": 1, "discard": 1, "irqmode": 2,
               "completion_nsec": 50000, "submit_queues": 2}
 
@@ -118,7 +122,7 @@ class Null(Target):
 
 class Scsi(Target):
     """A disk of scsi_debug, which injects errors into all of its disks."""
-    removable = scsi = True
+    removable = scsi = times_out = True
 
     def __init__(self, label):
         name, = scsi_disks(1, per_host_store=0, dev_size_mb=64, ndelay=50000, max_queue=32,
@@ -139,7 +143,7 @@ class Scsi(Target):
 
 class Nvme(Target):
     """QEMU's NVMe disk; ordinary, polled and passthrough."""
-    polled = passthrough = True
+    polled = passthrough = times_out = True
 
     def __init__(self, label, name):
         super().__init__(label, name)

@@ -14,7 +14,7 @@ import traceback
 from ssd import DEBUG_KERNEL, RELEASE, check
 from together import SCSI_DEBUG, insert, modprobe, ours, remove, wait_for
 from torture_devices import run
-from torture_load import GOING, GONE, UP
+from torture_load import BLOCK, GOING, GONE, MOST_BLOCKS, UP
 
 CPUS = sorted(pathlib.Path("/sys/devices/system/cpu").glob("cpu[0-9]*/online"))
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
@@ -38,6 +38,9 @@ FAULTS = {"recovered": (0x8, 7), "transport": (0x10, 9), "short": (0x80, 9),
 COMMANDS = (0x42, 0x41, 0x93, 0x28, 0x2a, 0x35)
 SENSES = ("0x2 0x4 0xa", "0x6 0x29 0x0", "0xb 0x4b 0x0")
 ERRORS = "/sys/kernel/debug/scsi_debug/*/error"
+# Of any driver, on a debug kernel: completions that get lost, in percent, so many at most.
+LOST_COMPLETIONS = pathlib.Path("/sys/kernel/debug/fail_io_timeout")
+LOST_PERCENT, LOST_MOST = 20, 3
 PROVISIONING = ("unmap", "writesame_16", "writesame_10")
 FIFREEZE, FITHAW = 0xc0045877, 0xc0045878
 
@@ -136,7 +139,11 @@ class Settings(Disturber):
 
     def generic(self):
         target, name = self.any(), self.rng.choice(sorted(GENERIC))
-        return write(target.queue / name, self.rng.choice(GENERIC[name]))
+        value = self.rng.choice(GENERIC[name])
+        if name == "max_sectors_kb" and target.polled and RELEASE <= (6, 1):
+            # There a polled bio that has to be split is refused for ever.
+            value = max(value, BLOCK * MOST_BLOCKS >> 10)
+        return write(target.queue / name, value)
 
     def limits(self):
         target = self.any()
@@ -149,6 +156,10 @@ class Settings(Disturber):
                  ("riops", (100, 2000)), ("wiops", (100, 2000)))]
         done = write(CGROUPS / "limited/io.max", f"{number} {' '.join(most)}")
         weight = self.rng.choice((1, 100, 1000))
+        # The root's: io.cost on the whole device, or not.
+        rate = self.rng.choice((25, 100, 400))
+        write(CGROUPS / "io.cost.qos",
+              f"{number} enable={self.rng.randint(0, 1)} ctrl=user min={rate} max={rate}")
         for name, value in (("io.weight", f"default {weight}"), ("io.bfq.weight", weight),
                             ("io.latency", f"{number} target={self.rng.choice((0, 50, 9999))}")):
             if (CGROUPS / "weighted" / name).exists():
@@ -202,8 +213,12 @@ class Hardware(Disturber):
     """Faults, resets of a controller, devices that go and return."""
 
     def kinds(self):
-        return ["faults", "removals", "resets", "faults", "removals",
-                *["prepared_anew"] * bool(glob.glob(ERRORS))]
+        return ["faults", "removals", "faults", "removals",
+                # On 6.1 a reset forgets the second command of a queue that it sends again, if
+                # the controller has shadow doorbells: it tells the controller of them later.
+                *["resets"] * (RELEASE > (6, 1)),
+                *["prepared_anew"] * bool(glob.glob(ERRORS)),
+                *["timeouts"] * LOST_COMPLETIONS.is_dir()]
 
     def faults(self):
         """SCSI commands fail for a while; each kind of fault by itself."""
@@ -213,12 +228,25 @@ class Hardware(Disturber):
         # A slow machine must not lose what is merely slow.
         seconds = 2 if kind == "lost" and not DEBUG_KERNEL else 20
         (target.queue.parent / "device/timeout").write_text(str(seconds))
+        # sd waits 120 s for a WRITE SAME, whatever the disk's timeout; and SCSI handles no
+        # lost command before all others have ended. An UNMAP is like any other command.
+        disk, = target.queue.parent.glob("device/scsi_disk/*")
+        before = [(disk / name, (disk / name).read_text(), value)
+                  for name, value in (("provisioning_mode", "unmap"),
+                                      ("max_write_same_blocks", "0"))] * (kind == "lost")
+        for file, _, value in before:
+            file.write_text(value)
+        # Writing this one drains the queue.
+        depth = target.queue / "nr_requests"
+        write(depth, depth.read_text())
         (SCSI_DEBUG / "every_nth").write_text(str(every))
         (SCSI_DEBUG / "opts").write_text(str(options))
         time.sleep(self.rng.random() * 2)
         (SCSI_DEBUG / "opts").write_text("0")
         (SCSI_DEBUG / "every_nth").write_text("0")
         self.revive(target)
+        for file, text, _ in before:
+            write(file, text)
         return True
 
     def prepared_anew(self):
@@ -233,6 +261,22 @@ class Hardware(Disturber):
         for command in COMMANDS:
             write(file, f"- 2 {command:#x}")
         return True
+
+    def timeouts(self):
+        """A few completions of a device get lost, until the driver asks for them."""
+        target = self.any("times_out")
+        before = (target.queue / "io_timeout").read_text()
+        write(target.queue / "io_timeout", 5000)
+        (LOST_COMPLETIONS / "verbose").write_text("1")
+        (LOST_COMPLETIONS / "probability").write_text(str(LOST_PERCENT))
+        (LOST_COMPLETIONS / "times").write_text(str(LOST_MOST))
+        done = write(target.queue.parent / "io-timeout-fail", 1)
+        time.sleep(8)
+        write(target.queue.parent / "io-timeout-fail", 0)
+        write(target.queue / "io_timeout", before)
+        if target.scsi:
+            self.revive(target)
+        return done
 
     @staticmethod
     def revive(target):

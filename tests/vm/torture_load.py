@@ -37,8 +37,9 @@ UP, GOING, GONE = range(3)
 # What the workers are to do: work; poll late, while the others go on; rest, but for what
 # is polled late; rest; end.
 RUN, HOLD, REST, REST_ALL, END = range(5)
-COUNTS = ("submitted", "ended", "failed", "verified_kb", "ordinary", "polled", "passthrough",
-          "sg_io", "discards", "zeroes", "flushes", "fua", "files", "late")
+# Of those that failed, gone did so while their device was being removed.
+COUNTS = ("submitted", "ended", "failed", "gone", "verified_kb", "ordinary", "polled",
+          "passthrough", "sg_io", "discards", "zeroes", "flushes", "fua", "files", "late")
 
 
 class Slot(ctypes.Structure):
@@ -179,8 +180,10 @@ class Worker:
         if not error:
             return True
         self.slot.failed += number
-        may_fail |= self.target.faulty or self.target.shared.state != UP
-        may_fail |= self.target.shared.life != self.life
+        if self.target.shared.state != UP or self.target.shared.life != self.life:
+            self.slot.gone += number
+            may_fail = True
+        may_fail |= self.target.faulty
         if error not in FAULTS or not may_fail:
             raise Wrong(f"{what} failed: {os.strerror(error)}")
         return False
@@ -325,6 +328,8 @@ class Sg(Plain):
     KINDS = {"sg_read": 4, "sg_write": 4, "ready": 1, "inquiry": 1}
     HEADER = struct.Struct("<iiBBHIQQQIIi4xQBBBBHHiII4x")
     TO_DEVICE, FROM_DEVICE, NO_DATA = -2, -3, -1
+    # SCSI waits for all commands of a host before it handles the first lost one.
+    TIMEOUT_MS = 20000
 
     def command(self, command, direction, length):
         """Send a command; is it good?"""
@@ -333,7 +338,7 @@ class Sg(Plain):
         header = bytearray(self.HEADER.pack(
             ord("S"), direction, len(command), 32, 0, length,
             uring.address(self.buffer) if length else 0, ctypes.addressof(block),
-            ctypes.addressof(sense), 60000, 0, 0, 0, *[0] * 4, 0, 0, 0, 0, 0))
+            ctypes.addressof(sense), self.TIMEOUT_MS, 0, 0, 0, *[0] * 4, 0, 0, 0, 0, 0))
         self.begin("sg_io")
         try:
             fcntl.ioctl(self.fd, SG_IO, header)
