@@ -58,7 +58,7 @@ health_leaks()
 # Print the kernel's complaints since the mark; fail when there is one.
 health_check()
 {
-	local log before after complaints
+	local log before after complaints leaks
 
 	log=$(health_log)
 	before=$(sed -n '1s/.*lab: mark, taint \([0-9]*\)$/\1/p' <<<"$log")
@@ -66,10 +66,14 @@ health_check()
 		echo "the kernel's log overran: nothing can be said of it"
 		return 1
 	fi
+	# A report of lockdep has about 150 lines, and no meaning without the last.
 	complaints=$(grep -E -A 30 "$health_patterns" <<<"$log" | head -n 60)
+	grep -q 'circular locking' <<<"$complaints" &&
+		complaints=$(grep -E -A 160 'circular locking' <<<"$log" | head -n 200)
 	after=$(health_taint)
 	[ "$after" = "$before" ] ||
 		complaints+="${complaints:+$'\n'}kernel tainted: $before before, $after after"
-	complaints+=$(health_leaks)
+	leaks=$(health_leaks)
+	complaints+=${leaks:+$'\n'$leaks}
 	[ -z "$complaints" ] || { echo "$complaints"; return 1; }
 }

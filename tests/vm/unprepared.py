@@ -22,6 +22,8 @@ BLOCK = 4096
 # Reads behind one passthrough command in a submission. Leaked, they would use up the
 # 1023 tags of the device in fewer submissions.
 READS, SUBMISSIONS = 7, 160
+# The file of each scheduler's own that counts requests in flight.
+COUNTS_IN_FLIGHT = {"bp": "processes", "pai": None, "pass": "regions", "piq": "units"}
 
 
 def submissions(disk, count):
@@ -50,16 +52,13 @@ def submissions(disk, count):
 
 def held_by_policy(disk):
     """Lines of the policy's own files that count a request as in flight."""
-    folder = pathlib.Path("/sys/kernel/debug/block", disk.name, "sched")
-    lines = []
-    for name in ("units", "regions", "processes"):
-        path = folder / name
-        if not path.exists():
-            continue
-        rows = [line.split() for line in path.read_text().splitlines() if line[0] != "#"]
-        column = rows[0].index("in_flight")
-        lines += [f"{name}: {' '.join(row)}" for row in rows[1:] if row[column] != "0"]
-    return lines
+    name = COUNTS_IN_FLIGHT[disk.scheduler]
+    if not name:
+        return []
+    file = pathlib.Path("/sys/kernel/debug/block", disk.name, "sched", name)
+    rows = [line.split() for line in file.read_text().splitlines() if line[0] != "#"]
+    column = rows[0].index("in_flight")
+    return [f"{name}: {' '.join(row)}" for row in rows[1:] if row[column] != "0"]
 
 
 def main():
