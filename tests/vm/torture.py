@@ -4,7 +4,7 @@
 # while schedulers, settings, CPUs, faults and devices come and go at random; each I/O
 # ends, the data are right
 # cpus: 1 2 4
-# check: 6.12@2 6.1@4
+# check: 6.12@2
 # memory: 1536M
 # disk: 256M
 # nvme: 512M
