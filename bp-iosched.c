@@ -12,7 +12,7 @@
  *
  * Idea: prefer the write in the erase block of the last one, whichever side it
  * lies on; where none is, look a little further, so as to leave for a block in
- * which there is more to do; else sweep. The four cases are in bp-preference.h,
+ * which there is more to do; else sweep. The four cases are in bp/preference.h,
  * where they can be tested alone. A request whose deadline has passed goes before all
  * that: the core sees to it.
  *
@@ -79,9 +79,9 @@
 #include <linux/ktime.h>
 #include <linux/sched.h>
 
-#include "bp-antic.h"
-#include "bp-preference.h"
-#include "bp-process.h"
+#include "bp/antic.h"
+#include "bp/preference.h"
+#include "bp/process.h"
 #include "compat-blkdev.h"
 #include "iosched-debugfs.h"
 #include "iosched-tunables.h"

@@ -16,8 +16,8 @@
  *  2. PASA: and cuts fall on boundaries of clustered pages or blocks: first an
  *     unaligned head, if need be, then aligned pieces. (5.2)
  *     The block layer does both by the limits of the queue, which PAI sets
- *     while it has it (include/pai-limits.h); the arithmetic and an example are
- *     in include/pai-geometry.h. Merging stops where cutting would cut.
+ *     while it has it (include/pai/limits.h); the arithmetic and an example are
+ *     in include/pai/geometry.h. Merging stops where cutting would cut.
  *  3. PAI: requests that are well-split, aligned and sized to the buffer, wait
  *     in the normal queue and go first, oldest first. The others wait in the
  *     pending queue to be merged; one that becomes well-split by merging moves
@@ -66,8 +66,8 @@
 #include "compat-blkdev.h"
 #include "iosched-debugfs.h"
 #include "iosched-tunables.h"
-#include "pai-geometry.h"
-#include "pai-limits.h"
+#include "pai/geometry.h"
+#include "pai/limits.h"
 
 #define IOSCHED_NAME "pai"
 

@@ -17,7 +17,7 @@
  *  1. A request's location vector is the set of units that it touches
  *     (include/location-vector.h). (IV.A)
  *  2. Reads and writes apart, a request joins the first batch in which nobody
- *     needs one of its units, or opens a new one (include/conflict-batch.h).
+ *     needs one of its units, or opens a new one (include/piq/conflict-batch.h).
  *     The oldest `window` requests of a direction are in batches. (IV.B.1, 2)
  *  3. Batches go in order, reads before writes. A request goes when nothing in
  *     flight holds one of its units; until then later requests may, be it of a
@@ -35,7 +35,7 @@
  *  7. The paper leaves to others what the drive does by itself (garbage
  *     collection). With busy_units, off by default, a unit whose request took
  *     much longer than most counts as held for a while after it
- *     (include/slow-units.h).
+ *     (include/piq/slow-units.h).
  *  8. A drive that buffers what is written is done with it before its units are,
  *     or long after. With buffered_writes, off by default, writes hold no units
  *     and wait for none. (Not in the paper, whose drive has no buffer.)
@@ -55,8 +55,8 @@
  *	piq+	and writes don't wait for reads for ever (rule 5)
  *
  * Data: a map for each geometry, with the units that are held and the batches,
- * which is replaced as a whole (include/piq-map.h). Completions give units back
- * without a lock (include/held-units.h).
+ * which is replaced as a whole (include/piq/map.h). Completions give units back
+ * without a lock (include/piq/held-units.h).
  */
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
@@ -64,7 +64,7 @@
 #include "compat-blkdev.h"
 #include "iosched-debugfs.h"
 #include "iosched-tunables.h"
-#include "piq-map.h"
+#include "piq/map.h"
 
 #define IOSCHED_NAME "piq"
 

@@ -20,7 +20,7 @@ DEBUGFS = "/sys/kernel/debug/block/ssdemu0/sched"
 ANTICIPATION = f"{DEBUGFS}/anticipation"
 CLONE_IO = 0x80000000
 SYS_CLONE, SYS_IOPRIO_SET = 56, 251  # x86-64
-# BP_PROCESSES in include/bp-process.h.
+# BP_PROCESSES in include/bp/process.h.
 MOST = 512
 NUMBER = 600 if DEBUG_KERNEL else 2000
 LIBC = ctypes.CDLL(None, use_errno=True)

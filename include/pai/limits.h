@@ -22,7 +22,7 @@
 #include <linux/workqueue.h>
 
 #include "iosched-compat.h"
-#include "pai-geometry.h"
+#include "pai/geometry.h"
 
 /**
  * struct pai_limit - a limit of the queue

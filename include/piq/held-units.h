@@ -8,8 +8,8 @@
  * find the units that came free. A unit that was taken again in between has
  * holders and stays; it will be noted again when they leave, so no note is lost.
  */
-#ifndef _HELD_UNITS_H
-#define _HELD_UNITS_H
+#ifndef _PIQ_HELD_UNITS_H
+#define _PIQ_HELD_UNITS_H
 
 #include <linux/atomic.h>
 #include <linux/bitmap.h>
@@ -95,4 +95,4 @@ static inline bool held_settle(struct held_units *units, unsigned int nr)
 	return news;
 }
 
-#endif /* _HELD_UNITS_H */
+#endif /* _PIQ_HELD_UNITS_H */

@@ -8,8 +8,8 @@
  * Any context, no lock, but for slow_began(). Averages and times are read and
  * written plainly: completions that meet may lose one's part of an average.
  */
-#ifndef _SLOW_UNITS_H
-#define _SLOW_UNITS_H
+#ifndef _PIQ_SLOW_UNITS_H
+#define _PIQ_SLOW_UNITS_H
 
 #include <linux/atomic.h>
 #include <linux/bitmap.h>
@@ -97,4 +97,4 @@ static inline void slow_late(struct slow_units *units, unsigned long *vector,
 		vector[word] = xchg(&units->late[word], 0);
 }
 
-#endif /* _SLOW_UNITS_H */
+#endif /* _PIQ_SLOW_UNITS_H */

@@ -19,8 +19,8 @@
  *
  * Memory is given once, by cb_queue_init(). No locking: the caller's.
  */
-#ifndef _CONFLICT_BATCH_H
-#define _CONFLICT_BATCH_H
+#ifndef _PIQ_CONFLICT_BATCH_H
+#define _PIQ_CONFLICT_BATCH_H
 
 #include <linux/list.h>
 #include <linux/types.h>
@@ -371,4 +371,4 @@ static inline bool cb_conflicts(struct cb_queue *queue,
 	return false;
 }
 
-#endif /* _CONFLICT_BATCH_H */
+#endif /* _PIQ_CONFLICT_BATCH_H */

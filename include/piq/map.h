@@ -13,11 +13,11 @@
 #include <linux/sched/mm.h>
 
 #include "compat-blkdev.h"
-#include "conflict-batch.h"
-#include "held-units.h"
+#include "piq/conflict-batch.h"
+#include "piq/held-units.h"
 #include "iosched.h"
 #include "location-vector.h"
-#include "slow-units.h"
+#include "piq/slow-units.h"
 
 /* The word of a request in flight. */
 #define PIQ_HOLDS		BIT(0)
