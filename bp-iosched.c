@@ -870,7 +870,7 @@ static const struct iosched_policy bp_policy = {
 #define IOSCHED_POLICY_ATTRS	BP_TUNABLES(IOSCHED_TUNABLE_ATTR)	\
 				BP_CHOICES(IOSCHED_TUNABLE_ATTR)
 #define IOSCHED_POLICY_DEBUGFS	BP_DEBUGFS
-#include "iosched-ops.h"
+#include "iosched-tmpl.h"
 
 MODULE_AUTHOR("The ssd-iosched developers");
 MODULE_DESCRIPTION("BP, block-preferential ordering for SSDs");

@@ -587,7 +587,7 @@ static const struct iosched_policy pai_policy = {
 #define IOSCHED_POLICY_ATTRS	PAI_TUNABLES(IOSCHED_TUNABLE_ATTR)	\
 				PAI_CHOICES(IOSCHED_TUNABLE_ATTR)
 #define IOSCHED_POLICY_DEBUGFS	{ "classes", 0400, pai_classes_show }
-#include "iosched-ops.h"
+#include "iosched-tmpl.h"
 
 MODULE_AUTHOR("The ssd-iosched developers");
 MODULE_DESCRIPTION("PAI, a parameter-aware I/O scheduler for SSDs");

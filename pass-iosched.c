@@ -557,7 +557,7 @@ static const struct iosched_policy pass_policy = {
 #define IOSCHED_POLICY		pass_policy
 #define IOSCHED_POLICY_ATTRS	PASS_TUNABLES(IOSCHED_TUNABLE_ATTR)
 #define IOSCHED_POLICY_DEBUGFS	{ "regions", 0400, pass_regions_show }
-#include "iosched-ops.h"
+#include "iosched-tmpl.h"
 
 MODULE_AUTHOR("The ssd-iosched developers");
 MODULE_DESCRIPTION("PASS, a parallelism-aware I/O scheduler for SSDs");

@@ -835,7 +835,7 @@ static const struct iosched_policy piq_policy = {
 #define IOSCHED_POLICY_DEBUGFS	{ "piq", 0400, piq_counts_show },	\
 				{ "batches", 0400, piq_batches_show },	\
 				{ "units", 0400, piq_units_show }
-#include "iosched-ops.h"
+#include "iosched-tmpl.h"
 
 MODULE_AUTHOR("The ssd-iosched developers");
 MODULE_DESCRIPTION("PIQ, an I/O scheduler that avoids access conflicts in SSDs");

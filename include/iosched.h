@@ -10,7 +10,7 @@
  * policy says which tree, which request is next, what may be merged, and what
  * may go now; the core does the rest. Each module instantiates the core at
  * compile time: it fills in a struct iosched_policy called as IOSCHED_POLICY
- * and includes iosched-ops.h last, so that every hook is a direct call.
+ * and includes iosched-tmpl.h last, so that every hook is a direct call.
  *
  * The core dispatches at most as many requests as the device has tags, or
  * @depth. A request dispatched beyond that would wait in hctx->dispatch, where
@@ -473,7 +473,7 @@ static inline void iosched_wake(struct iosched *io)
  * @io: elevator, lock held
  *
  * Before anybody looks for it: a policy with alone() has such a request put
- * aside, for it mostly goes at once. Defined in iosched-ops.h.
+ * aside, for it mostly goes at once. Defined in iosched-tmpl.h.
  */
 static void iosched_sort_alone(struct iosched *io);
 
@@ -485,7 +485,7 @@ static void iosched_sort_alone(struct iosched *io);
  * @arg: for @change
  *
  * For a setting that decides where requests are placed. Those in flight stay
- * counted where they were. Defined in iosched-ops.h.
+ * counted where they were. Defined in iosched-tmpl.h.
  */
 static void iosched_replace_all(struct iosched *io,
 				void (*change)(struct iosched *, void *),

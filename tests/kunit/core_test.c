@@ -148,7 +148,7 @@ static const struct iosched_policy core_policy = {
 #define IOSCHED_POLICY_ATTRS	CORE_TUNABLES(IOSCHED_TUNABLE_ATTR)	\
 				CORE_CHOICES(IOSCHED_TUNABLE_ATTR)
 #define IOSCHED_POLICY_DEBUGFS	{ "none", 0400, iosched_queue_show }
-#include "iosched-ops.h"
+#include "iosched-tmpl.h"
 #include "model.h"
 
 #define CAPACITY 4096U

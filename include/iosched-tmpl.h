@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The elevator, a template that each scheduler includes last, after it has
+ * defined its parameters:
+ *
+ * IOSCHED_NAME			name of the scheduler
+ * IOSCHED_POLICY		its struct iosched_policy
+ * IOSCHED_POLICY_ATTRS		its files in queue/iosched/, beside the core's
+ * IOSCHED_POLICY_DEBUGFS	the same in debugfs
+ *
+ * The compiler then resolves each hook to a direct call, or to none. Defines the
+ * elevator_type and the module's entry points.
+ */
+#include "iosched.h"
+#include "iosched-layout.h"
+#include "iosched-tunables.h"
+#include "iosched-debugfs.h"
+
+#include "tmpl/bounds.h"
+#include "tmpl/merge.h"
+#include "tmpl/insert.h"
+#include "tmpl/dispatch.h"
+#include "tmpl/complete.h"
+#include "tmpl/lifecycle.h"
+
+IOSCHED_ATTRS iosched_attrs[] = {
+	IOSCHED_CORE_ATTRS
+	IOSCHED_POLICY_ATTRS
+	__ATTR_NULL
+};
+
+#ifdef CONFIG_BLK_DEBUG_FS
+static const struct blk_mq_debugfs_attr iosched_debugfs_attrs[] = {
+	IOSCHED_CORE_DEBUGFS,
+	IOSCHED_POLICY_DEBUGFS,
+	{},
+};
+#endif
+
+static struct elevator_type iosched_type = {
+	.ops = {
+		IOSCHED_DATA_OPS(iosched_new_data, iosched_free)
+		.init_sched		= iosched_init_sched,
+		.exit_sched		= iosched_exit_sched,
+		.init_hctx		= iosched_init_hctx,
+		.depth_updated		= iosched_depth_updated,
+		.limit_depth		= iosched_limit_depth,
+		.allow_merge		= iosched_allow_merge,
+		.bio_merge		= iosched_bio_merge,
+		.request_merge		= iosched_request_merge,
+		.request_merged		= iosched_request_merged,
+		.requests_merged	= iosched_requests_merged,
+		.former_request		= iosched_former_request,
+		.next_request		= iosched_latter_request,
+		.prepare_request	= iosched_prepare_request,
+		.insert_requests	= iosched_insert_requests,
+		.dispatch_request	= iosched_dispatch_request,
+		.has_work		= iosched_has_work,
+		.finish_request		= iosched_finish_request,
+		.requeue_request	= iosched_requeue_request,
+	},
+#ifdef CONFIG_BLK_DEBUG_FS
+	.queue_debugfs_attrs = iosched_debugfs_attrs,
+#endif
+	.elevator_attrs = iosched_attrs,
+	.elevator_name = IOSCHED_NAME,
+	.elevator_owner = THIS_MODULE,
+};
+
+static int __init iosched_module_init(void)
+{
+	int ret = iosched_check_layouts();
+
+	if (!ret && IOSCHED_POLICY.load)
+		ret = IOSCHED_POLICY.load();
+	if (ret)
+		return ret;
+	ret = elv_register(&iosched_type);
+	if (ret && IOSCHED_POLICY.unload)
+		IOSCHED_POLICY.unload();
+	return ret;
+}
+module_init(iosched_module_init);
+
+static void __exit iosched_module_exit(void)
+{
+	elv_unregister(&iosched_type);
+	if (IOSCHED_POLICY.unload)
+		IOSCHED_POLICY.unload();
+}
+module_exit(iosched_module_exit);

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Bounds on what is in flight, and deadlines. A part of iosched-tmpl.h.
+ */
+#ifndef _IOSCHED_TMPL_BOUNDS_H
+#define _IOSCHED_TMPL_BOUNDS_H
+
+/*
+ * Return true if the dispatch limit is reached: the device's tags, or @depth if
+ * that is less.
+ */
+static bool iosched_device_full(struct iosched *io)
+{
+	unsigned int most, in_flight;
+
+	/* Completions only add to what was counted last. */
+	if (io->room)
+		return false;
+	most = iosched_tags(io);
+	if (io->depth)
+		most = min(most, io->depth);
+	in_flight = iosched_all_in_flight(io);
+	if (in_flight >= most)
+		return true;
+	io->room = most - in_flight;
+	return false;
+}
+
+static bool iosched_is_ready(struct iosched *io, struct request *rq)
+{
+	return !IOSCHED_POLICY.ready || IOSCHED_POLICY.ready(io, rq);
+}
+
+/* The oldest request of a list if it was due at @when and may go. */
+static struct request *iosched_due(struct iosched *io, struct list_head *fifo,
+				   unsigned long when)
+{
+	struct request *rq = list_first_entry_or_null(fifo, struct request,
+						      queuelist);
+
+	if (!rq || time_before(when, (unsigned long)rq->fifo_time) ||
+	    !iosched_is_ready(io, rq))
+		return NULL;
+	return rq;
+}
+
+/* Of two requests, either of which may be NULL, that with the earlier deadline. */
+static struct request *iosched_earlier(struct request *a, struct request *b)
+{
+	if (!a || !b)
+		return a ? a : b;
+	return time_after((unsigned long)a->fifo_time,
+			  (unsigned long)b->fifo_time) ? b : a;
+}
+
+/* The request of a tier whose deadline passed first, if one has. */
+static struct request *iosched_expired(struct iosched *io, unsigned int tier,
+				       unsigned long now)
+{
+	return iosched_earlier(iosched_due(io, &io->fifo[tier][READ], now),
+			       iosched_due(io, &io->fifo[tier][WRITE], now));
+}
+
+/*
+ * The deadline of @rq, in jiffies. @lower: a higher tier is in use, then it is
+ * prio_aging_expire after insertion.
+ */
+static unsigned long iosched_deadline(struct iosched *io, struct request *rq,
+				      bool lower)
+{
+	unsigned int expire = rq_data_dir(rq) == READ ? io->read_expire :
+							io->write_expire;
+
+	if (!lower)
+		return rq->fifo_time;
+	return rq->fifo_time - msecs_to_jiffies(expire) +
+	       msecs_to_jiffies(io->prio_aging_expire);
+}
+
+/* Arm the timer for @when (jiffies) unless it runs out before. */
+static void iosched_arm(struct iosched *io, unsigned long when)
+{
+	if (!timer_pending(&io->timer) || time_before(when, io->timer.expires))
+		mod_timer(&io->timer, when);
+}
+
+#endif /* _IOSCHED_TMPL_BOUNDS_H */

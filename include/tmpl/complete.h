@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Completion and requeue, in any context and without the lock. A part of
+ * iosched-tmpl.h.
+ */
+#ifndef _IOSCHED_TMPL_COMPLETE_H
+#define _IOSCHED_TMPL_COMPLETE_H
+
+/*
+ * Run the queue after the block layer has freed the tag of @rq, which is about
+ * to end: it then runs the hardware queue that is marked so. Run before, another
+ * CPU might dispatch a request that finds no tag.
+ */
+static void iosched_run_after(struct iosched *io, struct request *rq)
+{
+	/* A flush keeps its tag until its last step. */
+	if (rq->end_io || !iosched_hctx_able(rq->mq_hctx))
+		iosched_run(io);
+	else
+		blk_mq_sched_mark_restart_hctx(rq->mq_hctx);
+}
+
+static void iosched_finish_request(struct request *rq)
+{
+	unsigned long state = iosched_rq_state(rq);
+	struct iosched *io = iosched_of(rq->q);
+	struct iosched_done *done;
+
+	/* Never inserted, or merged. */
+	if (!state)
+		return;
+	done = iosched_rq_done(io, rq);
+	if (state & IOSCHED_RQ_COUNTED)
+		IOSCHED_POLICY.released(rq);
+	if (unlikely(state & IOSCHED_RQ_POLLED)) {
+		atomic_dec(&done->polled);
+		/* Pairs with iosched_in_flight(), which must not be too low. */
+		smp_mb__after_atomic();
+	} else if (unlikely(!(state & IOSCHED_RQ_IN_FLIGHT))) {
+		atomic_inc(&done->bypassed);
+		/* As above. */
+		smp_mb__after_atomic();
+	}
+	iosched_rq_set_state(rq, 0);
+	atomic_inc(&done->completed);
+	/* As in iosched_wake(): the room was made by atomic operations. */
+	smp_mb__after_atomic();
+	if (iosched_unhold(io))
+		iosched_run_after(io, rq);
+}
+
+static void iosched_requeue_request(struct request *rq)
+{
+	struct iosched *io = iosched_of(rq->q);
+	unsigned long state = iosched_rq_state(rq);
+	struct iosched_done *done;
+
+	if (!(state & IOSCHED_RQ_IN_FLIGHT))
+		return;
+	done = iosched_rq_done(io, rq);
+	if (state & IOSCHED_RQ_COUNTED)
+		IOSCHED_POLICY.released(rq);
+	if (state & IOSCHED_RQ_POLLED) {
+		atomic_dec(&done->polled);
+		/* Pairs with iosched_in_flight(), which must not be too low. */
+		smp_mb__after_atomic();
+	}
+	iosched_rq_set_state(rq, state & ~(IOSCHED_RQ_IN_FLIGHT |
+					   IOSCHED_RQ_COUNTED |
+					   IOSCHED_RQ_POLLED));
+	atomic_inc(&done->requeued);
+	iosched_wake(io);
+}
+
+#endif /* _IOSCHED_TMPL_COMPLETE_H */

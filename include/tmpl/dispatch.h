@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Dispatch. A part of iosched-tmpl.h.
+ */
+#ifndef _IOSCHED_TMPL_DISPATCH_H
+#define _IOSCHED_TMPL_DISPATCH_H
+
+static struct request *iosched_pick(struct iosched *io, unsigned int tier,
+				    unsigned long now)
+{
+	struct request *rq = iosched_expired(io, tier, now);
+
+	if (!rq)
+		return IOSCHED_POLICY.select(io, tier);
+	iosched_note(io, IOSCHED_NAME " expired %llu",
+		     (unsigned long long)blk_rq_pos(rq));
+	return rq;
+}
+
+/*
+ * A request of a lower tier that has waited for prio_aging_expire: its
+ * deadline is expire after its insertion, hence the sums.
+ */
+static struct request *iosched_aged(struct iosched *io, unsigned long now)
+{
+	unsigned int tier;
+
+	now -= msecs_to_jiffies(io->prio_aging_expire);
+	for (tier = IOSCHED_BE; tier < IOSCHED_TIERS; tier++) {
+		struct request *rq;
+
+		rq = iosched_due(io, &io->fifo[tier][READ],
+				 now + msecs_to_jiffies(io->read_expire));
+		if (!rq)
+			rq = iosched_due(io, &io->fifo[tier][WRITE],
+					 now + msecs_to_jiffies(io->write_expire));
+		if (rq)
+			return rq;
+	}
+	return NULL;
+}
+
+/* Return true if requests of a tier are queued or in flight. */
+static bool iosched_tier_in_use(struct iosched *io, unsigned int tier)
+{
+	return io->queued[tier] || iosched_tier_in_flight(io, tier);
+}
+
+/* Several tiers are in use: a tier waits while a higher one has requests. */
+static struct request *iosched_pick_by_tier(struct iosched *io,
+					    unsigned long now)
+{
+	struct request *rq = iosched_aged(io, now);
+	unsigned int tier;
+
+	for (tier = 0; !rq && tier < IOSCHED_TIERS; tier++) {
+		if (io->queued[tier])
+			return iosched_pick(io, tier, now);
+		if (iosched_tier_in_flight(io, tier))
+			break;
+	}
+	return rq;
+}
+
+/* Forget the tiers that are no longer in use: one alone costs less. */
+static void iosched_forget_tiers(struct iosched *io)
+{
+	unsigned int tier;
+
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		if (!iosched_tier_in_use(io, tier))
+			io->tiers &= ~BIT(tier);
+}
+
+/* The request to dispatch next within all bounds. */
+static struct request *iosched_pick_bounded(struct iosched *io)
+{
+	unsigned long now = jiffies;
+
+	if (iosched_device_full(io))
+		return NULL;
+	if (!is_power_of_2(io->tiers))
+		iosched_forget_tiers(io);
+	if (is_power_of_2(io->tiers)) {
+		unsigned int tier = __ffs(io->tiers);
+
+		return io->queued[tier] ? iosched_pick(io, tier, now) : NULL;
+	}
+	return iosched_pick_by_tier(io, now);
+}
+
+/*
+ * Return the oldest request of the highest tier that has waited for
+ * IOSCHED_SLACK beyond its deadline. If there is none, arm the timer for the
+ * next time at which a deadline, or that slack, will have passed.
+ */
+static struct request *iosched_overdue(struct iosched *io)
+{
+	struct request *rq, *overdue = NULL;
+	unsigned long now = jiffies, when, next = now + MAX_JIFFY_OFFSET;
+	unsigned int tier, dir;
+	bool lower = false;
+
+	for (tier = 0; io->tiers >> tier && !overdue; tier++) {
+		for (dir = READ; dir <= WRITE; dir++) {
+			rq = list_first_entry_or_null(&io->fifo[tier][dir],
+						      struct request,
+						      queuelist);
+			if (!rq)
+				continue;
+			when = iosched_deadline(io, rq, lower);
+			if (time_after_eq(now, when))
+				when += IOSCHED_SLACK;
+			if (time_after_eq(now, when))
+				overdue = iosched_earlier(overdue, rq);
+			else if (time_before(when, next))
+				next = when;
+		}
+		/* Count what is in flight only if there are lower tiers. */
+		if (io->tiers >> tier > 1 && iosched_tier_in_use(io, tier))
+			lower = true;
+	}
+	if (!overdue)
+		iosched_arm(io, next);
+	return overdue;
+}
+
+/*
+ * All requests are held, as far as was seen. Say so, then look a last time, for
+ * overdue ones too. Return NULL when they stay held.
+ */
+static struct request *iosched_hold(struct iosched *io,
+				    struct blk_mq_hw_ctx *hctx)
+{
+	struct request *rq;
+
+	WRITE_ONCE(io->looked, hctx);
+	WRITE_ONCE(io->held, 1);
+	/* Pairs with iosched_wake(). */
+	smp_mb();
+	rq = iosched_pick_bounded(io);
+	/* Without a tag, no deadline matters before a completion. */
+	if (!rq && iosched_all_in_flight(io) < iosched_tags(io))
+		rq = iosched_overdue(io);
+	if (rq)
+		WRITE_ONCE(io->held, 0);
+	return rq;
+}
+
+/* The only request, if it may go without having been sorted in. */
+static struct request *iosched_take_alone(struct iosched *io)
+{
+	struct request *rq = io->alone;
+
+	if (!IOSCHED_POLICY.alone || !rq)
+		return NULL;
+	if (!is_power_of_2(io->tiers) || iosched_device_full(io) ||
+	    time_after_eq(jiffies, (unsigned long)rq->fifo_time) ||
+	    !IOSCHED_POLICY.alone(io, rq)) {
+		iosched_sort_alone(io);
+		return NULL;
+	}
+	io->alone = NULL;
+	iosched_count(io, rq, -1);
+	return rq;
+}
+
+/* Account for @rq, which goes to the device. */
+static struct request *iosched_start(struct iosched *io, struct request *rq)
+{
+	struct iosched_stats *st = iosched_rq_stats(io, rq);
+	unsigned long state = IOSCHED_RQ_IN_FLIGHT;
+
+	iosched_unlink(io, rq);
+	if (unlikely(iosched_rq_polled(rq))) {
+		state |= IOSCHED_RQ_POLLED;
+		atomic_inc(&iosched_rq_done(io, rq)->polled);
+	} else if (io->room) {
+		io->room--;
+	}
+	WRITE_ONCE(st->dispatched, st->dispatched + 1);
+	iosched_rq_set_state(rq, iosched_rq_state(rq) | state);
+	rq->rq_flags |= RQF_STARTED;
+	return rq;
+}
+
+static struct request *iosched_next_request(struct iosched *io,
+					    struct blk_mq_hw_ctx *hctx)
+{
+	struct request *rq = list_first_entry_or_null(&io->head,
+						      struct request,
+						      queuelist);
+
+	if (rq)
+		return iosched_start(io, rq);
+	if (!io->nr)
+		return NULL;
+
+	rq = iosched_take_alone(io);
+	if (!rq)
+		rq = iosched_pick_bounded(io);
+	if (!rq)
+		rq = iosched_hold(io, hctx);
+	if (!rq)
+		return NULL;
+	if (time_after_eq(jiffies, (unsigned long)rq->fifo_time))
+		iosched_rq_stats(io, rq)->expired++;
+	if (IOSCHED_POLICY.released)
+		iosched_rq_set_state(rq, iosched_rq_state(rq) |
+					 IOSCHED_RQ_COUNTED);
+	if (IOSCHED_POLICY.dispatched)
+		IOSCHED_POLICY.dispatched(io, rq);
+	return iosched_start(io, rq);
+}
+
+static struct request *iosched_dispatch_request(struct blk_mq_hw_ctx *hctx)
+{
+	struct iosched *io = iosched_of(hctx->queue);
+	struct request *rq;
+
+	spin_lock(&io->lock);
+	rq = iosched_next_request(io, hctx);
+	spin_unlock(&io->lock);
+	return rq;
+}
+
+static bool iosched_has_work(struct blk_mq_hw_ctx *hctx)
+{
+	struct iosched *io = iosched_of(hctx->queue);
+
+	return READ_ONCE(io->nr) && !READ_ONCE(io->held);
+}
+
+#endif /* _IOSCHED_TMPL_DISPATCH_H */

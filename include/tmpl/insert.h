@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Insertion. A part of iosched-tmpl.h.
+ */
+#ifndef _IOSCHED_TMPL_INSERT_H
+#define _IOSCHED_TMPL_INSERT_H
+
+static void iosched_prepare_request(struct request *rq)
+{
+	rq->elv.priv[0] = NULL;
+	rq->elv.priv[1] = NULL;
+}
+
+/* Sort @rq in: to where the policy, merging and deadlines look for it. */
+static void iosched_sort(struct iosched *io, struct request *rq)
+{
+	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
+
+	elv_rb_add(IOSCHED_POLICY.place(io, rq), rq);
+	list_add_tail(&rq->queuelist, &io->fifo[tier][dir]);
+	if (iosched_rq_mergeable(rq)) {
+		elv_rqhash_add(io->q, rq);
+		if (!io->q->last_merge)
+			io->q->last_merge = rq;
+		iosched_check_seal(io, rq);
+	}
+}
+
+static void iosched_sort_alone(struct iosched *io)
+{
+	struct request *rq = io->alone;
+
+	if (IOSCHED_POLICY.alone && rq) {
+		io->alone = NULL;
+		iosched_sort(io, rq);
+	}
+}
+
+static void iosched_enqueue(struct iosched *io, struct request *rq)
+{
+	unsigned int expire = rq_data_dir(rq) == READ ? io->read_expire :
+							io->write_expire;
+
+	rq->fifo_time = jiffies + msecs_to_jiffies(expire);
+	if (IOSCHED_POLICY.arrives)
+		IOSCHED_POLICY.arrives(io, rq);
+	if (IOSCHED_POLICY.alone && !io->nr)
+		io->alone = rq;
+	else
+		iosched_sort(io, rq);
+	iosched_count(io, rq, 1);
+}
+
+/*
+ * Return true if @rq cannot be dispatched before a completion or a deadline.
+ * Lets insertion skip a queue run that could not dispatch anything, which is the
+ * common case while the device is full.
+ */
+static bool iosched_must_wait(struct iosched *io, struct request *rq)
+{
+	if (iosched_device_full(io))
+		return true;
+	/* Not placed yet; or another request's deadline may have passed. */
+	if (rq == io->alone || !is_power_of_2(io->tiers) ||
+	    iosched_expired(io, iosched_rq_tier(rq), jiffies))
+		return false;
+	return !iosched_is_ready(io, rq) ||
+	       (IOSCHED_POLICY.waits && IOSCHED_POLICY.waits(io, rq));
+}
+
+/* Queue @rq before all requests that wait in FIFOs. */
+static void iosched_enqueue_first(struct iosched *io, struct request *rq,
+				  bool at_head)
+{
+	trace_block_rq_insert(rq);
+	if (at_head)
+		list_add(&rq->queuelist, &io->head);
+	else
+		list_add_tail(&rq->queuelist, &io->head);
+	WRITE_ONCE(io->nr, io->nr + 1);
+}
+
+/* Account for @rq, which the block layer or a driver hands over. */
+static void iosched_take_over(struct iosched *io, struct request *rq)
+{
+	iosched_late_prepare(rq, iosched_prepare_request);
+	RB_CLEAR_NODE(&rq->rb_node);
+	if (!iosched_rq_state(rq)) {
+		unsigned int tier = iosched_tier_of(req_get_ioprio(rq));
+
+		iosched_rq_set_state(rq, IOSCHED_RQ_OURS |
+					 tier << IOSCHED_RQ_TIER_SHIFT);
+		iosched_rq_stats(io, rq)->inserted++;
+	}
+	io->tiers |= BIT(iosched_rq_tier(rq));
+}
+
+/*
+ * Queue @rq, or merge it into another. Return true if the queue has to be run
+ * even if all others are held.
+ */
+static bool iosched_insert(struct iosched *io, struct request *rq,
+			   bool at_head, struct list_head *free)
+{
+	iosched_take_over(io, rq);
+	iosched_sort_alone(io);
+	/* 6.1 hands passthrough over from a plug: it is not to be ordered. */
+	if (at_head || iosched_rq_polled(rq) || blk_rq_is_passthrough(rq)) {
+		iosched_enqueue_first(io, rq, at_head);
+		return true;
+	}
+	if (iosched_may_append(io, rq)) {
+		io->merged = NULL;
+		if (blk_mq_sched_try_insert_merge(io->q, rq, free)) {
+			if (io->merged)
+				iosched_check_seal(io, io->merged);
+			return true;
+		}
+	}
+	trace_block_rq_insert(rq);
+	iosched_enqueue(io, rq);
+	if (!READ_ONCE(io->held))
+		return false;
+	/* With several tiers in use, it may move the deadlines of others. */
+	if (!iosched_must_wait(io, rq) || !is_power_of_2(io->tiers))
+		return true;
+	iosched_arm(io, rq->fifo_time);
+	return false;
+}
+
+static void iosched_insert_requests(struct blk_mq_hw_ctx *hctx,
+				    struct list_head *list,
+				    iosched_insert_t flags)
+{
+	struct iosched *io = iosched_of(hctx->queue);
+	bool at_head = iosched_at_head(flags);
+	struct request *rq, *next;
+	bool look = false;
+	LIST_HEAD(free);
+
+	spin_lock(&io->lock);
+	list_for_each_entry_safe(rq, next, list, queuelist) {
+		list_del_init(&rq->queuelist);
+		look |= iosched_insert(io, rq, at_head, &free);
+	}
+	if (look)
+		WRITE_ONCE(io->held, 0);
+	spin_unlock(&io->lock);
+
+	iosched_free_requests(&free);
+}
+
+static void iosched_replace_all(struct iosched *io,
+				void (*change)(struct iosched *, void *),
+				void *arg)
+{
+	unsigned int tier, dir;
+	struct request *rq;
+
+	iosched_sort_alone(io);
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		for (dir = READ; dir <= WRITE; dir++)
+			list_for_each_entry(rq, &io->fifo[tier][dir],
+					    queuelist) {
+				elv_rb_del(IOSCHED_POLICY.placed(rq), rq);
+				if (IOSCHED_POLICY.removed)
+					IOSCHED_POLICY.removed(io, rq);
+			}
+	change(io, arg);
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		for (dir = READ; dir <= WRITE; dir++)
+			list_for_each_entry(rq, &io->fifo[tier][dir],
+					    queuelist) {
+				elv_rb_add(IOSCHED_POLICY.place(io, rq), rq);
+				iosched_check_seal(io, rq);
+			}
+	WRITE_ONCE(io->held, 0);
+}
+
+#endif /* _IOSCHED_TMPL_INSERT_H */

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A scheduler's tags, its creation and its end on a device. A part of
+ * iosched-tmpl.h.
+ */
+#ifndef _IOSCHED_TMPL_LIFECYCLE_H
+#define _IOSCHED_TMPL_LIFECYCLE_H
+
+/*
+ * Tags
+ */
+
+/* Leave tags for synchronous reads: others may take async_depth of them. */
+static void iosched_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
+{
+	struct iosched *io = iosched_of(data->q);
+	unsigned int depth;
+
+	if (op_is_sync(opf) && !op_is_write(opf))
+		return;
+	depth = iosched_async_depth(data->q, READ_ONCE(io->async_depth));
+	if (depth < data->q->nr_requests)
+		data->shallow_depth = iosched_shallow_depth(data, depth);
+}
+
+static void iosched_expect_async_depth(struct blk_mq_hw_ctx *hctx)
+{
+	struct iosched *io = iosched_of(hctx->queue);
+
+	iosched_min_shallow_depth(hctx,
+				  iosched_async_bounded(io->q, io->async_depth));
+}
+
+static void iosched_depth_updated(iosched_depth_t *handle)
+{
+	struct request_queue *q = iosched_depth_queue(handle);
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	queue_for_each_hw_ctx(q, hctx, i)
+		iosched_expect_async_depth(hctx);
+}
+
+static int iosched_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int idx)
+{
+	iosched_expect_async_depth(hctx);
+	return 0;
+}
+
+/*
+ * Coming and going
+ */
+
+/*
+ * The timer: the earliest deadline has passed. As a request may also wait behind
+ * a hardware queue whose driver refuses others, the timer goes on while any are
+ * queued.
+ */
+static void iosched_timeout(struct timer_list *timer)
+{
+	struct iosched *io = container_of(timer, struct iosched, timer);
+
+	if (!READ_ONCE(io->nr))
+		return;
+	mod_timer(timer, jiffies + IOSCHED_SLACK);
+	iosched_unhold(io);
+	iosched_run(io);
+}
+
+/*
+ * The queue may have another elevator still, and keep it; or be frozen, so
+ * memory must not come from writing to it.
+ */
+static struct iosched *iosched_new(struct request_queue *q)
+{
+	struct iosched *io = kzalloc_node(IOSCHED_POLICY.size, GFP_NOIO,
+					  q->node);
+	unsigned int tier;
+	int ret;
+
+	if (!io)
+		return ERR_PTR(-ENOMEM);
+	spin_lock_init(&io->lock);
+	io->q = q;
+	timer_setup(&io->timer, iosched_timeout, 0);
+	INIT_LIST_HEAD(&io->head);
+	for (tier = 0; tier < IOSCHED_TIERS; tier++) {
+		INIT_LIST_HEAD(&io->fifo[tier][READ]);
+		INIT_LIST_HEAD(&io->fifo[tier][WRITE]);
+	}
+	iosched_tunables_init(io);
+	ret = IOSCHED_POLICY.init(io);
+	if (ret) {
+		kfree(io);
+		return ERR_PTR(ret);
+	}
+	return io;
+}
+
+/* For kernels that ask for it; which error it was, they do not want to know. */
+static inline void *iosched_new_data(struct request_queue *q)
+{
+	struct iosched *io = iosched_new(q);
+
+	return IS_ERR(io) ? NULL : io;
+}
+
+static void iosched_free(void *data)
+{
+	IOSCHED_POLICY.exit(data);
+	kfree(data);
+}
+
+static int iosched_init_sched(struct request_queue *q, iosched_init_t *handle)
+{
+	struct elevator_queue *eq = iosched_eq_get(q, handle);
+	struct iosched *io;
+
+	if (!eq)
+		return -ENOMEM;
+	io = iosched_data_get(q, eq, iosched_new);
+	if (IS_ERR(io)) {
+		iosched_eq_put(eq);
+		return PTR_ERR(io);
+	}
+	/* We order for the whole device: one hardware queue runs at a time. */
+	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
+	iosched_init_async_depth(q, io->async_depth);
+	q->elevator = eq;
+	if (IOSCHED_POLICY.start)
+		IOSCHED_POLICY.start(io);
+	return 0;
+}
+
+/* Every request that was inserted has to have left by now. */
+static void iosched_check_left(struct iosched *io)
+{
+	unsigned int tier, dir;
+
+	WARN_ON_ONCE(!list_empty(&io->head));
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		for (dir = READ; dir <= WRITE; dir++) {
+			struct iosched_stats *st = &io->stats[tier][dir];
+			struct iosched_done *done = &io->done[tier][dir];
+			unsigned int completed = atomic_read(&done->completed);
+
+			WARN_ON_ONCE(!list_empty(&io->fifo[tier][dir]));
+			WARN_ONCE(st->inserted != st->merged + completed,
+				  "%s: tier %u dir %u: inserted %u, merged %u, completed %u\n",
+				  IOSCHED_NAME, tier, dir, st->inserted,
+				  st->merged, completed);
+		}
+}
+
+static void iosched_exit_sched(struct elevator_queue *eq)
+{
+	struct iosched *io = eq->elevator_data;
+
+	iosched_check_left(io);
+	timer_delete_sync(&io->timer);
+	if (IOSCHED_POLICY.stop)
+		IOSCHED_POLICY.stop(io);
+	iosched_data_put(io, iosched_free);
+}
+
+#endif /* _IOSCHED_TMPL_LIFECYCLE_H */

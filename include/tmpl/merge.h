@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Merging. A part of iosched-tmpl.h.
+ *
+ * The block layer merges through q->last_merge and the elevator hash, which
+ * finds the request that ends where another begins. It asks before it adds a
+ * bio to a request, but not before it joins two requests. So what the policy
+ * keeps apart must not be found there: a request that must not grow at its
+ * end, because of a limit or because its neighbour is queued already and may
+ * not join it, is taken out of the hash ("sealed").
+ */
+#ifndef _IOSCHED_TMPL_MERGE_H
+#define _IOSCHED_TMPL_MERGE_H
+
+#include <linux/hashtable.h>
+
+static bool iosched_may_join(struct iosched *io, struct request *front,
+			     struct request *back)
+{
+	return !IOSCHED_POLICY.may_merge ||
+	       IOSCHED_POLICY.may_merge(io, rq_data_dir(front),
+					blk_rq_pos(front),
+					iosched_rq_end(back));
+}
+
+static void iosched_seal(struct iosched *io, struct request *rq)
+{
+	elv_rqhash_del(io->q, rq);
+	if (io->q->last_merge == rq)
+		io->q->last_merge = NULL;
+}
+
+/* @rq is new or has grown: seal it, or the one before it, where need be. */
+static void iosched_check_seal(struct iosched *io, struct request *rq)
+{
+	struct request *prev, *next;
+
+	if (!IOSCHED_POLICY.may_merge || RB_EMPTY_NODE(&rq->rb_node))
+		return;
+	next = iosched_next(rq);
+	if (!IOSCHED_POLICY.may_merge(io, rq_data_dir(rq), blk_rq_pos(rq),
+				      iosched_rq_end(rq) + 1) ||
+	    (next && blk_rq_pos(next) == iosched_rq_end(rq) &&
+	     !iosched_may_join(io, rq, next)))
+		iosched_seal(io, rq);
+	prev = iosched_prev(rq);
+	if (prev && iosched_rq_end(prev) == blk_rq_pos(rq) &&
+	    !iosched_may_join(io, prev, rq))
+		iosched_seal(io, prev);
+}
+
+/*
+ * @rq is about to join the request that begins at @begin: then the block layer
+ * goes on and joins both to a request that ends there, the first of several in
+ * the hash, and so on. Seal the one at which that has to stop.
+ */
+static void iosched_stop_chain(struct iosched *io, struct request *rq,
+			       sector_t begin)
+{
+	unsigned int dir = rq_data_dir(rq);
+	sector_t end = iosched_rq_end(rq);
+	struct request *front, *found;
+	struct hlist_node *next;
+
+	do {
+		found = NULL;
+		hash_for_each_possible_safe(io->q->elevator->hash, front, next,
+					    hash, begin) {
+			if (iosched_rq_end(front) != begin ||
+			    rq_data_dir(front) != dir)
+				continue;
+			if (!IOSCHED_POLICY.may_merge(io, dir,
+						      blk_rq_pos(front), end))
+				iosched_seal(io, front);
+			else if (!found)
+				found = front;
+		}
+		if (found)
+			begin = blk_rq_pos(found);
+	} while (found);
+}
+
+/*
+ * May @rq, about to be inserted, be appended to a queued request? Not if it
+ * is a discard that merges wherever it lies: the block layer does not unlink
+ * a queued request that joins another that way. Such merge as bios only.
+ */
+static bool iosched_may_append(struct iosched *io, struct request *rq)
+{
+	unsigned int dir = rq_data_dir(rq);
+	sector_t pos = blk_rq_pos(rq), end = iosched_rq_end(rq), begin = pos;
+	struct request *prev;
+	bool found = false;
+
+	if (!io->queued[iosched_rq_tier(rq)] || iosched_discard_mergeable(rq))
+		return false;
+	if (IOSCHED_POLICY.may_merge &&
+	    (!pos || !IOSCHED_POLICY.may_merge(io, dir, pos - 1, end)))
+		return false;
+	/*
+	 * Where requests overlap, only this finds each that ends here. Most
+	 * often there is none, and no need to have the block layer look, too.
+	 */
+	hash_for_each_possible(io->q->elevator->hash, prev, hash, pos)
+		if (iosched_rq_end(prev) == pos && rq_data_dir(prev) == dir) {
+			if (!iosched_may_join(io, prev, rq))
+				return false;
+			if (!found)
+				begin = blk_rq_pos(prev);
+			found = true;
+		}
+	if (found && IOSCHED_POLICY.may_merge)
+		iosched_stop_chain(io, rq, begin);
+	return found;
+}
+
+/* elevator_mq_ops: may @bio be added to @rq? */
+static bool iosched_allow_merge(struct request_queue *q, struct request *rq,
+				struct bio *bio)
+{
+	if (!IOSCHED_POLICY.may_merge)
+		return true;
+	return IOSCHED_POLICY.may_merge(iosched_of(q), rq_data_dir(rq),
+					min(blk_rq_pos(rq),
+					    bio->bi_iter.bi_sector),
+					max(iosched_rq_end(rq),
+					    bio_end_sector(bio)));
+}
+
+/* elevator_mq_ops: neighbours that a grown request may be joined with. */
+static struct request *iosched_former_request(struct request_queue *q,
+					      struct request *rq)
+{
+	struct request *prev = iosched_prev(rq);
+
+	return prev && iosched_may_join(iosched_of(q), prev, rq) ? prev : NULL;
+}
+
+static struct request *iosched_latter_request(struct request_queue *q,
+					      struct request *rq)
+{
+	struct request *next = iosched_next(rq);
+
+	return next && iosched_may_join(iosched_of(q), rq, next) ? next : NULL;
+}
+
+/* elevator_mq_ops: find a request that @bio can be put in front of. */
+static int iosched_request_merge(struct request_queue *q, struct request **rq,
+				 struct bio *bio)
+{
+	struct iosched *io = iosched_of(q);
+	struct rb_root *root;
+	struct request *behind;
+
+	if (!io->front_merges)
+		return ELEVATOR_NO_MERGE;
+	root = IOSCHED_POLICY.root(io, iosched_tier_of(bio->bi_ioprio),
+				   bio_data_dir(bio), bio->bi_iter.bi_sector);
+	behind = elv_rb_find(root, bio_end_sector(bio));
+	if (!behind || !elv_bio_merge_ok(behind, bio))
+		return ELEVATOR_NO_MERGE;
+	*rq = behind;
+	return iosched_discard_mergeable(behind) ? ELEVATOR_DISCARD_MERGE :
+						   ELEVATOR_FRONT_MERGE;
+}
+
+/* elevator_mq_ops: a bio was added to @rq. */
+static void iosched_request_merged(struct request_queue *q, struct request *rq,
+				   enum elv_merge type)
+{
+	struct iosched *io = iosched_of(q);
+
+	if (type == ELEVATOR_FRONT_MERGE) {
+		struct rb_root *root = IOSCHED_POLICY.placed(rq);
+
+		elv_rb_del(root, rq);
+		elv_rb_add(root, rq);
+	}
+	if (IOSCHED_POLICY.resized)
+		IOSCHED_POLICY.resized(io, rq);
+	io->merged = rq;
+}
+
+/* A request more, or one less, is queued. */
+static void iosched_count(struct iosched *io, struct request *rq, int change)
+{
+	unsigned int tier = iosched_rq_tier(rq);
+
+	WRITE_ONCE(io->queued[tier], io->queued[tier] + change);
+	WRITE_ONCE(io->nr, io->nr + change);
+}
+
+/* Take @rq out of everything that it is queued in. */
+static void iosched_unlink(struct iosched *io, struct request *rq)
+{
+	/* Merged before it was queued. */
+	if (list_empty(&rq->queuelist))
+		return;
+	/* Not from the head. */
+	if (!RB_EMPTY_NODE(&rq->rb_node)) {
+		elv_rb_del(IOSCHED_POLICY.placed(rq), rq);
+		iosched_seal(io, rq);
+		iosched_count(io, rq, -1);
+		if (IOSCHED_POLICY.removed)
+			IOSCHED_POLICY.removed(io, rq);
+	} else {
+		WRITE_ONCE(io->nr, io->nr - 1);
+	}
+	list_del_init(&rq->queuelist);
+}
+
+/* elevator_mq_ops: @next has become part of @rq and will be freed. */
+static void iosched_requests_merged(struct request_queue *q,
+				    struct request *rq, struct request *next)
+{
+	struct iosched *io = iosched_of(q);
+
+	/* The joint request keeps the earlier deadline and its place. */
+	if (!list_empty(&rq->queuelist) && !list_empty(&next->queuelist) &&
+	    time_before((unsigned long)next->fifo_time,
+			(unsigned long)rq->fifo_time)) {
+		if (IOSCHED_POLICY.inherits)
+			IOSCHED_POLICY.inherits(io, rq, next);
+		list_move(&rq->queuelist, &next->queuelist);
+		rq->fifo_time = next->fifo_time;
+	}
+	iosched_rq_stats(io, next)->merged++;
+	iosched_unlink(io, next);
+	iosched_rq_set_state(next, 0);
+	if (IOSCHED_POLICY.resized)
+		IOSCHED_POLICY.resized(io, rq);
+	io->merged = rq;
+}
+
+/* Not inlined: mostly there is nothing to look for. */
+static noinline bool iosched_try_merge(struct iosched *io, struct bio *bio,
+				       unsigned int nr_segs)
+{
+	struct request *free = NULL;
+	bool ret;
+
+	spin_lock(&io->lock);
+	iosched_sort_alone(io);
+	io->merged = NULL;
+	ret = blk_mq_sched_try_merge(io->q, bio, nr_segs, &free);
+	if (io->merged)
+		iosched_check_seal(io, io->merged);
+	spin_unlock(&io->lock);
+
+	if (free)
+		blk_mq_free_request(free);
+	return ret;
+}
+
+/* elevator_mq_ops: add @bio to a queued request if that can be. */
+static bool iosched_bio_merge(struct request_queue *q, struct bio *bio,
+			      unsigned int nr_segs)
+{
+	struct iosched *io = iosched_of(q);
+
+	/* What is polled must not be held, not as part of a request either. */
+	return READ_ONCE(io->queued[iosched_tier_of(bio->bi_ioprio)]) &&
+	       !(bio->bi_opf & REQ_POLLED) &&
+	       iosched_try_merge(io, bio, nr_segs);
+}
+
+#endif /* _IOSCHED_TMPL_MERGE_H */
