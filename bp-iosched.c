@@ -84,7 +84,6 @@
 #include "bp/process.h"
 #include "compat-blkdev.h"
 #include "iosched-debugfs.h"
-#include "iosched-tunables.h"
 
 #define IOSCHED_NAME "bp"
 
@@ -725,7 +724,7 @@ static int bp_set_base(struct iosched *io, unsigned int *field,
 	return 0;
 }
 
-#define BP_TUNABLES(T)							\
+#define BP_TUNABLES(T, C)						\
 	T(bp_data, preference, 1, 0, 1, iosched_set,			\
 	  "keep writes in the erase block of the last one")		\
 	T(bp_data, block_size_kb, 1024, 4, 1048576, iosched_set,	\
@@ -745,33 +744,26 @@ static int bp_set_base(struct iosched *io, unsigned int *field,
 	T(bp_data, slice_sync_ms, 100, 1, 3600000, iosched_set,		\
 	  "ms in a slice of a process")					\
 	T(bp_data, slice_async_ms, 40, 1, 3600000, iosched_set,		\
-	  "ms in a slice of asynchronous writes")
-
-#define BP_CHOICES(T)							\
-	T(bp_data, base, BP_ANTICIPATORY, bp_bases, bp_set_base,	\
+	  "ms in a slice of asynchronous writes")			\
+	C(bp_data, base, BP_ANTICIPATORY, bp_bases, bp_set_base,	\
 	  "what the preference stands on (anticipatory, fair; default anticipatory)")
-
-BP_TUNABLES(IOSCHED_TUNABLE_DEFINE)
-BP_CHOICES(IOSCHED_CHOICE_DEFINE)
 
 static int bp_init(struct iosched *io)
 {
-	struct bp_data *data = bp_of(io);
+	struct bp_data *bd = bp_of(io);
 	unsigned int tier, i;
 
-	BP_TUNABLES(IOSCHED_TUNABLE_INIT)
-	BP_CHOICES(IOSCHED_TUNABLE_INIT)
 	for (tier = 0; tier < IOSCHED_TIERS; tier++) {
-		INIT_LIST_HEAD(&data->ring[tier]);
-		bp_queue_init(&data->shared[tier], BP_LEVEL_NORM, NULL);
+		INIT_LIST_HEAD(&bd->ring[tier]);
+		bp_queue_init(&bd->shared[tier], BP_LEVEL_NORM, NULL);
 		for (i = 0; i < BP_LEVELS; i++)
-			bp_queue_init(&data->async[tier][i], i, NULL);
+			bp_queue_init(&bd->async[tier][i], i, NULL);
 	}
-	bp_open_init(&data->open);
-	data->newcomers.soon = 256;
-	compat_hrtimer_setup(&data->timer, bp_timer, CLOCK_MONOTONIC,
+	bp_open_init(&bd->open);
+	bd->newcomers.soon = 256;
+	compat_hrtimer_setup(&bd->timer, bp_timer, CLOCK_MONOTONIC,
 			     HRTIMER_MODE_REL);
-	return bp_processes_init(&data->processes, BP_LEVEL_NORM);
+	return bp_processes_init(&bd->processes, BP_LEVEL_NORM);
 }
 
 static void bp_exit(struct iosched *io)
@@ -867,8 +859,7 @@ static const struct iosched_policy bp_policy = {
 };
 
 #define IOSCHED_POLICY		bp_policy
-#define IOSCHED_POLICY_ATTRS	BP_TUNABLES(IOSCHED_TUNABLE_ATTR)	\
-				BP_CHOICES(IOSCHED_TUNABLE_ATTR)
+#define IOSCHED_POLICY_TUNABLES	BP_TUNABLES
 #define IOSCHED_POLICY_DEBUGFS	BP_DEBUGFS
 #include "iosched-tmpl.h"
 

@@ -65,7 +65,6 @@
 
 #include "compat-blkdev.h"
 #include "iosched-debugfs.h"
-#include "iosched-tunables.h"
 #include "pai/geometry.h"
 #include "pai/limits.h"
 
@@ -459,7 +458,7 @@ static int pai_set(struct iosched *io, unsigned int *field, unsigned int value)
 }
 
 /* The largest sizes are beyond any device, and far from overflowing. */
-#define PAI_TUNABLES(T)							\
+#define PAI_TUNABLES(T, C)						\
 	T(pai_data, clustered_page_kb, 16, 1, 65536, pai_set,		\
 	  "KB in a clustered page")					\
 	T(pai_data, clustered_block_kb, 4096, 1, 1048576, pai_set,	\
@@ -471,19 +470,14 @@ static int pai_set(struct iosched *io, unsigned int *field, unsigned int value)
 	T(pai_data, read_pending_us, 100, 0, 10000000, iosched_set,	\
 	  "us for which a read waits to be merged at most")		\
 	T(pai_data, write_pending_us, 1000, 0, 10000000, iosched_set,	\
-	  "us for which a write waits to be merged at most")
-
-#define PAI_CHOICES(T)							\
-	T(pai_data, align, PAI_ALIGN_PAGE, pai_align_names, pai_set,	\
+	  "us for which a write waits to be merged at most")		\
+	C(pai_data, align, PAI_ALIGN_PAGE, pai_align_names, pai_set,	\
 	  "what requests are aligned to: page, block (default page)")	\
-	T(pai_data, split, PAI_SPLIT_NONE, pai_split_names, pai_set,	\
+	C(pai_data, split, PAI_SPLIT_NONE, pai_split_names, pai_set,	\
 	  "how bios are cut: none, pas, pasa (default none)")		\
-	T(pai_data, well_split, PAI_WELL_SPLIT_PAPER,			\
+	C(pai_data, well_split, PAI_WELL_SPLIT_PAPER,			\
 	  pai_well_split_names, pai_set,				\
 	  "which requests are well-split: paper, aligned (default paper)")
-
-PAI_TUNABLES(IOSCHED_TUNABLE_DEFINE)
-PAI_CHOICES(IOSCHED_CHOICE_DEFINE)
 
 /*
  * Coming and going
@@ -491,19 +485,17 @@ PAI_CHOICES(IOSCHED_CHOICE_DEFINE)
 
 static int pai_init(struct iosched *io)
 {
-	struct pai_data *data = pai_of(io);
+	struct pai_data *pd = pai_of(io);
 	unsigned int tier;
 
-	PAI_TUNABLES(IOSCHED_TUNABLE_INIT)
-	PAI_CHOICES(IOSCHED_TUNABLE_INIT)
 	for (tier = 0; tier < IOSCHED_TIERS; tier++) {
-		data->sort[tier][READ] = RB_ROOT;
-		data->sort[tier][WRITE] = RB_ROOT;
+		pd->sort[tier][READ] = RB_ROOT;
+		pd->sort[tier][WRITE] = RB_ROOT;
 	}
-	compat_hrtimer_setup(&data->timer, pai_timeout, CLOCK_MONOTONIC,
+	compat_hrtimer_setup(&pd->timer, pai_timeout, CLOCK_MONOTONIC,
 			     HRTIMER_MODE_ABS);
-	data->loan = pai_limits_open(io->q);
-	return data->loan ? 0 : -ENOMEM;
+	pd->loan = pai_limits_open(io->q);
+	return pd->loan ? 0 : -ENOMEM;
 }
 
 static void pai_start(struct iosched *io)
@@ -584,8 +576,7 @@ static const struct iosched_policy pai_policy = {
 };
 
 #define IOSCHED_POLICY		pai_policy
-#define IOSCHED_POLICY_ATTRS	PAI_TUNABLES(IOSCHED_TUNABLE_ATTR)	\
-				PAI_CHOICES(IOSCHED_TUNABLE_ATTR)
+#define IOSCHED_POLICY_TUNABLES	PAI_TUNABLES
 #define IOSCHED_POLICY_DEBUGFS	{ "classes", 0400, pai_classes_show }
 #include "iosched-tmpl.h"
 

@@ -56,7 +56,6 @@
 #include <linux/workqueue.h>
 
 #include "iosched-debugfs.h"
-#include "iosched-tunables.h"
 
 #define IOSCHED_NAME "pass"
 
@@ -471,7 +470,7 @@ static void pass_released(struct request *rq)
  * Coming and going
  */
 
-#define PASS_TUNABLES(T)						\
+#define PASS_TUNABLES(T, C)						\
 	T(pass_data, region_size_mb, 4096, 1, 1048576,			\
 	  pass_set_region_size, "MB in a region")			\
 	T(pass_data, read_batch, 16, 1, 65535, iosched_set,		\
@@ -483,22 +482,19 @@ static void pass_released(struct request *rq)
 	T(pass_data, write_share, 75, 1, 100, iosched_set,		\
 	  "percent of the device's tags for writes while reads are about, 100: no bound")
 
-PASS_TUNABLES(IOSCHED_TUNABLE_DEFINE)
-
 static int pass_init(struct iosched *io)
 {
-	struct pass_data *data = pass_of(io);
+	struct pass_data *pd = pass_of(io);
 	unsigned int tier;
 
-	PASS_TUNABLES(IOSCHED_TUNABLE_INIT)
-	data->last_read = jiffies - PASS_READS_ABOUT;
-	INIT_LIST_HEAD(&data->retired);
+	pd->last_read = jiffies - PASS_READS_ABOUT;
+	INIT_LIST_HEAD(&pd->retired);
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
-		INIT_LIST_HEAD(&data->ring[tier]);
-	INIT_WORK(&data->resize_work, pass_resize_work);
-	mutex_init(&data->resize_lock);
-	data->map = pass_map_alloc(data, data->region_size_mb);
-	return PTR_ERR_OR_ZERO(data->map);
+		INIT_LIST_HEAD(&pd->ring[tier]);
+	INIT_WORK(&pd->resize_work, pass_resize_work);
+	mutex_init(&pd->resize_lock);
+	pd->map = pass_map_alloc(pd, pd->region_size_mb);
+	return PTR_ERR_OR_ZERO(pd->map);
 }
 
 static void pass_exit(struct iosched *io)
@@ -555,7 +551,7 @@ static const struct iosched_policy pass_policy = {
 };
 
 #define IOSCHED_POLICY		pass_policy
-#define IOSCHED_POLICY_ATTRS	PASS_TUNABLES(IOSCHED_TUNABLE_ATTR)
+#define IOSCHED_POLICY_TUNABLES	PASS_TUNABLES
 #define IOSCHED_POLICY_DEBUGFS	{ "regions", 0400, pass_regions_show }
 #include "iosched-tmpl.h"
 

@@ -63,7 +63,6 @@
 
 #include "compat-blkdev.h"
 #include "iosched-debugfs.h"
-#include "iosched-tunables.h"
 #include "piq/map.h"
 
 #define IOSCHED_NAME "piq"
@@ -683,7 +682,7 @@ static void piq_released(struct request *rq)
  * Coming and going
  */
 
-#define PIQ_TUNABLES(T)							\
+#define PIQ_TUNABLES(T, C)						\
 	T(piq_data, page_size_kb, 4, 1, 1024, piq_set_map,		\
 	  "KB in a flash page, a power of two")				\
 	T(piq_data, channels, 8, 1, 1024, piq_set_map,			\
@@ -703,32 +702,25 @@ static void piq_released(struct request *rq)
 	T(piq_data, busy_units, 0, 0, 1000000, piq_set_busy_units,	\
 	  "us for which a unit that was slow counts as held, 0: off")	\
 	T(piq_data, buffered_writes, 0, 0, 1, iosched_set,		\
-	  "1: the drive buffers writes: they hold no units")
-
-#define PIQ_CHOICES(T)							\
-	T(piq_data, allocation, 0, piq_allocation_names, piq_set_map,	\
+	  "1: the drive buffers writes: they hold no units")		\
+	C(piq_data, allocation, 0, piq_allocation_names, piq_set_map,	\
 	  "order in which pages go over channels, ways, dies, planes: cwdp in any order") \
-	T(piq_data, level, LV_CHIP, piq_level_names, piq_set_map,	\
+	C(piq_data, level, LV_CHIP, piq_level_names, piq_set_map,	\
 	  "what works in parallel: chip or plane")			\
-	T(piq_data, scheme, PIQ_PLUS, piq_scheme_names, piq_set_scheme,	\
+	C(piq_data, scheme, PIQ_PLUS, piq_scheme_names, piq_set_scheme,	\
 	  "noop, rws, piq-r, piq-w, piq or piq+ (default)")
-
-PIQ_TUNABLES(IOSCHED_TUNABLE_DEFINE)
-PIQ_CHOICES(IOSCHED_CHOICE_DEFINE)
 
 static int piq_init(struct iosched *io)
 {
-	struct piq_data *data = piq_of(io);
+	struct piq_data *pd = piq_of(io);
 	struct piq_map *map;
 
-	PIQ_TUNABLES(IOSCHED_TUNABLE_INIT)
-	PIQ_CHOICES(IOSCHED_TUNABLE_INIT)
-	map = piq_new_map(data);
+	map = piq_new_map(pd);
 	if (IS_ERR(map))
 		return PTR_ERR(map);
-	compat_hrtimer_setup(&data->late_timer, piq_late, CLOCK_MONOTONIC,
+	compat_hrtimer_setup(&pd->late_timer, piq_late, CLOCK_MONOTONIC,
 			     HRTIMER_MODE_REL);
-	RCU_INIT_POINTER(data->map, map);
+	RCU_INIT_POINTER(pd->map, map);
 	return 0;
 }
 
@@ -830,8 +822,7 @@ static const struct iosched_policy piq_policy = {
 };
 
 #define IOSCHED_POLICY		piq_policy
-#define IOSCHED_POLICY_ATTRS	PIQ_TUNABLES(IOSCHED_TUNABLE_ATTR)	\
-				PIQ_CHOICES(IOSCHED_TUNABLE_ATTR)
+#define IOSCHED_POLICY_TUNABLES	PIQ_TUNABLES
 #define IOSCHED_POLICY_DEBUGFS	{ "piq", 0400, piq_counts_show },	\
 				{ "batches", 0400, piq_batches_show },	\
 				{ "units", 0400, piq_units_show }

@@ -5,15 +5,14 @@
  *
  * IOSCHED_NAME			name of the scheduler
  * IOSCHED_POLICY		its struct iosched_policy
- * IOSCHED_POLICY_ATTRS		its files in queue/iosched/, beside the core's
- * IOSCHED_POLICY_DEBUGFS	the same in debugfs
+ * IOSCHED_POLICY_TUNABLES	list of its tunables, see tmpl/tunables.h
+ * IOSCHED_POLICY_DEBUGFS	its files in debugfs
  *
  * The compiler then resolves each hook to a direct call, or to none. Defines the
  * elevator_type and the module's entry points.
  */
 #include "iosched.h"
 #include "iosched-layout.h"
-#include "iosched-tunables.h"
 #include "iosched-debugfs.h"
 
 #include "tmpl/bounds.h"
@@ -21,13 +20,8 @@
 #include "tmpl/insert.h"
 #include "tmpl/dispatch.h"
 #include "tmpl/complete.h"
+#include "tmpl/tunables.h"
 #include "tmpl/lifecycle.h"
-
-IOSCHED_ATTRS iosched_attrs[] = {
-	IOSCHED_CORE_ATTRS
-	IOSCHED_POLICY_ATTRS
-	__ATTR_NULL
-};
 
 #ifdef CONFIG_BLK_DEBUG_FS
 static const struct blk_mq_debugfs_attr iosched_debugfs_attrs[] = {

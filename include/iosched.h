@@ -182,8 +182,9 @@ struct iosched {
  * @size: size of the policy's struct, whose first member is a struct iosched
  * @load: (opt) the module is loaded: set up what its devices share; sleeps
  * @unload: (with @load) the module goes, no device has the scheduler; sleeps
- * @init: set up the policy's part, settings first; sleeps, no lock. The queue may
- *	be another scheduler's still, and stay so: nothing of it is changed.
+ * @init: set up the policy's part, whose settings are there; sleeps, no lock.
+ *	The queue may be another scheduler's still, and stay so: nothing of it is
+ *	changed.
  *	Negative errno on failure, after which exit() is not called.
  * @exit: free it; sleeps, no lock; no request is queued or in flight, and nobody
  *	reads debugfs any more

@@ -6,7 +6,7 @@
  * one and in random sequences against the model.
  */
 #include "fake-blk.h"
-#include "iosched-tunables.h"
+#include "iosched-debugfs.h"
 
 #define IOSCHED_NAME "core"
 #define CORE_BORDER 64U		/* sectors */
@@ -33,20 +33,12 @@ static struct core_data *core_of(struct iosched *io)
 
 static const char * const core_flavours[] = { "plain", "salted" };
 
-#define CORE_TUNABLES(T)						\
-	T(core_data, limit, 0, 0, 100, iosched_set, "most in flight")
-#define CORE_CHOICES(T)							\
-	T(core_data, flavour, 0, core_flavours, iosched_set, "a choice")
-
-CORE_TUNABLES(IOSCHED_TUNABLE_DEFINE)
-CORE_CHOICES(IOSCHED_CHOICE_DEFINE)
+#define CORE_TUNABLES(T, C)						\
+	T(core_data, limit, 0, 0, 100, iosched_set, "most in flight")	\
+	C(core_data, flavour, 0, core_flavours, iosched_set, "a choice")
 
 static int core_init(struct iosched *io)
 {
-	struct core_data *data = core_of(io);
-
-	CORE_TUNABLES(IOSCHED_TUNABLE_INIT)
-	CORE_CHOICES(IOSCHED_TUNABLE_INIT)
 	return core_init_error;
 }
 
@@ -145,8 +137,7 @@ static const struct iosched_policy core_policy = {
 };
 
 #define IOSCHED_POLICY		core_policy
-#define IOSCHED_POLICY_ATTRS	CORE_TUNABLES(IOSCHED_TUNABLE_ATTR)	\
-				CORE_CHOICES(IOSCHED_TUNABLE_ATTR)
+#define IOSCHED_POLICY_TUNABLES	CORE_TUNABLES
 #define IOSCHED_POLICY_DEBUGFS	{ "none", 0400, iosched_queue_show }
 #include "iosched-tmpl.h"
 #include "model.h"
@@ -693,24 +684,24 @@ static void core_test_tunables(struct kunit *test)
 	};
 	struct core_data *data = core_begin(test);
 	char *page = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
-	const struct kernel_param kp = { .arg = &limit_param };
-	const struct kernel_param choice = { .arg = &flavour_param };
-	unsigned int i, limit = limit_param;
+	const struct kernel_param kp = { .arg = &limit_tunable };
+	const struct kernel_param choice = { .arg = &flavour_tunable };
+	unsigned int i, limit = limit_tunable.value;
 
 	KUNIT_ASSERT_NOT_NULL(test, page);
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
 		KUNIT_EXPECT_EQ_MSG(test, fake_set(iosched_attrs, "read_expire",
 						   bad[i]),
 				    (ssize_t)-EINVAL, "'%s'", bad[i]);
-		KUNIT_EXPECT_EQ_MSG(test, limit_param_set(bad[i], &kp), -EINVAL,
+		KUNIT_EXPECT_EQ_MSG(test, iosched_param_set(bad[i], &kp), -EINVAL,
 				    "'%s'", bad[i]);
 		KUNIT_EXPECT_EQ(test, fake_set(iosched_attrs, "flavour", bad[i]),
 				(ssize_t)-EINVAL);
-		KUNIT_EXPECT_EQ(test, flavour_param_set(bad[i], &choice),
+		KUNIT_EXPECT_EQ(test, iosched_param_set(bad[i], &choice),
 				-EINVAL);
 	}
 	KUNIT_EXPECT_EQ(test, data->io.read_expire, 500U);
-	KUNIT_EXPECT_EQ(test, limit_param, limit);
+	KUNIT_EXPECT_EQ(test, limit_tunable.value, limit);
 	KUNIT_EXPECT_EQ(test, fake_set(iosched_attrs, "limit", "101"),
 			(ssize_t)-EINVAL);
 	KUNIT_EXPECT_EQ(test, fake_set(iosched_attrs, "limit", "0x10\n"),
@@ -718,18 +709,18 @@ static void core_test_tunables(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, data->limit, 16U);
 	limit_show(fake.q->elevator, page);
 	KUNIT_EXPECT_STREQ(test, page, "16\n");
-	KUNIT_EXPECT_EQ(test, limit_param_set("7", &kp), 0);
-	KUNIT_EXPECT_EQ(test, limit_param, 7U);
-	limit_param = limit;
+	KUNIT_EXPECT_EQ(test, iosched_param_set("7", &kp), 0);
+	KUNIT_EXPECT_EQ(test, limit_tunable.value, 7U);
+	limit_tunable.value = limit;
 
 	KUNIT_EXPECT_EQ(test, fake_set(iosched_attrs, "flavour", "salted\n"),
 			(ssize_t)7);
 	flavour_show(fake.q->elevator, page);
 	KUNIT_EXPECT_STREQ(test, page, "salted\n");
-	KUNIT_EXPECT_EQ(test, flavour_param_set("salted", &choice), 0);
-	flavour_param_get(page, &choice);
+	KUNIT_EXPECT_EQ(test, iosched_param_set("salted", &choice), 0);
+	iosched_param_get(page, &choice);
 	KUNIT_EXPECT_STREQ(test, page, "salted\n");
-	flavour_param = 0;
+	flavour_tunable.value = 0;
 	fake_stop();
 }
 
@@ -770,9 +761,9 @@ static void core_test_tags(struct kunit *test)
 	struct blk_mq_tags *tags = fake.hctx->sched_tags;
 	struct sbitmap_queue *bits;
 
-	async_depth_param = 5;
+	async_depth_tunable.value = 5;
 	core_begin(test);
-	async_depth_param = 0;
+	async_depth_tunable.value = 0;
 	fake.hctx->sched_tags = fake.hctx->tags;
 	KUNIT_EXPECT_EQ(test, fake_ops()->init_hctx(fake.hctx, 0), 0);
 	fake_ops()->depth_updated(compat_depth_handle(fake.hctx));

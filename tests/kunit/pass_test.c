@@ -12,7 +12,7 @@
 
 static int pass_test_init(struct kunit *test)
 {
-	region_size_mb_param = 1;
+	region_size_mb_tunable.value = 1;
 	return 0;
 }
 

@@ -663,10 +663,10 @@ static void piq_units_held(struct kunit *test)
 /* A drive of four units, as the paper's figures have it. */
 static int piq_test_init(struct kunit *test)
 {
-	channels_param = 4;
-	chips_param = 1;
-	dies_param = 1;
-	planes_param = 1;
+	channels_tunable.value = 4;
+	chips_tunable.value = 1;
+	dies_tunable.value = 1;
+	planes_tunable.value = 1;
 	return 0;
 }
 
@@ -1079,10 +1079,10 @@ static void piq_test_refused(struct kunit *test)
 			(ssize_t)3);
 	KUNIT_EXPECT_EQ(test, piq_test_map(pd)->lv.units, 1024U);
 	fake_stop();
-	channels_param = 1025;
+	channels_tunable.value = 1025;
 	KUNIT_EXPECT_EQ(test, fake_start(&iosched_type, 1 << 20),
 			COMPAT_REFUSED);
-	channels_param = 4;
+	channels_tunable.value = 4;
 }
 
 /* A discard moves no data: it counts as its first page. */

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Tunables. A part of iosched-tmpl.h, which defines those of the core and those
+ * of the policy. One line in a list makes a module parameter (the default of
+ * devices to come), a file in queue/iosched/ (this device) and a range that
+ * both enforce with -EINVAL.
+ *
+ * A list is a macro with two arguments, which it applies to its tunables:
+ *
+ *	T(struct, name, default, min, max, setter, "description")
+ *	C(struct, name, default, names, setter, "description")
+ *
+ * where struct has an unsigned int called name, and setter is the function that
+ * gives it a new value: iosched_set(), or the policy's own when more has to
+ * be done. C is for a tunable that is chosen by name: names is the array of the
+ * names of its values from 0 on.
+ */
+#ifndef _IOSCHED_TMPL_TUNABLES_H
+#define _IOSCHED_TMPL_TUNABLES_H
+
+#include <linux/stringify.h>
+
+/**
+ * struct iosched_tunable - a setting of a scheduler
+ * @value: the module parameter: what a device starts with
+ * @min: least value
+ * @max: greatest value
+ * @names: names of the values from 0 to @max; NULL for a number
+ * @offset: where the scheduler's data of a device have their own, in bytes
+ * @set: gives a device a new value, which is in the range. Sleeps, no lock.
+ *	Negative errno if it cannot be.
+ */
+struct iosched_tunable {
+	unsigned int value;
+	unsigned int min;
+	unsigned int max;
+	const char * const *names;
+	size_t offset;
+	int (*set)(struct iosched *io, unsigned int *field,
+		   unsigned int value);
+};
+
+static int iosched_set(struct iosched *io, unsigned int *field,
+		       unsigned int value)
+{
+	WRITE_ONCE(*field, value);
+	return 0;
+}
+
+/* The bound on what is in flight: what room there is was found by the old one. */
+static int iosched_set_depth(struct iosched *io, unsigned int *field,
+			     unsigned int value)
+{
+	spin_lock(&io->lock);
+	WRITE_ONCE(*field, value);
+	io->room = 0;
+	spin_unlock(&io->lock);
+	return 0;
+}
+
+/* Queued requests follow, so that each FIFO stays sorted by deadline. */
+static int iosched_set_expire(struct iosched *io, unsigned int *field,
+			      unsigned int value)
+{
+	unsigned int dir = field == &io->read_expire ? READ : WRITE;
+	struct request *rq;
+	unsigned int tier;
+
+	spin_lock(&io->lock);
+	iosched_sort_alone(io);
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		list_for_each_entry(rq, &io->fifo[tier][dir], queuelist)
+			rq->fifo_time += msecs_to_jiffies(value) -
+					 msecs_to_jiffies(*field);
+	WRITE_ONCE(*field, value);
+	spin_unlock(&io->lock);
+	return 0;
+}
+
+/*
+ * A bound must be expected by the tag bitmaps before it is used; they go on
+ * expecting one until the depth of the queue changes.
+ */
+static int iosched_set_async_depth(struct iosched *io, unsigned int *field,
+				   unsigned int value)
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	if (value)
+		queue_for_each_hw_ctx(io->q, hctx, i)
+			iosched_min_shallow_depth(hctx, true);
+	WRITE_ONCE(*field, value);
+	return 0;
+}
+
+/* Read @text, a value of the tunable @t. */
+static int iosched_tunable_parse(const struct iosched_tunable *t,
+				 const char *text, unsigned int *value)
+{
+	if (t->names) {
+		int found = __sysfs_match_string(t->names, t->max + 1, text);
+
+		if (found < 0)
+			return found;
+		*value = found;
+		return 0;
+	}
+	/* Not its error: it returns ERANGE for what is too large. */
+	if (kstrtouint(text, 0, value) || *value < t->min || *value > t->max)
+		return -EINVAL;
+	return 0;
+}
+
+static int iosched_tunable_print(const struct iosched_tunable *t, char *page,
+				 unsigned int value)
+{
+	if (t->names)
+		return sysfs_emit(page, "%s\n", t->names[value]);
+	return sysfs_emit(page, "%u\n", value);
+}
+
+/* The module parameter. */
+static int iosched_param_set(const char *text, const struct kernel_param *kp)
+{
+	struct iosched_tunable *t = kp->arg;
+	unsigned int value;
+	int ret = iosched_tunable_parse(t, text, &value);
+
+	if (!ret)
+		WRITE_ONCE(t->value, value);
+	return ret;
+}
+
+static int iosched_param_get(char *page, const struct kernel_param *kp)
+{
+	struct iosched_tunable *t = kp->arg;
+
+	return iosched_tunable_print(t, page, READ_ONCE(t->value));
+}
+
+static const struct kernel_param_ops iosched_param_ops = {
+	.set = iosched_param_set,
+	.get = iosched_param_get,
+};
+
+/* The value that the scheduler @io has. */
+static unsigned int *iosched_tunable_field(struct iosched *io,
+					   const struct iosched_tunable *t)
+{
+	return (void *)io + t->offset;
+}
+
+/* The file in sysfs. */
+static ssize_t iosched_tunable_show(struct elevator_queue *eq,
+				    const struct iosched_tunable *t, char *page)
+{
+	struct iosched *io = eq->elevator_data;
+
+	return iosched_tunable_print(t, page,
+				     READ_ONCE(*iosched_tunable_field(io, t)));
+}
+
+static ssize_t iosched_tunable_store(struct elevator_queue *eq,
+				     const struct iosched_tunable *t,
+				     const char *page, size_t count)
+{
+	struct iosched *io = eq->elevator_data;
+	unsigned int value;
+	int ret = iosched_tunable_parse(t, page, &value);
+
+	if (!ret)
+		ret = t->set(io, iosched_tunable_field(io, t), value);
+	if (ret)
+		return ret;
+	/* The new value may let requests go that the old one held. */
+	iosched_wake(io);
+	return count;
+}
+
+#define IOSCHED_TUNABLE_PARAM(tunable_name, text, ...)			\
+static struct iosched_tunable tunable_name##_tunable = { __VA_ARGS__ };	\
+module_param_cb(tunable_name, &iosched_param_ops,			\
+		&tunable_name##_tunable, 0644);				\
+MODULE_PARM_DESC(tunable_name, text);
+
+#define IOSCHED_NUMBER_PARAM(type, name, def, lowest, highest, setter, desc) \
+	IOSCHED_TUNABLE_PARAM(name,					\
+		desc " (" __stringify(lowest) ".." __stringify(highest)	\
+		", default " #def ")",					\
+		.value = def, .min = lowest, .max = highest,		\
+		.offset = offsetof(struct type, name), .set = setter)
+
+#define IOSCHED_CHOICE_PARAM(type, name, def, choices, setter, desc)	\
+	IOSCHED_TUNABLE_PARAM(name, desc, .value = def,			\
+		.max = ARRAY_SIZE(choices) - 1, .names = choices,	\
+		.offset = offsetof(struct type, name), .set = setter)
+
+#define IOSCHED_TUNABLE_FILE(type, name, ...)				\
+static ssize_t name##_show(struct elevator_queue *eq, char *page)	\
+{									\
+	return iosched_tunable_show(eq, &name##_tunable, page);		\
+}									\
+static ssize_t name##_store(struct elevator_queue *eq,			\
+			    const char *page, size_t count)		\
+{									\
+	return iosched_tunable_store(eq, &name##_tunable, page, count);	\
+}
+
+#define IOSCHED_TUNABLE_ATTR(type, name, ...)				\
+	__ATTR(name, 0644, name##_show, name##_store),
+
+#define IOSCHED_TUNABLE_ENTRY(type, name, ...)				\
+	&name##_tunable,
+
+/* An hour bounds the times: longer than any device takes for a request. */
+#define IOSCHED_CORE_TUNABLES(T, C)					\
+	T(iosched, read_expire, 500, 0, 3600000, iosched_set_expire,	\
+	  "ms until a read's deadline")					\
+	T(iosched, write_expire, 5000, 0, 3600000, iosched_set_expire,	\
+	  "ms until a write's deadline")				\
+	T(iosched, prio_aging_expire, 10000, 0, 3600000, iosched_set,	\
+	  "ms until a request of a lower priority class goes first")	\
+	T(iosched, front_merges, 1, 0, 1, iosched_set,			\
+	  "look for front merges")					\
+	T(iosched, depth, 0, 0, 65535, iosched_set_depth,		\
+	  "most requests in flight on the device, 0: as many as it has tags")
+
+/* The async depth has a file here only where the queue has none of its own. */
+#define IOSCHED_ASYNC_DEPTH_TUNABLE(T)					\
+	T(iosched, async_depth, 0, 0, 65535, iosched_set_async_depth,	\
+	  "requests other than synchronous reads per hardware queue, 0: no bound")
+
+#define IOSCHED_ASYNC_DEPTH_FILE(T)					\
+	IOSCHED_OWN_ASYNC_DEPTH(IOSCHED_ASYNC_DEPTH_TUNABLE(T))
+
+IOSCHED_CORE_TUNABLES(IOSCHED_NUMBER_PARAM, IOSCHED_CHOICE_PARAM)
+IOSCHED_CORE_TUNABLES(IOSCHED_TUNABLE_FILE, IOSCHED_TUNABLE_FILE)
+IOSCHED_ASYNC_DEPTH_TUNABLE(IOSCHED_NUMBER_PARAM)
+IOSCHED_ASYNC_DEPTH_FILE(IOSCHED_TUNABLE_FILE)
+IOSCHED_POLICY_TUNABLES(IOSCHED_NUMBER_PARAM, IOSCHED_CHOICE_PARAM)
+IOSCHED_POLICY_TUNABLES(IOSCHED_TUNABLE_FILE, IOSCHED_TUNABLE_FILE)
+
+IOSCHED_ATTRS iosched_attrs[] = {
+	IOSCHED_CORE_TUNABLES(IOSCHED_TUNABLE_ATTR, IOSCHED_TUNABLE_ATTR)
+	IOSCHED_ASYNC_DEPTH_FILE(IOSCHED_TUNABLE_ATTR)
+	IOSCHED_POLICY_TUNABLES(IOSCHED_TUNABLE_ATTR, IOSCHED_TUNABLE_ATTR)
+	__ATTR_NULL
+};
+
+static const struct iosched_tunable * const iosched_tunables[] = {
+	IOSCHED_CORE_TUNABLES(IOSCHED_TUNABLE_ENTRY, IOSCHED_TUNABLE_ENTRY)
+	IOSCHED_ASYNC_DEPTH_TUNABLE(IOSCHED_TUNABLE_ENTRY)
+	IOSCHED_POLICY_TUNABLES(IOSCHED_TUNABLE_ENTRY, IOSCHED_TUNABLE_ENTRY)
+};
+
+/* Give a new device its settings. */
+static void iosched_tunables_init(struct iosched *io)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(iosched_tunables); i++)
+		*iosched_tunable_field(io, iosched_tunables[i]) =
+			READ_ONCE(iosched_tunables[i]->value);
+}
+
+#endif /* _IOSCHED_TMPL_TUNABLES_H */
