@@ -32,11 +32,7 @@
  *     In between a read batch goes: on a slow drive write_wait_us is over before
  *     anybody could. (The paper has no such rule.)
  *  6. A request whose deadline has passed goes whatever holds its units.
- *  7. The paper leaves to others what the drive does by itself (garbage
- *     collection). With busy_units, off by default, a unit whose request took
- *     much longer than most counts as held for a while after it
- *     (include/piq/slow-units.h).
- *  8. A drive that buffers what is written is done with it before its units are,
+ *  7. A drive that buffers what is written is done with it before its units are,
  *     or long after. With buffered_writes, off by default, writes hold no units
  *     and wait for none. (Not in the paper, whose drive has no buffer.)
  *
@@ -58,10 +54,8 @@
  * which is replaced as a whole (include/piq/map.h). Completions give units back
  * without a lock (include/piq/held-units.h).
  */
-#include <linux/hrtimer.h>
 #include <linux/ktime.h>
 
-#include "compat-blkdev.h"
 #include "iosched-debugfs.h"
 #include "piq/map.h"
 
@@ -144,7 +138,6 @@ struct piq_data {
 	unsigned int batches[IOSCHED_DIRS];
 	unsigned int sizes[IOSCHED_DIRS][PIQ_SIZES];
 	unsigned int prioritised;
-	struct hrtimer late_timer;	/* gives back units of slow requests */
 
 	/* settings */
 	unsigned int page_size_kb;
@@ -158,7 +151,6 @@ struct piq_data {
 	unsigned int scheme;
 	unsigned int write_wait_us;
 	unsigned int claim_us;
-	unsigned int busy_units;
 	unsigned int buffered_writes;
 };
 
@@ -178,7 +170,7 @@ static bool piq_batched(struct piq_data *pd, unsigned int dir)
 	return piq_schemes[pd->scheme].batches[dir];
 }
 
-/* Rule 8: do requests of this direction neither hold units nor wait for any? */
+/* Rule 7: do requests of this direction neither hold units nor wait for any? */
 static bool piq_buffered(struct piq_data *pd, unsigned int dir)
 {
 	return dir == WRITE && pd->buffered_writes;
@@ -244,17 +236,6 @@ static int piq_set_scheme(struct iosched *io, unsigned int *field,
 	iosched_replace_all(io, piq_scheme_switch, &value);
 	spin_unlock(&io->lock);
 	iosched_run(io);
-	return 0;
-}
-
-/* When each unit was last taken is known only from now on. */
-static int piq_set_busy_units(struct iosched *io, unsigned int *field,
-			      unsigned int value)
-{
-	spin_lock(&io->lock);
-	slow_forget(&piq_map(piq_of(io))->slow);
-	WRITE_ONCE(*field, value);
-	spin_unlock(&io->lock);
 	return 0;
 }
 
@@ -586,8 +567,6 @@ static void piq_take(struct piq_data *pd, struct request *rq,
 		return;
 	}
 	piq_hold(map, rq, span, vector);
-	if (pd->busy_units)
-		slow_began(&map->slow, vector, map->lv.units);
 }
 
 /* The only request goes if its units are free: a batch of its own. */
@@ -634,47 +613,16 @@ static void piq_dispatched(struct iosched *io, struct request *rq)
 	piq_take(pd, rq, span, vector);
 }
 
-static enum hrtimer_restart piq_late(struct hrtimer *timer)
-{
-	struct piq_data *pd = container_of(timer, struct piq_data, late_timer);
-	DECLARE_BITMAP(vector, LV_MAX_UNITS);
-	struct piq_map *map;
-
-	rcu_read_lock();
-	map = rcu_dereference(pd->map);
-	slow_late(&map->slow, vector, map->lv.units);
-	held_give_back(&map->units, vector, map->lv.units);
-	rcu_read_unlock();
-	iosched_wake(&pd->io);
-	return HRTIMER_NORESTART;
-}
-
-/* Some units are kept: let piq_late() give them back. */
-static void piq_start_timer(struct piq_data *pd, unsigned int us)
-{
-	/* Either the timer's run is still to come or it isn't queued any more. */
-	smp_mb();
-	if (!hrtimer_is_queued(&pd->late_timer))
-		hrtimer_start(&pd->late_timer,
-			      ns_to_ktime((u64)us * NSEC_PER_USEC),
-			      HRTIMER_MODE_REL);
-}
-
 static void piq_released(struct request *rq)
 {
 	struct piq_data *pd = piq_of(iosched_of(rq->q));
-	unsigned int us = READ_ONCE(pd->busy_units);
 	DECLARE_BITMAP(vector, LV_MAX_UNITS);
 	struct piq_map *map;
 
 	rcu_read_lock();
 	map = rcu_dereference(pd->map);
-	if (piq_holds(map, rq, vector)) {
-		if (us && slow_ended(&map->slow, vector, map->lv.units,
-				     rq_data_dir(rq)))
-			piq_start_timer(pd, us);
+	if (piq_holds(map, rq, vector))
 		held_give_back(&map->units, vector, map->lv.units);
-	}
 	rcu_read_unlock();
 }
 
@@ -699,8 +647,6 @@ static void piq_released(struct request *rq)
 	  "piq+: us until the first write batch goes before the reads")	\
 	T(piq_data, claim_us, 4000, 0, 60000000, iosched_set,		\
 	  "us until a batch lets nobody take the units that it waits for") \
-	T(piq_data, busy_units, 0, 0, 1000000, piq_set_busy_units,	\
-	  "us for which a unit that was slow counts as held, 0: off")	\
 	T(piq_data, buffered_writes, 0, 0, 1, iosched_set,		\
 	  "1: the drive buffers writes: they hold no units")		\
 	C(piq_data, allocation, 0, piq_allocation_names, piq_set_map,	\
@@ -718,15 +664,12 @@ static int piq_init(struct iosched *io)
 	map = piq_new_map(pd);
 	if (IS_ERR(map))
 		return PTR_ERR(map);
-	compat_hrtimer_setup(&pd->late_timer, piq_late, CLOCK_MONOTONIC,
-			     HRTIMER_MODE_REL);
 	RCU_INIT_POINTER(pd->map, map);
 	return 0;
 }
 
 static void piq_exit(struct iosched *io)
 {
-	hrtimer_cancel(&piq_of(io)->late_timer);
 	kvfree(rcu_dereference_protected(piq_of(io)->map, true));
 }
 
@@ -739,9 +682,8 @@ static int piq_counts(struct iosched *io, struct seq_file *m)
 	spin_lock(&pd->io.lock);
 	seq_printf(m, "conflicts rr %u ww %u rw %u\n", pd->conflicts[PIQ_RR],
 		   pd->conflicts[PIQ_WW], pd->conflicts[PIQ_RW]);
-	seq_printf(m, "batches read %u write %u prioritised %u\nslow %d\n",
-		   pd->batches[READ], pd->batches[WRITE], pd->prioritised,
-		   atomic_read(&piq_map(pd)->slow.slow));
+	seq_printf(m, "batches read %u write %u prioritised %u\n",
+		   pd->batches[READ], pd->batches[WRITE], pd->prioritised);
 	for (dir = READ; dir <= WRITE; dir++) {
 		seq_printf(m, "%s_sizes_log2", dir == READ ? "read" : "write");
 		for (i = 0; i < PIQ_SIZES; i++)

@@ -12,12 +12,10 @@
 
 #include <linux/sched/mm.h>
 
-#include "compat-blkdev.h"
 #include "piq/conflict-batch.h"
 #include "piq/held-units.h"
 #include "iosched.h"
 #include "location-vector.h"
-#include "piq/slow-units.h"
 
 /* The word of a request in flight. */
 #define PIQ_HOLDS		BIT(0)
@@ -32,7 +30,6 @@
  * @lv: geometry
  * @queue: batches of each tier and direction
  * @units: those that requests in flight hold
- * @slow: which of these are slow, with busy_units
  * @writing: units last taken by a write
  * @taken: piq_select()'s: held or claimed
  * @vector: of the request that is looked at
@@ -46,7 +43,6 @@ struct piq_map {
 	struct lv_geometry lv;
 	struct cb_queue queue[IOSCHED_TIERS][IOSCHED_DIRS];
 	struct held_units units;
-	struct slow_units slow;
 	DECLARE_BITMAP(writing, LV_MAX_UNITS);
 	DECLARE_BITMAP(taken, LV_MAX_UNITS);
 	DECLARE_BITMAP(vector, LV_MAX_UNITS);

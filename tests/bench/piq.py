@@ -353,18 +353,6 @@ def told(preset):
             for name, value in harness.probed_tunables("piq", preset).items()}
 
 
-def gc():
-    """busy_units, on drives whose garbage collection never ends"""
-    drives = {"piq, full": ("piq", {**CAPACITY, "fill": 100}), "qlc": ("qlc", {})}
-    load = mix(MIXED, 64, time="400ms")
-    return [Table(f"{name}: 4-64 KB, 64 outstanding", [
-        run(preset, "piq", "none", keys=keys, variables=load),
-        *(run(preset, "piq", "piq+", keys=keys, variables=load, label=f"busy_units={us}",
-              tunables={**told(preset), "iosched/busy_units": us})
-          for us in (0, 200, 1000, 5000))], "busy_units=0")
-        for name, (preset, keys) in drives.items()]
-
-
 def neutral():
     """today's drives, beside the kernel's own schedulers: PIQ as it comes and told the
     geometry"""
@@ -404,7 +392,7 @@ def cpu():
 
 
 GROUPS = {group.__name__: group for group in (
-    schemes, traces, orders, planes, dynamic, window, claims, guess, gc, neutral, cpu)}
+    schemes, traces, orders, planes, dynamic, window, claims, guess, neutral, cpu)}
 
 
 def main():

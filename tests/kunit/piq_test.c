@@ -1143,45 +1143,9 @@ static void piq_test_counts(struct kunit *test)
 	piq_expect_none(test);
 	fake_expect_file(test, piq_counts_show,
 			 "conflicts rr 1 ww 2 rw 2\n"
-			 "batches read 0 write 1 prioritised 1\nslow 0\n"
+			 "batches read 0 write 1 prioritised 1\n"
 			 "read_sizes_log2 0 0 0 0 0 0 0 0 0 0 0\n"
 			 "write_sizes_log2 0 1 0 0 0 0 0 0 0 0 0\n");
-	fake_finish();
-}
-
-/* busy_units: a unit that was slow stays held for a while. */
-static void piq_test_slow(struct kunit *test)
-{
-	struct piq_data *pd = piq_begin(test, PIQ_PLUS);
-	struct request *rq;
-	unsigned int i, runs;
-
-	KUNIT_EXPECT_EQ(test, fake_set(iosched_attrs, "busy_units", "500"),
-			(ssize_t)3);
-	/* 100 us is what reads take. */
-	for (i = 0; i < 300; i++) {
-		piq_send(REQ_OP_READ, 4 * i, 1);
-		rq = piq_expect(test, 4 * i);
-		fake_advance_ns(100 * NSEC_PER_USEC);
-		fake_complete(rq);
-	}
-	KUNIT_EXPECT_EQ(test, atomic_read(&piq_test_map(pd)->slow.slow), 0);
-	piq_send(REQ_OP_READ, 0, 1);
-	rq = piq_expect(test, 0);
-	fake_advance_ns(600 * NSEC_PER_USEC);
-	fake_complete(rq);
-	KUNIT_EXPECT_EQ(test, atomic_read(&piq_test_map(pd)->slow.slow), 1);
-	piq_send(REQ_OP_READ, 4, 1);
-	piq_send(REQ_OP_READ, 9, 1);
-	piq_expect(test, 9);
-	piq_expect_none(test);
-	runs = fake_runs;
-	fake_advance_ns(499 * NSEC_PER_USEC);
-	KUNIT_EXPECT_EQ(test, fake_runs, runs);
-	piq_expect_none(test);
-	fake_advance_ns(NSEC_PER_USEC);
-	KUNIT_EXPECT_GT(test, fake_runs, runs);
-	piq_expect(test, 4);
 	fake_finish();
 }
 
@@ -1722,7 +1686,6 @@ static struct kunit_case piq_cases[] = {
 	KUNIT_CASE(piq_test_discard),
 	KUNIT_CASE(piq_test_deadline),
 	KUNIT_CASE(piq_test_counts),
-	KUNIT_CASE(piq_test_slow),
 	KUNIT_CASE_SLOW(piq_test_random),
 	{}
 };

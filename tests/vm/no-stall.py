@@ -66,7 +66,7 @@ SQUEEZED = {
         "window": (1,), "scheme": ("rws", "piq", "piq+"),
         # Neither side's wait ends before its deadline.
         "write_wait_us": (60000000,), "claim_us": (0, 60000000),
-        "busy_units": (1000000,), "buffered_writes": (0,)},
+        "buffered_writes": (0,)},
 }
 LOADS = (
     {"thinktime": "300ms", "thinktime_blocks": 24, "numjobs": 3, "number_ios": 150},

@@ -39,7 +39,7 @@ turn_all()
 		allocation={pdwc,wcdp,cwdp} window={1,3,1024,64} \
 		channels={1,16,8} chips={1,3,8} planes={3,2} dies={1,2} \
 		page_size_kb={1,64,4} write_wait_us={0,1000} claim_us={0,4000} \
-		busy_units={100,0} buffered_writes={1,0}; do
+		buffered_writes={1,0}; do
 		echo "$setting"
 	done | shuf --random-source=<(yes "$1") |
 		while IFS='=' read -r name value; do
@@ -47,7 +47,7 @@ turn_all()
 		done
 	for setting in scheme=piq+ level=chip allocation=cwdp window=64 channels=8 \
 		chips=8 planes=2 dies=2 page_size_kb=4 claim_us=4000 \
-		busy_units=0 buffered_writes=0; do
+		buffered_writes=0; do
 		set_tunable "${setting%%=*}" "${setting#*=}"
 	done
 }
