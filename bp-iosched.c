@@ -781,47 +781,40 @@ static const char * const bp_case_names[] = {
 
 static const char * const bp_outcome_names[] = { "hits", "misses", "broken" };
 
-static int bp_preference(struct iosched *io, struct seq_file *m)
+static void bp_preference(struct iosched *io, struct seq_file *m)
 {
 	struct bp_data *bd = bp_of(io);
 	unsigned int i;
 
-	spin_lock(&bd->io.lock);
 	seq_printf(m, "crossings %u\navoided %u\n", bd->open.crossings,
 		   bd->avoided);
 	for (i = 0; i < BP_CASES; i++)
 		seq_printf(m, "%s %u\n", bp_case_names[i], bd->cases[i]);
 	seq_printf(m, "in_open %u\n", bd->in_open);
-	spin_unlock(&bd->io.lock);
-	return 0;
 }
 
 IOSCHED_SHOW(bp_preference)
 
-static int bp_anticipation(struct iosched *io, struct seq_file *m)
+static void bp_anticipation(struct iosched *io, struct seq_file *m)
 {
 	struct bp_data *bd = bp_of(io);
 	unsigned int i;
 
-	spin_lock(&bd->io.lock);
 	for (i = 0; i < BP_OUTCOMES; i++)
 		seq_printf(m, "%s %u\n", bp_outcome_names[i],
 			   bd->antic.ended[i]);
 	seq_printf(m, "waited_us %llu\nnewcomers_soon %u\n", bd->antic.waited,
 		   bd->newcomers.soon);
-	spin_unlock(&bd->io.lock);
-	return 0;
 }
 
 IOSCHED_SHOW(bp_anticipation)
 
-static int bp_known_processes(struct iosched *io, struct seq_file *m)
+static void bp_known_processes(struct iosched *io, struct seq_file *m)
 {
 	struct bp_data *bd = bp_of(io);
 	struct bp_process *process;
 
 	seq_puts(m, "# the longest unused first\npid tier level slices queued in_flight think_us distance_kb\n");
-	spin_lock(&bd->io.lock);
 	list_for_each_entry(process, &bd->processes.lru, lru)
 		if (!hlist_unhashed(&process->hash))
 			seq_printf(m, "%d %s %u %u %u %d %u %u\n", process->pid,
@@ -831,8 +824,6 @@ static int bp_known_processes(struct iosched *io, struct seq_file *m)
 				   atomic_read(&process->in_flight),
 				   process->think.mean >> BP_MEAN_SHIFT,
 				   process->think.distance >> BP_MEAN_SHIFT);
-	spin_unlock(&bd->io.lock);
-	return 0;
 }
 
 IOSCHED_SHOW(bp_known_processes)

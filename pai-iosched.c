@@ -526,13 +526,12 @@ static unsigned int pai_percent(unsigned int part, unsigned int all)
 	return all ? div_u64(100ULL * part + all / 2, all) : 0;
 }
 
-static int pai_classes(struct iosched *io, struct seq_file *m)
+static void pai_classes(struct iosched *io, struct seq_file *m)
 {
 	struct pai_data *pd = pai_of(io);
 	unsigned int dir;
 
 	seq_puts(m, "dir well_split closed pending aligned full aligned_percent full_percent merges promoted expired waited_us longest_us\n");
-	spin_lock(&pd->io.lock);
 	for (dir = READ; dir <= WRITE; dir++) {
 		struct pai_stats *st = &pd->stats[dir];
 		unsigned int *nr = st->requests;
@@ -548,8 +547,6 @@ static int pai_classes(struct iosched *io, struct seq_file *m)
 			   div_u64(st->waited, NSEC_PER_USEC),
 			   div_u64(st->longest, NSEC_PER_USEC));
 	}
-	spin_unlock(&pd->io.lock);
-	return 0;
 }
 
 IOSCHED_SHOW(pai_classes)

@@ -352,21 +352,19 @@ static bool pass_writes_full(struct pass_data *pd)
 	       max(iosched_tags(&pd->io) * pd->write_share / 100, 1U);
 }
 
-/* May the sub-queue send anything now? */
-static bool pass_can_take(struct pass_data *pd, struct pass_queue *queue,
-			  bool writes_full)
+/* Return true if the bounds let a request of @region be dispatched. */
+static bool pass_within_bounds(struct pass_data *pd, struct pass_region *region,
+			       bool is_read, bool writes_full)
 {
-	return !pass_full(pd, queue->region) &&
-	       !(writes_full && RB_EMPTY_ROOT(&queue->sort[READ]));
+	return !pass_full(pd, region) && (is_read || !writes_full);
 }
 
-/* The next request of the turn's direction: ascending, then from the lowest. */
-static struct request *pass_ahead(struct pass_queue *queue)
+/* The next request of a direction: ascending, then from the lowest. (Rule 3) */
+static struct request *pass_ahead(struct pass_queue *queue, unsigned int dir)
 {
-	struct rb_root *root = &queue->sort[queue->dir];
-	struct request *rq = iosched_from(root, queue->pos[queue->dir]);
+	struct request *rq = iosched_from(&queue->sort[dir], queue->pos[dir]);
 
-	return rq ? rq : iosched_from(root, 0);
+	return rq ? rq : iosched_from(&queue->sort[dir], 0);
 }
 
 static void pass_end_turn(struct pass_data *pd, struct pass_queue *queue)
@@ -388,27 +386,45 @@ static void pass_turn_over(struct pass_data *pd, struct pass_queue *queue)
 		queue->dir = !queue->dir;
 }
 
-/* Next request of a sub-queue that can send one. */
+/*
+ * @rq is the next request of @queue. Rule 2: it belongs to a turn of its
+ * direction, which ends with it after a batch, or if it is the last one. Return
+ * true if the turn has ended.
+ */
+static bool pass_advance(struct pass_data *pd, struct pass_queue *queue,
+			 struct request *rq, bool last)
+{
+	unsigned int dir = rq_data_dir(rq);
+	unsigned int batch = dir == READ ? pd->read_batch : pd->write_batch;
+
+	if (queue->dir != dir)
+		pass_turn_over(pd, queue);
+	queue->pos[dir] = iosched_rq_end(rq);
+	if (++queue->taken < batch && !last)
+		return false;
+	pass_end_turn(pd, queue);
+	return true;
+}
+
+/* The next request of a sub-queue that is within its bounds. */
 static struct request *pass_take(struct pass_data *pd,
 				 struct pass_queue *queue, bool writes_full)
 {
+	unsigned int dir = queue->dir;
 	struct request *rq;
-	unsigned int batch;
 
-	if (RB_EMPTY_ROOT(&queue->sort[queue->dir]) ||
-	    (queue->dir == WRITE && writes_full))
-		pass_turn_over(pd, queue);
-	rq = pass_ahead(queue);
-	queue->pos[queue->dir] = iosched_rq_end(rq);
-	batch = queue->dir == READ ? pd->read_batch : pd->write_batch;
-	if (++queue->taken >= batch || !(iosched_next(rq) || iosched_prev(rq))) {
-		pass_end_turn(pd, queue);
+	if (RB_EMPTY_ROOT(&queue->sort[dir]) || (dir == WRITE && writes_full))
+		dir = !dir;
+	rq = pass_ahead(queue, dir);
+	if (pass_advance(pd, queue, rq,
+			 !iosched_next(rq) && !iosched_prev(rq)))
 		list_move_tail(&queue->ring, &pd->ring[iosched_rq_tier(rq)]);
-	}
 	return rq;
 }
 
-/* First come the sub-queues behind the last one served; one lap at most. */
+/*
+ * Rule 1: the sub-queues behind the last one served come first; one lap at most.
+ */
 static struct request *pass_select(struct iosched *io, unsigned int tier)
 {
 	struct pass_data *pd = pass_of(io);
@@ -419,7 +435,9 @@ static struct request *pass_select(struct iosched *io, unsigned int tier)
 
 	while ((queue = list_first_entry_or_null(ring, struct pass_queue,
 						 ring)) != passed) {
-		if (pass_can_take(pd, queue, writes_full))
+		if (pass_within_bounds(pd, queue->region,
+				       !RB_EMPTY_ROOT(&queue->sort[READ]),
+				       writes_full))
 			return pass_take(pd, queue, writes_full);
 		if (!passed)
 			passed = queue;
@@ -433,16 +451,12 @@ static bool pass_alone(struct iosched *io, struct request *rq)
 {
 	struct pass_data *pd = pass_of(io);
 	struct pass_queue *queue = pass_assign(pd, rq);
-	unsigned int dir = rq_data_dir(rq);
+	bool is_read = rq_data_dir(rq) == READ;
 
-	if (pass_full(pd, queue->region) ||
-	    (dir == WRITE && pass_writes_full(pd)))
+	if (!pass_within_bounds(pd, queue->region, is_read,
+				!is_read && pass_writes_full(pd)))
 		return false;
-	if (queue->dir != dir)
-		pass_turn_over(pd, queue);
-	queue->pos[dir] = iosched_rq_end(rq);
-	queue->taken++;
-	pass_end_turn(pd, queue);
+	pass_advance(pd, queue, rq, true);
 	return true;
 }
 
@@ -508,13 +522,11 @@ static void pass_exit(struct iosched *io)
 }
 
 #ifdef CONFIG_BLK_DEBUG_FS
-static int pass_regions(struct iosched *io, struct seq_file *m)
+static void pass_regions(struct iosched *io, struct seq_file *m)
 {
 	struct pass_data *pd = pass_of(io);
 	unsigned int i, tier, queued;
 
-	spin_lock(&pd->io.lock);
-	iosched_sort_alone(&pd->io);
 	seq_printf(m, "# %u regions of %u MB\nregion reads writes queued in_flight\n",
 		   pd->map->nr, pd->region_size_mb);
 	for (i = 0; i < pd->map->nr; i++) {
@@ -527,8 +539,6 @@ static int pass_regions(struct iosched *io, struct seq_file *m)
 				   region->served[READ], region->served[WRITE],
 				   queued, atomic_read(&region->in_flight));
 	}
-	spin_unlock(&pd->io.lock);
-	return 0;
 }
 
 IOSCHED_SHOW(pass_regions)

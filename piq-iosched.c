@@ -674,12 +674,11 @@ static void piq_exit(struct iosched *io)
 }
 
 #ifdef CONFIG_BLK_DEBUG_FS
-static int piq_counts(struct iosched *io, struct seq_file *m)
+static void piq_counts(struct iosched *io, struct seq_file *m)
 {
 	struct piq_data *pd = piq_of(io);
 	unsigned int dir, i;
 
-	spin_lock(&pd->io.lock);
 	seq_printf(m, "conflicts rr %u ww %u rw %u\n", pd->conflicts[PIQ_RR],
 		   pd->conflicts[PIQ_WW], pd->conflicts[PIQ_RW]);
 	seq_printf(m, "batches read %u write %u prioritised %u\n",
@@ -690,22 +689,18 @@ static int piq_counts(struct iosched *io, struct seq_file *m)
 			seq_printf(m, " %u", pd->sizes[dir][i]);
 		seq_putc(m, '\n');
 	}
-	spin_unlock(&pd->io.lock);
-	return 0;
 }
 
 IOSCHED_SHOW(piq_counts)
 
-static int piq_batches(struct iosched *io, struct seq_file *m)
+static void piq_batches(struct iosched *io, struct seq_file *m)
 {
 	struct piq_data *pd = piq_of(io);
-	unsigned int tier, dir, units;
+	unsigned int tier, dir, units = piq_map(pd)->lv.units;
 	struct cb_batch *batch;
 	u64 now = ktime_get_ns();
 
 	seq_puts(m, "tier dir batch size gone age_us waiting units\n");
-	spin_lock(&pd->io.lock);
-	units = piq_map(pd)->lv.units;
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		for (dir = READ; dir <= WRITE; dir++) {
 			struct cb_queue *queue = &piq_map(pd)->queue[tier][dir];
@@ -720,27 +715,20 @@ static int piq_batches(struct iosched *io, struct seq_file *m)
 					   units, cb_waiting(queue, batch),
 					   units, batch->vectors);
 		}
-	spin_unlock(&pd->io.lock);
-	return 0;
 }
 
 IOSCHED_SHOW(piq_batches)
 
-static int piq_units(struct iosched *io, struct seq_file *m)
+static void piq_units(struct iosched *io, struct seq_file *m)
 {
-	struct piq_data *pd = piq_of(io);
-	struct piq_map *map;
+	struct piq_map *map = piq_map(piq_of(io));
 	unsigned int unit;
 
-	spin_lock(&pd->io.lock);
-	map = piq_map(pd);
 	seq_printf(m, "# %u units of %u planes\nunit served in_flight\n",
 		   map->lv.units, map->lv.planes);
 	for (unit = 0; unit < map->lv.units; unit++)
 		seq_printf(m, "%u %u %d\n", unit, map->units.taken[unit],
 			   atomic_read(&map->units.holders[unit]));
-	spin_unlock(&pd->io.lock);
-	return 0;
 }
 
 IOSCHED_SHOW(piq_units)

@@ -14,29 +14,34 @@
 static struct elevator_type iosched_type;
 
 /*
- * A file of debugfs from a function (struct iosched *io, struct seq_file *m). In
- * newer kernels (7.2) files are there a moment longer than the scheduler has the
- * queue, though not longer than its data.
+ * A file of debugfs from a function (struct iosched *io, struct seq_file *m),
+ * which is called under the lock, with all queued requests sorted. On 7.2 files
+ * outlive the time for which the scheduler has the queue, though not its data.
  */
 #define IOSCHED_SHOW(show)						\
 static int show##_show(void *data, struct seq_file *m)			\
 {									\
 	struct request_queue *q = data;					\
 	struct elevator_queue *eq = READ_ONCE(q->elevator);		\
+	struct iosched *io;						\
 									\
 	if (!eq || eq->type != &iosched_type)				\
 		return -ENODEV;						\
-	return show(eq->elevator_data, m);				\
+	io = eq->elevator_data;						\
+	spin_lock(&io->lock);						\
+	iosched_sort_alone(io);						\
+	show(io, m);							\
+	spin_unlock(&io->lock);						\
+	return 0;							\
 }
 
 static const char * const iosched_tier_names[] = { "rt", "be", "idle" };
 
-static int iosched_stats(struct iosched *io, struct seq_file *m)
+static void iosched_stats(struct iosched *io, struct seq_file *m)
 {
 	unsigned int tier, dir;
 
 	seq_puts(m, "tier dir inserted merged dispatched completed expired requeued queued in_flight polled\n");
-	spin_lock(&io->lock);
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		for (dir = READ; dir <= WRITE; dir++) {
 			struct iosched_stats *st = &io->stats[tier][dir];
@@ -55,8 +60,6 @@ static int iosched_stats(struct iosched *io, struct seq_file *m)
 				   st->inserted - st->merged - completed -
 				   in_flight - polled, in_flight, polled);
 		}
-	spin_unlock(&io->lock);
-	return 0;
 }
 
 IOSCHED_SHOW(iosched_stats)
@@ -73,13 +76,11 @@ static void iosched_list_show(struct seq_file *m, const char *name,
 		blk_mq_debugfs_rq_show(m, &rq->queuelist);
 }
 
-static int iosched_queue(struct iosched *io, struct seq_file *m)
+static void iosched_queue(struct iosched *io, struct seq_file *m)
 {
 	unsigned int tier, dir;
 	char name[16];
 
-	spin_lock(&io->lock);
-	iosched_sort_alone(io);
 	iosched_list_show(m, "head", &io->head);
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		for (dir = READ; dir <= WRITE; dir++) {
@@ -88,8 +89,6 @@ static int iosched_queue(struct iosched *io, struct seq_file *m)
 				 dir == READ ? "read" : "write");
 			iosched_list_show(m, name, &io->fifo[tier][dir]);
 		}
-	spin_unlock(&io->lock);
-	return 0;
 }
 
 IOSCHED_SHOW(iosched_queue)
