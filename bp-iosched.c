@@ -394,6 +394,22 @@ static struct request *bp_by_cases(struct bp_data *bd, struct bp_queue *queue,
 	return go_front ? front : back;
 }
 
+/* Return true if an open block other than the last one's is better than @which. */
+static bool bp_wants_open(struct bp_data *bd, enum bp_case which)
+{
+	return which > BP_ONE_IN && bd->open_blocks > 1;
+}
+
+/* Count why a write is the next one. */
+static void bp_count_choice(struct bp_data *bd, enum bp_case which,
+			    bool in_open)
+{
+	if (in_open)
+		bd->in_open++;
+	else
+		bd->cases[which]++;
+}
+
 static struct request *bp_preferred(struct bp_data *bd, struct bp_queue *queue)
 {
 	u64 last = bd->write_end ? bp_block(bd->write_end - 1,
@@ -402,14 +418,11 @@ static struct request *bp_preferred(struct bp_data *bd, struct bp_queue *queue)
 	enum bp_case which;
 
 	rq = bp_by_cases(bd, queue, last, &which);
-	if (which > BP_ONE_IN && bd->open_blocks > 1)
+	if (bp_wants_open(bd, which))
 		open = bp_in_open_block(bd, &queue->sort[WRITE]);
-	if (open) {
-		bd->in_open++;
+	bp_count_choice(bd, which, open);
+	if (open)
 		rq = open;
-	} else {
-		bd->cases[which]++;
-	}
 	if (!bp_crosses(bd, rq) && bp_crosses(bd, bp_ascending(queue, WRITE)))
 		bd->avoided++;
 	return rq;
@@ -439,18 +452,27 @@ static void bp_turn_to(struct bp_data *bd, struct bp_queue *queue,
 							  bd->write_batch_ms);
 }
 
+/* @rq is the next request of @queue. */
+static void bp_advance(struct bp_data *bd, struct bp_queue *queue,
+		       struct request *rq)
+{
+	unsigned int dir = rq_data_dir(rq);
+
+	bp_turn_to(bd, queue, dir);
+	queue->pos[dir] = iosched_rq_end(rq);
+}
+
 /* The next request of a queue. */
 static struct request *bp_take(struct bp_data *bd, struct bp_queue *queue)
 {
 	unsigned int dir = bp_direction(queue);
 	struct request *rq;
 
-	bp_turn_to(bd, queue, dir);
 	if (dir == WRITE && bd->preference)
 		rq = bp_preferred(bd, queue);
 	else
 		rq = bp_ascending(queue, dir);
-	queue->pos[dir] = iosched_rq_end(rq);
+	bp_advance(bd, queue, rq);
 	return rq;
 }
 
@@ -645,20 +667,17 @@ static bool bp_alone(struct iosched *io, struct request *rq)
 {
 	struct bp_data *bd = bp_of(io);
 	struct bp_queue *queue = &bd->shared[iosched_rq_tier(rq)];
-	unsigned int dir = rq_data_dir(rq);
+	enum bp_case which;
 
 	if (bd->base == BP_FAIR || bd->antic.whom ||
 	    bp_others_think(bd, queue, rq))
 		return false;
-	bp_turn_to(bd, queue, dir);
-	queue->pos[dir] = iosched_rq_end(rq);
-	if (dir == WRITE && bd->preference) {
-		if (bp_in_block_of(bd, rq, bd->write_end))
-			bd->cases[BP_ONE_IN]++;
-		else if (bd->open_blocks > 1 && !bp_crosses(bd, rq))
-			bd->in_open++;
-		else
-			bd->cases[BP_NO_CASE]++;
+	bp_advance(bd, queue, rq);
+	if (rq_data_dir(rq) == WRITE && bd->preference) {
+		which = bp_in_block_of(bd, rq, bd->write_end) ? BP_ONE_IN :
+								BP_NO_CASE;
+		bp_count_choice(bd, which, bp_wants_open(bd, which) &&
+				!bp_crosses(bd, rq));
 	}
 	return true;
 }

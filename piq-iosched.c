@@ -529,6 +529,20 @@ static struct request *piq_select(struct iosched *io, unsigned int tier)
  * Dispatch and completion
  */
 
+/* Trace @rq, and its batch if it is the first one of @size requests. */
+static void piq_trace(struct piq_data *pd, struct request *rq,
+		      unsigned int number, unsigned int size, bool prioritised)
+{
+	unsigned int tier = iosched_rq_tier(rq);
+	char dir = rq_data_dir(rq) == READ ? 'R' : 'W';
+
+	if (size)
+		iosched_note(&pd->io, "piq batch %u %c %u size %u%s", tier, dir,
+			     number, size, prioritised ? " prioritised" : "");
+	iosched_note(&pd->io, "piq %u %c %u %llu", tier, dir, number,
+		     (unsigned long long)blk_rq_pos(rq));
+}
+
 /* @rq goes from its batch. */
 static void piq_go(struct piq_data *pd, struct request *rq,
 		   struct cb_entry *entry)
@@ -538,12 +552,8 @@ static void piq_go(struct piq_data *pd, struct request *rq,
 	bool prioritised = batch->prioritised;
 	unsigned int size;
 
-	if (!batch->gone)
-		iosched_note(&pd->io, "piq batch %u %c %u size %u%s", tier,
-			     dir == READ ? 'R' : 'W', batch->number,
-			     batch->size, prioritised ? " prioritised" : "");
-	iosched_note(&pd->io, "piq %u %c %u %llu", tier, dir == READ ? 'R' : 'W',
-		     batch->number, (unsigned long long)blk_rq_pos(rq));
+	piq_trace(pd, rq, batch->number, batch->gone ? 0 : batch->size,
+		  prioritised);
 	size = cb_take(&piq_map(pd)->queue[tier][dir], entry);
 	piq_count_batch(pd, dir, size);
 	if (size && prioritised) {
@@ -572,21 +582,24 @@ static void piq_take(struct piq_data *pd, struct request *rq,
 /* The only request goes if its units are free: a batch of its own. */
 static bool piq_alone(struct iosched *io, struct request *rq)
 {
+	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
 	struct piq_data *pd = piq_of(io);
 	struct piq_map *map = piq_map(pd);
 	struct lv_span span;
 
-	if (!piq_schemes[pd->scheme].reads_first || iosched_traced(io->q))
+	if (!piq_schemes[pd->scheme].reads_first)
 		return false;
 	held_settle(&map->units, map->lv.units);
 	map->stuck = 0;
 	span = piq_span(map, rq);
 	lv_set_span(&map->lv, span, map->vector);
-	if (!piq_buffered(pd, rq_data_dir(rq)) &&
+	if (!piq_buffered(pd, dir) &&
 	    lv_meet(map->vector, map->units.held, map->lv.units))
 		return false;
-	if (piq_batched(pd, rq_data_dir(rq)))
-		piq_count_batch(pd, rq_data_dir(rq), 1);
+	if (piq_batched(pd, dir)) {
+		piq_trace(pd, rq, cb_number(&map->queue[tier][dir]), 1, false);
+		piq_count_batch(pd, dir, 1);
+	}
 	piq_take(pd, rq, span, map->vector);
 	return true;
 }

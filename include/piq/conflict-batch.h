@@ -173,13 +173,19 @@ static inline struct cb_entry *cb_get(struct cb_queue *queue)
 	return entry;
 }
 
+/* The number of a new batch, or of one that is over at once and has no struct. */
+static inline unsigned int cb_number(struct cb_queue *queue)
+{
+	return ++queue->opened;
+}
+
 static inline struct cb_batch *cb_open(struct cb_queue *queue, u64 since)
 {
 	struct cb_batch *batch = queue->free_batches;
 
 	queue->free_batches = batch->free;
 	INIT_LIST_HEAD(&batch->entries);
-	batch->number = ++queue->opened;
+	batch->number = cb_number(queue);
 	batch->size = 0;
 	batch->gone = 0;
 	batch->since = since;
