@@ -153,7 +153,7 @@ static u32 bp_now(void)
 	return div_u64(ktime_get_ns(), NSEC_PER_USEC);
 }
 
-static struct bp_limits bp_limits(struct bp_data *bd)
+static struct bp_limits bp_limits_of(struct bp_data *bd)
 {
 	return (struct bp_limits) {
 		.wait = bd->antic_us,
@@ -232,10 +232,10 @@ static struct rb_root *bp_root(struct iosched *io, unsigned int tier,
 }
 
 /* Learn from a synchronous request and see if it was waited for. */
-static void bp_arrives(struct bp_data *bd, struct bp_process *process,
+static void bp_observe(struct bp_data *bd, struct bp_process *process,
 		       struct request *rq)
 {
-	struct bp_limits limits = bp_limits(bd);
+	struct bp_limits limits = bp_limits_of(bd);
 	struct bp_think *think = &process->think, *whom = bd->antic.whom;
 	bool read = rq_data_dir(rq) == READ, back = bp_process_idle(process);
 	bool near = whom && bp_is_near(whom, blk_rq_pos(rq), &limits);
@@ -263,6 +263,7 @@ static void bp_identify(struct iosched *io, struct request *rq)
 	struct bp_data *bd = bp_of(io);
 	struct bp_process *process;
 
+	lockdep_assert_held(&io->lock);
 	/* One that comes back is of whoever inserted it first. */
 	if (!op_is_sync(rq->cmd_flags) || bp_process_of(rq))
 		return;
@@ -271,7 +272,7 @@ static void bp_identify(struct iosched *io, struct request *rq)
 		return;
 	process->pid = current->pid;
 	rq->elv.priv[0] = process;
-	bp_arrives(bd, process, rq);
+	bp_observe(bd, process, rq);
 }
 
 static struct rb_root *bp_place(struct iosched *io, struct request *rq)
@@ -280,6 +281,7 @@ static struct rb_root *bp_place(struct iosched *io, struct request *rq)
 	unsigned int tier = iosched_rq_tier(rq);
 	struct bp_queue *queue = bp_queue_of(bd, rq);
 
+	lockdep_assert_held(&io->lock);
 	if (bp_process_of(rq))
 		bp_process_of(rq)->queued++;
 	queue->level = bp_level(rq);
@@ -293,6 +295,7 @@ static void bp_removed(struct iosched *io, struct request *rq)
 	struct bp_data *bd = bp_of(io);
 	struct bp_queue *queue = bp_queue_of(bd, rq);
 
+	lockdep_assert_held(&io->lock);
 	if (bp_process_of(rq))
 		bp_process_of(rq)->queued--;
 	/* Others keep their place until it is their turn. */
@@ -518,7 +521,7 @@ static u32 bp_until_deadline(struct bp_data *bd, unsigned int tier)
  */
 static bool bp_wait(struct bp_data *bd, struct bp_process *process)
 {
-	struct bp_limits limits = bp_limits(bd);
+	struct bp_limits limits = bp_limits_of(bd);
 	u32 left;
 
 	if (bd->antic.whom) {
@@ -545,10 +548,10 @@ static bool bp_wait(struct bp_data *bd, struct bp_process *process)
  */
 
 /* Should writes, or far reads, wait for the process whose read is done? */
-static bool bp_anticipates(struct bp_data *bd, struct bp_queue *queue,
-			   struct bp_process *process)
+static bool bp_try_anticipate(struct bp_data *bd, struct bp_queue *queue,
+			      struct bp_process *process)
 {
-	struct bp_limits limits = bp_limits(bd);
+	struct bp_limits limits = bp_limits_of(bd);
 
 	if (queue->dir != READ || time_after_eq(jiffies, queue->batch_end))
 		return false;
@@ -563,8 +566,8 @@ static bool bp_anticipates(struct bp_data *bd, struct bp_queue *queue,
  * Should writes that all leave the open blocks wait for the process whose write
  * in one of them is done?
  */
-static bool bp_lingers(struct bp_data *bd, struct bp_queue *queue,
-		       struct bp_process *process)
+static bool bp_try_linger(struct bp_data *bd, struct bp_queue *queue,
+			  struct bp_process *process)
 {
 	u64 block = bp_block(process->think.write_end - 1,
 			     bp_block_sectors(bd));
@@ -578,15 +581,15 @@ static bool bp_lingers(struct bp_data *bd, struct bp_queue *queue,
 }
 
 /* Is there a process that the next request of a tier should wait for? */
-static bool bp_awaits(struct bp_data *bd, unsigned int tier)
+static bool bp_try_wait(struct bp_data *bd, unsigned int tier)
 {
 	struct bp_process *reader = READ_ONCE(bd->thinker[READ]);
 	struct bp_process *writer = READ_ONCE(bd->thinker[WRITE]);
 	struct bp_queue *queue = &bd->shared[tier];
 
-	if (reader && reader->tier == tier && bp_anticipates(bd, queue, reader))
+	if (reader && reader->tier == tier && bp_try_anticipate(bd, queue, reader))
 		return true;
-	return writer && writer->tier == tier && bp_lingers(bd, queue, writer);
+	return writer && writer->tier == tier && bp_try_linger(bd, queue, writer);
 }
 
 /*
@@ -603,7 +606,7 @@ static unsigned long bp_slice(struct bp_data *bd, struct bp_queue *queue)
 }
 
 /* Has a queue something to do, or will its process have, soon? */
-static bool bp_goes_on(struct bp_data *bd, struct bp_queue *queue)
+static bool bp_serve_or_wait(struct bp_data *bd, struct bp_queue *queue)
 {
 	return !bp_queue_empty(queue) ||
 	       (queue->process && bp_wait(bd, queue->process));
@@ -619,7 +622,7 @@ static struct bp_queue *bp_turn(struct bp_data *bd, unsigned int tier)
 	if (queue && queue->process && queue->process->tier != tier)
 		queue = NULL;
 	over = !queue || time_after_eq(jiffies, queue->slice_end);
-	while (over || !bp_goes_on(bd, queue)) {
+	while (over || !bp_serve_or_wait(bd, queue)) {
 		if (queue && bp_queue_empty(queue))
 			list_del_init(&queue->ring);
 		else if (queue)
@@ -640,9 +643,10 @@ static struct request *bp_select(struct iosched *io, unsigned int tier)
 	struct bp_data *bd = bp_of(io);
 	struct bp_queue *queue = &bd->shared[tier];
 
+	lockdep_assert_held(&io->lock);
 	if (bd->base == BP_FAIR)
 		queue = bp_turn(bd, tier);
-	else if (bp_awaits(bd, tier))
+	else if (bp_try_wait(bd, tier))
 		queue = NULL;
 	return queue ? bp_take(bd, queue) : NULL;
 }
@@ -669,6 +673,7 @@ static bool bp_alone(struct iosched *io, struct request *rq)
 	struct bp_queue *queue = &bd->shared[iosched_rq_tier(rq)];
 	enum bp_case which;
 
+	lockdep_assert_held(&io->lock);
 	if (bd->base == BP_FAIR || bd->antic.whom ||
 	    bp_others_think(bd, queue, rq))
 		return false;
@@ -686,6 +691,7 @@ static void bp_dispatched(struct iosched *io, struct request *rq)
 {
 	struct bp_data *bd = bp_of(io);
 
+	lockdep_assert_held(&io->lock);
 	if (bd->antic.whom)
 		bp_wait_end(&bd->antic, BP_BROKEN, bp_now());
 	if (bp_process_of(rq))
@@ -724,6 +730,7 @@ static void bp_switch_base(struct iosched *io, void *base)
 	struct bp_queue *queue, *next;
 	unsigned int tier;
 
+	lockdep_assert_held(&io->lock);
 	bp_wait_end(&bd->antic, BP_BROKEN, bp_now());
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		list_for_each_entry_safe(queue, next, &bd->ring[tier], ring)
@@ -779,7 +786,7 @@ static int bp_init(struct iosched *io)
 			bp_queue_init(&bd->async[tier][i], i, NULL);
 	}
 	bp_open_init(&bd->open);
-	bd->newcomers.soon = 256;
+	bd->newcomers.soon = BP_WHOLE;
 	compat_hrtimer_setup(&bd->timer, bp_timer, CLOCK_MONOTONIC,
 			     HRTIMER_MODE_REL);
 	return bp_processes_init(&bd->processes, BP_LEVEL_NORM);

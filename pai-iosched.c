@@ -224,6 +224,7 @@ static struct rb_root *pai_place(struct iosched *io, struct request *rq)
 {
 	struct pai_data *pd = pai_of(io);
 
+	lockdep_assert_held(&io->lock);
 	pai_set_class(pd, rq, pai_classify(pd, rq));
 	return &pd->sort[iosched_rq_tier(rq)][rq_data_dir(rq)];
 }
@@ -237,6 +238,7 @@ static struct rb_root *pai_placed(struct request *rq)
 
 static void pai_removed(struct iosched *io, struct request *rq)
 {
+	lockdep_assert_held(&io->lock);
 	if (pai_class_of(rq) != PAI_PENDING)
 		--*pai_free(pai_of(io), rq);
 }
@@ -248,6 +250,7 @@ static void pai_resized(struct iosched *io, struct request *rq)
 	struct pai_stats *st = &pd->stats[rq_data_dir(rq)];
 	enum pai_class was = pai_class_of(rq), class;
 
+	lockdep_assert_held(&io->lock);
 	/* Not in a tree: it goes before all others anyway. */
 	if (RB_EMPTY_NODE(&rq->rb_node))
 		return;
@@ -347,6 +350,7 @@ static struct request *pai_select(struct iosched *io, unsigned int tier)
 	struct request *read, *write;
 	struct request *rq = pai_same_page(pd, tier);
 
+	lockdep_assert_held(&io->lock);
 	if (rq) {
 		pd->run.length++;
 		return rq;
@@ -388,6 +392,7 @@ static bool pai_alone(struct iosched *io, struct request *rq)
 	struct pai_data *pd = pai_of(io);
 	enum pai_class class = pai_classify(pd, rq);
 
+	lockdep_assert_held(&io->lock);
 	rq->elv.priv[0] = (void *)(unsigned long)class;
 	return class != PAI_PENDING || !atomic_read(&pd->well_split_in_flight);
 }
@@ -399,6 +404,7 @@ static void pai_dispatched(struct iosched *io, struct request *rq)
 	struct pai_stats *st = &pd->stats[rq_data_dir(rq)];
 	enum pai_class class = pai_class_of(rq);
 
+	lockdep_assert_held(&io->lock);
 	pd->run.tier = iosched_rq_tier(rq);
 	pd->run.dir = rq_data_dir(rq);
 	pd->run.from = blk_rq_pos(rq);

@@ -231,6 +231,7 @@ static void pass_map_switch(struct iosched *io, void *map)
 {
 	struct pass_data *pd = pass_of(io);
 
+	lockdep_assert_held(&io->lock);
 	list_add(&pd->map->list, &pd->retired);
 	pd->map = map;
 }
@@ -317,6 +318,7 @@ static struct rb_root *pass_place(struct iosched *io, struct request *rq)
 	struct pass_data *pd = pass_of(io);
 	struct pass_queue *queue = pass_assign(pd, rq);
 
+	lockdep_assert_held(&io->lock);
 	if (!queue->nr++)
 		list_add_tail(&queue->ring, &pd->ring[iosched_rq_tier(rq)]);
 	return pass_placed(rq);
@@ -326,6 +328,7 @@ static void pass_removed(struct iosched *io, struct request *rq)
 {
 	struct pass_queue *queue = pass_queue_of(rq);
 
+	lockdep_assert_held(&io->lock);
 	if (!--queue->nr)
 		list_del_init(&queue->ring);
 }
@@ -433,6 +436,7 @@ static struct request *pass_select(struct iosched *io, unsigned int tier)
 	bool writes_full = !list_empty(&io->fifo[tier][WRITE]) &&
 			   pass_writes_full(pd);
 
+	lockdep_assert_held(&io->lock);
 	while ((queue = list_first_entry_or_null(ring, struct pass_queue,
 						 ring)) != passed) {
 		if (pass_within_bounds(pd, queue->region,
@@ -453,6 +457,7 @@ static bool pass_alone(struct iosched *io, struct request *rq)
 	struct pass_queue *queue = pass_assign(pd, rq);
 	bool is_read = rq_data_dir(rq) == READ;
 
+	lockdep_assert_held(&io->lock);
 	if (!pass_within_bounds(pd, queue->region, is_read,
 				!is_read && pass_writes_full(pd)))
 		return false;
@@ -469,6 +474,7 @@ static void pass_dispatched(struct iosched *io, struct request *rq)
 {
 	struct pass_region *region = pass_queue_of(rq)->region;
 
+	lockdep_assert_held(&io->lock);
 	if (rq_data_dir(rq) == READ)
 		pass_of(io)->last_read = jiffies;
 	region->served[rq_data_dir(rq)]++;

@@ -160,7 +160,7 @@ static struct piq_data *piq_of(struct iosched *io)
 }
 
 /* The map, under io.lock. */
-static struct piq_map *piq_map(struct piq_data *pd)
+static struct piq_map *piq_map_of(struct piq_data *pd)
 {
 	return rcu_dereference_protected(pd->map, lockdep_is_held(&pd->io.lock));
 }
@@ -197,7 +197,8 @@ static void piq_map_switch(struct iosched *io, void *arg)
 	struct piq_data *pd = piq_of(io);
 	struct piq_map *map = arg;
 
-	piq_map_succeeds(map, piq_map(pd));
+	lockdep_assert_held(&io->lock);
+	piq_map_succeeds(map, piq_map_of(pd));
 	rcu_assign_pointer(pd->map, map);
 }
 
@@ -216,7 +217,7 @@ static int piq_set_map(struct iosched *io, unsigned int *field,
 		return PTR_ERR(map);
 	}
 	spin_lock(&io->lock);
-	former = piq_map(pd);
+	former = piq_map_of(pd);
 	iosched_replace_all(io, piq_map_switch, map);
 	spin_unlock(&io->lock);
 	kvfree_rcu(former, rcu);
@@ -226,6 +227,7 @@ static int piq_set_map(struct iosched *io, unsigned int *field,
 
 static void piq_scheme_switch(struct iosched *io, void *scheme)
 {
+	lockdep_assert_held(&io->lock);
 	WRITE_ONCE(piq_of(io)->scheme, *(unsigned int *)scheme);
 }
 
@@ -262,7 +264,7 @@ static void piq_count_conflicts(struct piq_data *pd, struct request *rq,
 	unsigned int dir = rq_data_dir(rq);
 	bool with[IOSCHED_DIRS];
 
-	piq_conflicts(piq_map(pd), iosched_rq_tier(rq), vector, with);
+	piq_conflicts(piq_map_of(pd), iosched_rq_tier(rq), vector, with);
 	pd->conflicts[dir == READ ? PIQ_RR : PIQ_WW] += with[dir];
 	pd->conflicts[PIQ_RW] += with[!dir];
 }
@@ -271,7 +273,7 @@ static void piq_enter(struct piq_data *pd, struct cb_queue *queue,
 		      struct request *rq)
 {
 	struct cb_entry *entry = cb_get(queue);
-	struct piq_map *map = piq_map(pd);
+	struct piq_map *map = piq_map_of(pd);
 
 	lv_set_span(&map->lv, piq_span(map, rq), entry->vector);
 	piq_count_conflicts(pd, rq, entry->vector);
@@ -293,7 +295,7 @@ static struct request *piq_behind(struct iosched *io, struct request *rq)
 /* Let those outside into the batches, as many as there is room for. */
 static void piq_admit(struct piq_data *pd, unsigned int tier, unsigned int dir)
 {
-	struct cb_queue *queue = &piq_map(pd)->queue[tier][dir];
+	struct cb_queue *queue = &piq_map_of(pd)->queue[tier][dir];
 	struct request *rq;
 
 	while ((rq = pd->outside[tier][dir]) && !cb_full(queue)) {
@@ -307,9 +309,10 @@ static struct rb_root *piq_place(struct iosched *io, struct request *rq)
 {
 	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
 	struct piq_data *pd = piq_of(io);
-	struct piq_map *map = piq_map(pd);
+	struct piq_map *map = piq_map_of(pd);
 	struct cb_queue *queue = &map->queue[tier][dir];
 
+	lockdep_assert_held(&io->lock);
 	map->stuck = 0;
 	rq->elv.priv[0] = NULL;
 	if (piq_batched(pd, dir) && !pd->outside[tier][dir]) {
@@ -326,7 +329,7 @@ static bool piq_waits(struct iosched *io, struct request *rq)
 {
 	unsigned int dir = rq_data_dir(rq);
 	struct piq_data *pd = piq_of(io);
-	struct piq_map *map = piq_map(pd);
+	struct piq_map *map = piq_map_of(pd);
 	struct cb_entry *entry = piq_entry(rq);
 
 	if (!piq_batched(pd, dir))
@@ -350,8 +353,9 @@ static void piq_removed(struct iosched *io, struct request *rq)
 	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
 	struct piq_data *pd = piq_of(io);
 	struct cb_entry *entry = piq_entry(rq);
-	struct piq_map *map = piq_map(pd);
+	struct piq_map *map = piq_map_of(pd);
 
+	lockdep_assert_held(&io->lock);
 	map->stuck = 0;
 	if (pd->outside[tier][dir] == rq)
 		pd->outside[tier][dir] = piq_behind(io, rq);
@@ -370,6 +374,7 @@ static void piq_inherits(struct iosched *io, struct request *rq,
 	struct piq_data *pd = piq_of(io);
 	struct cb_entry *entry = piq_entry(next);
 
+	lockdep_assert_held(&io->lock);
 	if (!entry || piq_entry(rq))
 		return;
 	if (pd->outside[tier][dir] == rq)
@@ -381,9 +386,10 @@ static void piq_inherits(struct iosched *io, struct request *rq,
 
 static void piq_resized(struct iosched *io, struct request *rq)
 {
-	struct piq_map *map = piq_map(piq_of(io));
+	struct piq_map *map = piq_map_of(piq_of(io));
 	struct cb_entry *entry = piq_entry(rq);
 
+	lockdep_assert_held(&io->lock);
 	map->stuck = 0;
 	if (!entry)
 		return;
@@ -405,10 +411,10 @@ static u64 piq_claims_before(struct piq_data *pd, u64 now)
 }
 
 /* The write batch whose turn has come before all reads, or NULL. */
-static struct cb_batch *piq_prioritised(struct piq_data *pd, unsigned int tier,
-					u64 now)
+static struct cb_batch *piq_prioritise(struct piq_data *pd, unsigned int tier,
+				       u64 now)
 {
-	struct cb_queue *queue = piq_map(pd)->queue[tier];
+	struct cb_queue *queue = piq_map_of(pd)->queue[tier];
 	struct cb_batch *batch = cb_first(&queue[WRITE]);
 	struct cb_batch *read = cb_first(&queue[READ]);
 	u64 turn;
@@ -434,7 +440,7 @@ static struct cb_batch *piq_prioritised(struct piq_data *pd, unsigned int tier,
 static struct request *piq_oldest(struct piq_data *pd, unsigned int tier,
 				  unsigned int dir)
 {
-	struct piq_map *map = piq_map(pd);
+	struct piq_map *map = piq_map_of(pd);
 	struct request *rq;
 
 	rq = list_first_entry_or_null(&pd->io.fifo[tier][dir], struct request,
@@ -451,7 +457,7 @@ static struct request *piq_oldest(struct piq_data *pd, unsigned int tier,
 static struct request *piq_pick(struct piq_data *pd, unsigned int tier,
 				unsigned int dir, u64 now)
 {
-	struct piq_map *map = piq_map(pd);
+	struct piq_map *map = piq_map_of(pd);
 	struct cb_queue *queue = &map->queue[tier][dir];
 	struct cb_entry *entry;
 
@@ -482,7 +488,7 @@ static struct request *piq_first_come(struct iosched *io, unsigned int tier)
 /* Reads before writes, but for the write batch whose turn it is. */
 static struct request *piq_in_order(struct piq_data *pd, unsigned int tier)
 {
-	struct piq_map *map = piq_map(pd);
+	struct piq_map *map = piq_map_of(pd);
 	u64 now = ktime_get_ns();
 	struct cb_batch *batch;
 	struct request *rq;
@@ -491,7 +497,7 @@ static struct request *piq_in_order(struct piq_data *pd, unsigned int tier)
 	piq_admit(pd, tier, READ);
 	piq_admit(pd, tier, WRITE);
 
-	batch = piq_prioritised(pd, tier, now);
+	batch = piq_prioritise(pd, tier, now);
 	if (batch) {
 		struct cb_queue *queue = &map->queue[tier][WRITE];
 		struct cb_entry *entry;
@@ -510,9 +516,10 @@ static struct request *piq_in_order(struct piq_data *pd, unsigned int tier)
 static struct request *piq_select(struct iosched *io, unsigned int tier)
 {
 	struct piq_data *pd = piq_of(io);
-	struct piq_map *map = piq_map(pd);
+	struct piq_map *map = piq_map_of(pd);
 	struct request *rq;
 
+	lockdep_assert_held(&io->lock);
 	if (!piq_schemes[pd->scheme].reads_first)
 		return piq_first_come(io, tier);
 	if (held_settle(&map->units, map->lv.units))
@@ -554,7 +561,7 @@ static void piq_go(struct piq_data *pd, struct request *rq,
 
 	piq_trace(pd, rq, batch->number, batch->gone ? 0 : batch->size,
 		  prioritised);
-	size = cb_take(&piq_map(pd)->queue[tier][dir], entry);
+	size = cb_take(&piq_map_of(pd)->queue[tier][dir], entry);
 	piq_count_batch(pd, dir, size);
 	if (size && prioritised) {
 		pd->prioritised++;
@@ -569,7 +576,7 @@ static void piq_go(struct piq_data *pd, struct request *rq,
 static void piq_take(struct piq_data *pd, struct request *rq,
 		     struct lv_span span, const unsigned long *vector)
 {
-	struct piq_map *map = piq_map(pd);
+	struct piq_map *map = piq_map_of(pd);
 
 	if (piq_buffered(pd, rq_data_dir(rq))) {
 		lv_zero(map->vector, map->lv.units);
@@ -584,9 +591,10 @@ static bool piq_alone(struct iosched *io, struct request *rq)
 {
 	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
 	struct piq_data *pd = piq_of(io);
-	struct piq_map *map = piq_map(pd);
+	struct piq_map *map = piq_map_of(pd);
 	struct lv_span span;
 
+	lockdep_assert_held(&io->lock);
 	if (!piq_schemes[pd->scheme].reads_first)
 		return false;
 	held_settle(&map->units, map->lv.units);
@@ -607,11 +615,12 @@ static bool piq_alone(struct iosched *io, struct request *rq)
 static void piq_dispatched(struct iosched *io, struct request *rq)
 {
 	struct piq_data *pd = piq_of(io);
-	struct piq_map *map = piq_map(pd);
+	struct piq_map *map = piq_map_of(pd);
 	struct cb_entry *entry = piq_entry(rq);
 	unsigned long *vector = map->vector;
 	struct lv_span span;
 
+	lockdep_assert_held(&io->lock);
 	/* piq_alone() has done it. */
 	if (piq_is_holding(rq))
 		return;
@@ -709,14 +718,14 @@ IOSCHED_SHOW(piq_counts)
 static void piq_batches(struct iosched *io, struct seq_file *m)
 {
 	struct piq_data *pd = piq_of(io);
-	unsigned int tier, dir, units = piq_map(pd)->lv.units;
+	unsigned int tier, dir, units = piq_map_of(pd)->lv.units;
 	struct cb_batch *batch;
 	u64 now = ktime_get_ns();
 
 	seq_puts(m, "tier dir batch size gone age_us waiting units\n");
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		for (dir = READ; dir <= WRITE; dir++) {
-			struct cb_queue *queue = &piq_map(pd)->queue[tier][dir];
+			struct cb_queue *queue = &piq_map_of(pd)->queue[tier][dir];
 
 			list_for_each_entry(batch, &queue->batches, list)
 				seq_printf(m, "%s %s %u %u %u %lld %*pbl %*pbl\n",
@@ -734,7 +743,7 @@ IOSCHED_SHOW(piq_batches)
 
 static void piq_units(struct iosched *io, struct seq_file *m)
 {
-	struct piq_map *map = piq_map(piq_of(io));
+	struct piq_map *map = piq_map_of(piq_of(io));
 	unsigned int unit;
 
 	seq_printf(m, "# %u units of %u planes\nunit served in_flight\n",

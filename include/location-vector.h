@@ -154,14 +154,6 @@ static inline unsigned int lv_plane(const struct lv_geometry *g, u64 page,
 	return g->plane_of[n];
 }
 
-/* Unit, at the geometry's level, of a flash page. */
-static inline unsigned int lv_unit(const struct lv_geometry *g, u64 page)
-{
-	u64 row;
-
-	return lv_plane(g, page, &row) % g->units;
-}
-
 /**
  * struct lv_span - a span of sectors as pages of the allocation's row
  * @first: place of its first page in the row
@@ -175,8 +167,8 @@ struct lv_span {
 };
 
 /* The pages that a span of sectors (512 B) touches, if only in part. */
-static inline struct lv_span lv_span(const struct lv_geometry *g, u64 sector,
-				     u64 sectors)
+static inline struct lv_span lv_span_of(const struct lv_geometry *g, u64 sector,
+					u64 sectors)
 {
 	struct lv_span span = {};
 	u64 page, pages;
@@ -274,7 +266,7 @@ static inline void lv_set_run(unsigned long *vector, unsigned int first,
 /**
  * lv_set_span() - the units that a span touches
  * @g: geometry
- * @span: from lv_span() with the same geometry; no page touches nothing
+ * @span: from lv_span_of() with the same geometry; no page touches nothing
  * @vector: bitmap of @g->units bits, overwritten
  *
  * A span that covers a whole row touches all units, and so it is not walked.
@@ -303,20 +295,6 @@ static inline void lv_set_span(const struct lv_geometry *g, struct lv_span span,
 		if (++n == g->planes)
 			n = 0;
 	}
-}
-
-/* The same from sectors: those of 0 sectors touch nothing. */
-static inline void lv_set(const struct lv_geometry *g, u64 sector, u64 sectors,
-			  unsigned long *vector)
-{
-	lv_set_span(g, lv_span(g, sector, sectors), vector);
-}
-
-/* Do two vectors share a unit? */
-static inline bool lv_conflict(const struct lv_geometry *g,
-			       const unsigned long *a, const unsigned long *b)
-{
-	return lv_meet(a, b, g->units);
 }
 
 #endif /* _LOCATION_VECTOR_H */

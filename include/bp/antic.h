@@ -27,8 +27,14 @@
 /* The latest sample counts 1 / 8. */
 #define BP_MEAN_SHIFT	3
 
-/* Of 256 newcomers, how many have to come back soon to be waited for. */
-#define BP_NEWCOMERS_MIN	128
+/* Shares are out of this. */
+#define BP_WHOLE	256
+
+/* Share of the newcomers that has to come back soon for them to be waited for. */
+#define BP_NEWCOMERS_MIN	(BP_WHOLE / 2)
+
+/* Largest share of its writes that leaves a block for a process to stay there. */
+#define BP_STRAYS_MAX	(BP_WHOLE / 2)
 
 /* How a wait ended. */
 enum bp_outcome {
@@ -46,7 +52,7 @@ enum bp_outcome {
  * @end: sector behind its last read
  * @write_end: sector behind its last write
  * @strays: share of its writes that left the erase block of the one before when
- *	it came back, of 256; times 8
+ *	it came back, of BP_WHOLE; times 8
  * @known: it has come back at least once
  * @counted: as a newcomer
  */
@@ -61,7 +67,7 @@ struct bp_think {
 	bool counted;
 };
 
-/* Share of the newcomers that came back soon, of 256; a mean as above. */
+/* Share of the newcomers that came back soon, of BP_WHOLE; a mean as above. */
 struct bp_newcomers {
 	u32 soon;
 };
@@ -139,7 +145,7 @@ static inline void bp_came_back(struct bp_think *think,
 	u32 pause = now - think->done;
 
 	if (!think->known && pause <= limits->wait)
-		all->soon += 256 >> BP_MEAN_SHIFT;
+		all->soon += BP_WHOLE >> BP_MEAN_SHIFT;
 	bp_learn(&think->mean, pause, limits->wait, !think->known);
 	think->known = true;
 }
@@ -172,14 +178,16 @@ static inline void bp_writes(struct bp_think *think, u64 sector, u32 sectors,
 			     bool stays, bool back)
 {
 	if (think->write_end && back)
-		bp_learn(&think->strays, stays ? 0 : 256, 256, false);
+		bp_learn(&think->strays, stays ? 0 : BP_WHOLE, BP_WHOLE,
+			 false);
 	think->write_end = sector + sectors;
 }
 
 /* Does a process that comes back to write stay in its block, mostly? */
 static inline bool bp_stays(const struct bp_think *think)
 {
-	return think->write_end && think->strays >> BP_MEAN_SHIFT <= 128;
+	return think->write_end &&
+	       think->strays >> BP_MEAN_SHIFT <= BP_STRAYS_MAX;
 }
 
 /* Does a process come back soon, and near, as far as is known? */

@@ -22,6 +22,8 @@
 #define PIQ_FIRST_SHIFT		1
 #define PIQ_PAGES_SHIFT		11
 #define PIQ_MAP_SHIFT		22
+static_assert(LV_MAX_UNITS <= 1 << (PIQ_PAGES_SHIFT - PIQ_FIRST_SHIFT));
+static_assert(2 * LV_MAX_UNITS <= 1 << (PIQ_MAP_SHIFT - PIQ_PAGES_SHIFT));
 
 /**
  * struct piq_map - a geometry and what is where in it
@@ -128,7 +130,8 @@ static inline struct lv_span piq_span(struct piq_map *map, struct request *rq)
 {
 	bool data = bio_has_data(rq->bio);
 
-	return lv_span(&map->lv, blk_rq_pos(rq), data ? blk_rq_sectors(rq) : 1);
+	return lv_span_of(&map->lv, blk_rq_pos(rq),
+			  data ? blk_rq_sectors(rq) : 1);
 }
 
 /* With reads, with writes that wait or are in flight: does @vector share a unit? */

@@ -166,7 +166,7 @@ static struct request *iosched_take_alone(struct iosched *io)
 }
 
 /* Account for @rq, which goes to the device. */
-static struct request *iosched_start(struct iosched *io, struct request *rq)
+static struct request *iosched_hand_over(struct iosched *io, struct request *rq)
 {
 	struct iosched_stats *st = iosched_rq_stats(io, rq);
 	unsigned long state = IOSCHED_RQ_IN_FLIGHT;
@@ -191,8 +191,9 @@ static struct request *iosched_next_request(struct iosched *io,
 						      struct request,
 						      queuelist);
 
+	lockdep_assert_held(&io->lock);
 	if (rq)
-		return iosched_start(io, rq);
+		return iosched_hand_over(io, rq);
 	if (!io->nr)
 		return NULL;
 
@@ -210,7 +211,7 @@ static struct request *iosched_next_request(struct iosched *io,
 					 IOSCHED_RQ_COUNTED);
 	if (IOSCHED_POLICY.dispatched)
 		IOSCHED_POLICY.dispatched(io, rq);
-	return iosched_start(io, rq);
+	return iosched_hand_over(io, rq);
 }
 
 static struct request *iosched_dispatch_request(struct blk_mq_hw_ctx *hctx)

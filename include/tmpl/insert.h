@@ -16,6 +16,7 @@ static void iosched_sort(struct iosched *io, struct request *rq)
 {
 	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
 
+	lockdep_assert_held(&io->lock);
 	elv_rb_add(IOSCHED_POLICY.place(io, rq), rq);
 	list_add_tail(&rq->queuelist, &io->fifo[tier][dir]);
 	if (iosched_rq_mergeable(rq)) {
@@ -102,6 +103,7 @@ static void iosched_take_over(struct iosched *io, struct request *rq)
 static bool iosched_insert(struct iosched *io, struct request *rq,
 			   bool at_head, struct list_head *free)
 {
+	lockdep_assert_held(&io->lock);
 	iosched_take_over(io, rq);
 	iosched_sort_alone(io);
 	/* 6.1 hands passthrough over from a plug: it is not to be ordered. */
@@ -157,6 +159,7 @@ static void iosched_replace_all(struct iosched *io,
 	unsigned int tier, dir;
 	struct request *rq;
 
+	lockdep_assert_held(&io->lock);
 	iosched_sort_alone(io);
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		for (dir = READ; dir <= WRITE; dir++)

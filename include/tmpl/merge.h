@@ -170,6 +170,7 @@ static void iosched_request_merged(struct request_queue *q, struct request *rq,
 {
 	struct iosched *io = iosched_of(q);
 
+	lockdep_assert_held(&io->lock);
 	if (type == ELEVATOR_FRONT_MERGE) {
 		struct rb_root *root = IOSCHED_POLICY.placed(rq);
 
@@ -193,6 +194,7 @@ static void iosched_count(struct iosched *io, struct request *rq, int change)
 /* Take @rq out of everything that it is queued in. */
 static void iosched_unlink(struct iosched *io, struct request *rq)
 {
+	lockdep_assert_held(&io->lock);
 	/* Merged before it was queued. */
 	if (list_empty(&rq->queuelist))
 		return;
@@ -215,6 +217,7 @@ static void iosched_requests_merged(struct request_queue *q,
 {
 	struct iosched *io = iosched_of(q);
 
+	lockdep_assert_held(&io->lock);
 	/* The joint request keeps the earlier deadline and its place. */
 	if (!list_empty(&rq->queuelist) && !list_empty(&next->queuelist) &&
 	    time_before((unsigned long)next->fifo_time,

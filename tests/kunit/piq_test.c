@@ -28,6 +28,12 @@ static struct lv_geometry *piq_geometry(struct kunit *test, u32 page,
  * Location vectors
  */
 
+static void lv_set(const struct lv_geometry *g, u64 sector, u64 sectors,
+		   unsigned long *vector)
+{
+	lv_set_span(g, lv_span_of(g, sector, sectors), vector);
+}
+
 /* Section IV.A.2: LSN 14896, 16 sectors, pages of 4 KB. */
 static void piq_vector_paper(struct kunit *test)
 {
@@ -167,13 +173,13 @@ static void piq_conflict_paper(struct kunit *test)
 	const unsigned long r1 = 12, r2 = 64, r3 = 6, r4 = 96, r5 = 3;
 
 	KUNIT_EXPECT_EQ(test, 4UL, r1 & r3);
-	KUNIT_EXPECT_TRUE(test, lv_conflict(g, &r1, &r3));
+	KUNIT_EXPECT_TRUE(test, lv_meet(&r1, &r3, g->units));
 	KUNIT_EXPECT_EQ(test, 64UL, r2 & r4);
-	KUNIT_EXPECT_TRUE(test, lv_conflict(g, &r2, &r4));
+	KUNIT_EXPECT_TRUE(test, lv_meet(&r2, &r4, g->units));
 	KUNIT_EXPECT_EQ(test, 2UL, r3 & r5);
-	KUNIT_EXPECT_TRUE(test, lv_conflict(g, &r3, &r5));
-	KUNIT_EXPECT_FALSE(test, lv_conflict(g, &r1, &r2));
-	KUNIT_EXPECT_FALSE(test, lv_conflict(g, &r4, &r5));
+	KUNIT_EXPECT_TRUE(test, lv_meet(&r3, &r5, g->units));
+	KUNIT_EXPECT_FALSE(test, lv_meet(&r1, &r2, g->units));
+	KUNIT_EXPECT_FALSE(test, lv_meet(&r4, &r5, g->units));
 }
 
 /*
