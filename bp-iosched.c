@@ -82,7 +82,7 @@
 #include "bp/antic.h"
 #include "bp/preference.h"
 #include "bp/process.h"
-#include "compat-blkdev.h"
+#include "compat-hrtimer.h"
 #include "iosched-debugfs.h"
 
 #define IOSCHED_NAME "bp"

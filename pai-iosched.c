@@ -63,7 +63,7 @@
  */
 #include <linux/hrtimer.h>
 
-#include "compat-blkdev.h"
+#include "compat-hrtimer.h"
 #include "iosched-debugfs.h"
 #include "pai/geometry.h"
 #include "pai/limits.h"

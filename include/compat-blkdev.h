@@ -1,37 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What differs between kernels for a block driver and its timer. The driver is
- * written against the newest interface; each adapter names the kernel in which
- * the interface changed.
+ * What differs between kernels for a block driver. The driver is written
+ * against the newest interface; each adapter names the kernel in which the
+ * interface changed.
  */
 #ifndef _COMPAT_BLKDEV_H
 #define _COMPAT_BLKDEV_H
 
 #include <linux/blk-mq.h>
-#include <linux/hrtimer.h>
-#include <linux/version.h>
 
-/* 6.13: hrtimer_setup() sets the callback too; hrtimer_init() went with 6.15. */
-static inline void
-compat_hrtimer_setup(struct hrtimer *timer,
-		     enum hrtimer_restart (*function)(struct hrtimer *),
-		     clockid_t clock, enum hrtimer_mode mode)
-{
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
-	hrtimer_setup(timer, function, clock, mode);
-#else
-	hrtimer_init(timer, clock, mode);
-	timer->function = function;
-#endif
-}
+#include "compat-hrtimer.h"
 
 /* 6.14: merging is what all queues do, its flag is gone. */
 static inline unsigned int compat_tag_set_flags(void)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
-	return 0;
-#else
+#ifdef IOSCHED_HAVE_MERGE_FLAG
 	return BLK_MQ_F_SHOULD_MERGE;
+#else
+	return 0;
 #endif
 }
 

@@ -17,7 +17,7 @@
  */
 #include <linux/ktime.h>
 #include "ssdemu.h"
-#include "compat-blkdev.h"
+#include "compat-hrtimer.h"
 
 static void cmd_arrive(struct ssdemu *dev, struct ssdemu_cmd *cmd);
 static void unit_next(struct ssdemu *dev, struct ssdemu_unit *unit);
