@@ -290,7 +290,8 @@ static struct rb_root *bp_place(struct iosched *io, struct request *rq)
 	return &queue->sort[rq_data_dir(rq)];
 }
 
-static void bp_removed(struct iosched *io, struct request *rq)
+static void bp_removed(struct iosched *io, struct request *rq,
+		       struct request *heir)
 {
 	struct bp_data *bd = bp_of(io);
 	struct bp_queue *queue = bp_queue_of(bd, rq);

@@ -236,7 +236,8 @@ static struct rb_root *pai_placed(struct request *rq)
 	return &pd->sort[iosched_rq_tier(rq)][rq_data_dir(rq)];
 }
 
-static void pai_removed(struct iosched *io, struct request *rq)
+static void pai_removed(struct iosched *io, struct request *rq,
+			struct request *heir)
 {
 	lockdep_assert_held(&io->lock);
 	if (pai_class_of(rq) != PAI_PENDING)
@@ -255,7 +256,7 @@ static void pai_resized(struct iosched *io, struct request *rq)
 	if (RB_EMPTY_NODE(&rq->rb_node))
 		return;
 	class = pai_classify(pd, rq);
-	pai_removed(io, rq);
+	pai_removed(io, rq, NULL);
 	pai_set_class(pd, rq, class);
 	if (was != PAI_PENDING)
 		return;

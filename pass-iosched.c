@@ -324,7 +324,8 @@ static struct rb_root *pass_place(struct iosched *io, struct request *rq)
 	return pass_placed(rq);
 }
 
-static void pass_removed(struct iosched *io, struct request *rq)
+static void pass_removed(struct iosched *io, struct request *rq,
+			 struct request *heir)
 {
 	struct pass_queue *queue = pass_queue_of(rq);
 
@@ -465,7 +466,7 @@ static bool pass_alone(struct iosched *io, struct request *rq)
 	return true;
 }
 
-static bool pass_ready(struct iosched *io, struct request *rq)
+static bool pass_ready(struct iosched *io, struct request *rq, bool due)
 {
 	return !pass_full(pass_of(io), pass_queue_of(rq)->region);
 }

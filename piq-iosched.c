@@ -324,18 +324,21 @@ static struct rb_root *piq_place(struct iosched *io, struct request *rq)
 	return piq_placed(rq);
 }
 
-/* A newcomer whose units are held, or that is not in a batch, doesn't go now. */
-static bool piq_waits(struct iosched *io, struct request *rq)
+/*
+ * Only a request whose deadline has passed is dispatched whatever holds its
+ * units, and before it is in a batch (rule 6).
+ */
+static bool piq_ready(struct iosched *io, struct request *rq, bool due)
 {
 	unsigned int dir = rq_data_dir(rq);
 	struct piq_data *pd = piq_of(io);
 	struct piq_map *map = piq_map_of(pd);
 	struct cb_entry *entry = piq_entry(rq);
 
-	if (!piq_batched(pd, dir))
-		return false;
-	return !entry || (!piq_buffered(pd, dir) &&
-			  lv_meet(entry->vector, map->units.held,
+	if (due || !piq_batched(pd, dir))
+		return true;
+	return entry && (piq_buffered(pd, dir) ||
+			 !lv_meet(entry->vector, map->units.held,
 				  map->lv.units));
 }
 
@@ -348,40 +351,42 @@ static void piq_count_batch(struct piq_data *pd, unsigned int dir,
 	pd->sizes[dir][ilog2(size)]++;
 }
 
-static void piq_removed(struct iosched *io, struct request *rq)
+/* @heir moves to the place of @rq: into its batch, if @rq is in one. */
+static void piq_inherit(struct piq_data *pd, struct request *rq,
+			struct request *heir)
+{
+	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
+	struct cb_entry *entry = piq_entry(rq);
+
+	if (!entry || piq_entry(heir))
+		return;
+	if (pd->outside[tier][dir] == heir)
+		pd->outside[tier][dir] = piq_behind(&pd->io, heir);
+	entry->item = heir;
+	heir->elv.priv[0] = entry;
+	rq->elv.priv[0] = NULL;
+}
+
+static void piq_removed(struct iosched *io, struct request *rq,
+			struct request *heir)
 {
 	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
 	struct piq_data *pd = piq_of(io);
-	struct cb_entry *entry = piq_entry(rq);
 	struct piq_map *map = piq_map_of(pd);
+	struct cb_entry *entry;
 
 	lockdep_assert_held(&io->lock);
 	map->stuck = 0;
 	if (pd->outside[tier][dir] == rq)
-		pd->outside[tier][dir] = piq_behind(io, rq);
+		pd->outside[tier][dir] = heir ? heir : piq_behind(io, rq);
+	if (heir)
+		piq_inherit(pd, rq, heir);
+	entry = piq_entry(rq);
 	if (entry) {
 		piq_count_batch(pd, dir,
 				cb_drop(&map->queue[tier][dir], entry));
 		rq->elv.priv[0] = NULL;
 	}
-}
-
-/* @rq moves to the place of @next: into the batches, if that is there. */
-static void piq_inherits(struct iosched *io, struct request *rq,
-			 struct request *next)
-{
-	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
-	struct piq_data *pd = piq_of(io);
-	struct cb_entry *entry = piq_entry(next);
-
-	lockdep_assert_held(&io->lock);
-	if (!entry || piq_entry(rq))
-		return;
-	if (pd->outside[tier][dir] == rq)
-		pd->outside[tier][dir] = piq_behind(io, rq);
-	entry->item = rq;
-	rq->elv.priv[0] = entry;
-	next->elv.priv[0] = NULL;
 }
 
 static void piq_resized(struct iosched *io, struct request *rq)
@@ -764,9 +769,8 @@ static const struct iosched_policy piq_policy = {
 	.place		= piq_place,
 	.placed		= piq_placed,
 	.removed	= piq_removed,
-	.inherits	= piq_inherits,
 	.resized	= piq_resized,
-	.waits		= piq_waits,
+	.ready		= piq_ready,
 	.select		= piq_select,
 	.alone		= piq_alone,
 	.dispatched	= piq_dispatched,

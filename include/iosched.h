@@ -198,17 +198,16 @@ struct iosched {
  * @place: @rq is about to be sorted: remember its place in rq->elv.priv[0],
  *	return its tree
  * @placed: tree that place() chose for @rq
- * @removed: (opt) @rq was taken out of its tree, to be dispatched (then
- *	dispatched() came first), placed anew, or because it was merged into
- *	another; it is still in its FIFO
- * @inherits: (opt) @next is about to be merged into @rq, which will move to
- *	the place of @next in the FIFO
+ * @removed: (opt) @rq is taken out of its tree: to be dispatched (after
+ *	dispatched()), to be placed anew, or because it was merged into another
+ *	request. It is still in its FIFO. @heir is NULL, or the request that it
+ *	was merged into if that moves to the place of @rq in the FIFO.
  * @resized: (opt) @rq has become larger by merging
  * @may_merge: (opt) may a request of that direction cover [start, end)?
  *	Sectors. Sees nothing but its arguments and the settings.
- * @ready: (opt) may @rq go now, as far as the policy's bounds go?
- * @waits: (opt) has @rq, which was just placed, to wait for a completion in any
- *	case? Saves a look that would find nobody.
+ * @ready: (opt) return true if the policy's bounds let @rq be dispatched.
+ *	@due: its deadline has passed. Otherwise it was just placed, and false
+ *	saves a queue run that could not dispatch it.
  * @select: the request to dispatch next among those of a tier, which the
  *	core then does; NULL when all have to wait for a completion
  * @alone: (opt) @rq is the only request, and was not sorted: place() was not
@@ -234,14 +233,12 @@ struct iosched_policy {
 	void (*arrives)(struct iosched *io, struct request *rq);
 	struct rb_root *(*place)(struct iosched *io, struct request *rq);
 	struct rb_root *(*placed)(struct request *rq);
-	void (*removed)(struct iosched *io, struct request *rq);
-	void (*inherits)(struct iosched *io, struct request *rq,
-			 struct request *next);
+	void (*removed)(struct iosched *io, struct request *rq,
+			struct request *heir);
 	void (*resized)(struct iosched *io, struct request *rq);
 	bool (*may_merge)(struct iosched *io, unsigned int dir,
 			  sector_t start, sector_t end);
-	bool (*ready)(struct iosched *io, struct request *rq);
-	bool (*waits)(struct iosched *io, struct request *rq);
+	bool (*ready)(struct iosched *io, struct request *rq, bool due);
 	struct request *(*select)(struct iosched *io, unsigned int tier);
 	bool (*alone)(struct iosched *io, struct request *rq);
 	void (*dispatched)(struct iosched *io, struct request *rq);

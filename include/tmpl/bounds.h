@@ -26,9 +26,9 @@ static bool iosched_device_full(struct iosched *io)
 	return false;
 }
 
-static bool iosched_is_ready(struct iosched *io, struct request *rq)
+static bool iosched_is_ready(struct iosched *io, struct request *rq, bool due)
 {
-	return !IOSCHED_POLICY.ready || IOSCHED_POLICY.ready(io, rq);
+	return !IOSCHED_POLICY.ready || IOSCHED_POLICY.ready(io, rq, due);
 }
 
 /* The oldest request of a list if it was due at @when and may go. */
@@ -39,7 +39,7 @@ static struct request *iosched_due(struct iosched *io, struct list_head *fifo,
 						      queuelist);
 
 	if (!rq || time_before(when, (unsigned long)rq->fifo_time) ||
-	    !iosched_is_ready(io, rq))
+	    !iosched_is_ready(io, rq, true))
 		return NULL;
 	return rq;
 }

@@ -171,7 +171,7 @@ static struct request *iosched_hand_over(struct iosched *io, struct request *rq)
 	struct iosched_stats *st = iosched_rq_stats(io, rq);
 	unsigned long state = IOSCHED_RQ_IN_FLIGHT;
 
-	iosched_unlink(io, rq);
+	iosched_unlink(io, rq, NULL);
 	if (unlikely(iosched_rq_polled(rq))) {
 		state |= IOSCHED_RQ_POLLED;
 		atomic_inc(&iosched_rq_done(io, rq)->polled);

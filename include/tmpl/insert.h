@@ -65,8 +65,7 @@ static bool iosched_must_wait(struct iosched *io, struct request *rq)
 	if (rq == io->alone || !is_power_of_2(io->tiers) ||
 	    iosched_expired(io, iosched_rq_tier(rq), jiffies))
 		return false;
-	return !iosched_is_ready(io, rq) ||
-	       (IOSCHED_POLICY.waits && IOSCHED_POLICY.waits(io, rq));
+	return !iosched_is_ready(io, rq, false);
 }
 
 /* Queue @rq before all requests that wait in FIFOs. */
@@ -167,7 +166,7 @@ static void iosched_replace_all(struct iosched *io,
 					    queuelist) {
 				elv_rb_del(IOSCHED_POLICY.placed(rq), rq);
 				if (IOSCHED_POLICY.removed)
-					IOSCHED_POLICY.removed(io, rq);
+					IOSCHED_POLICY.removed(io, rq, NULL);
 			}
 	change(io, arg);
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)

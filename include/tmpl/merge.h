@@ -191,23 +191,29 @@ static void iosched_count(struct iosched *io, struct request *rq, int change)
 	WRITE_ONCE(io->nr, io->nr + change);
 }
 
-/* Take @rq out of everything that it is queued in. */
-static void iosched_unlink(struct iosched *io, struct request *rq)
+/*
+ * Take @rq out of everything that it is queued in. @heir: request that moves to
+ * its place in the FIFO, or NULL.
+ */
+static void iosched_unlink(struct iosched *io, struct request *rq,
+			   struct request *heir)
 {
 	lockdep_assert_held(&io->lock);
 	/* Merged before it was queued. */
 	if (list_empty(&rq->queuelist))
 		return;
-	/* Not from the head. */
+	/* Requests at the head are in no tree. */
 	if (!RB_EMPTY_NODE(&rq->rb_node)) {
 		elv_rb_del(IOSCHED_POLICY.placed(rq), rq);
 		iosched_seal(io, rq);
 		iosched_count(io, rq, -1);
 		if (IOSCHED_POLICY.removed)
-			IOSCHED_POLICY.removed(io, rq);
+			IOSCHED_POLICY.removed(io, rq, heir);
 	} else {
 		WRITE_ONCE(io->nr, io->nr - 1);
 	}
+	if (heir)
+		list_move(&heir->queuelist, &rq->queuelist);
 	list_del_init(&rq->queuelist);
 }
 
@@ -216,19 +222,18 @@ static void iosched_requests_merged(struct request_queue *q,
 				    struct request *rq, struct request *next)
 {
 	struct iosched *io = iosched_of(q);
+	struct request *heir = NULL;
 
 	lockdep_assert_held(&io->lock);
 	/* The joint request keeps the earlier deadline and its place. */
 	if (!list_empty(&rq->queuelist) && !list_empty(&next->queuelist) &&
 	    time_before((unsigned long)next->fifo_time,
 			(unsigned long)rq->fifo_time)) {
-		if (IOSCHED_POLICY.inherits)
-			IOSCHED_POLICY.inherits(io, rq, next);
-		list_move(&rq->queuelist, &next->queuelist);
 		rq->fifo_time = next->fifo_time;
+		heir = rq;
 	}
 	iosched_rq_stats(io, next)->merged++;
-	iosched_unlink(io, next);
+	iosched_unlink(io, next, heir);
 	iosched_rq_set_state(next, 0);
 	if (IOSCHED_POLICY.resized)
 		IOSCHED_POLICY.resized(io, rq);
