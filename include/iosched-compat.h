@@ -1,27 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Kernel differences, all of them: the schedulers are written against the
- * newest interface (7.2) and older kernels are adapted here, by what the
- * kernel has (IOSCHED_HAVE_*, found by scripts/gen-kernel-header), not by its
- * version. Also here: small macros and inline functions of the block layer
- * that neither BTF nor a header package holds.
+ * Differences between kernels. The schedulers are written against the newest
+ * interface (7.2); this file adapts older kernels, by what the kernel has
+ * (IOSCHED_HAVE_*, found by scripts/gen-kernel-header), not by its version. It
+ * also has small macros and inline functions of the block layer that are neither
+ * in BTF nor in a header package.
  */
 #ifndef _IOSCHED_COMPAT_H
 #define _IOSCHED_COMPAT_H
 
-#include <linux/backing-dev-defs.h>
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
 #include <linux/blktrace_api.h>
 #include <linux/ioprio.h>
 #include <linux/module.h>
-#include <linux/pagemap.h>
 #include <linux/sbitmap.h>
 #include <trace/events/block.h>
 
 #include "iosched-kernel.h"
 
-/* Set while the elevator has a request prepared: finish_request() will come. */
+/* Set on a prepared request: the block layer will call finish_request(). */
 #ifdef RQF_ELVPRIV
 #define IOSCHED_RQF_PREPARED	RQF_ELVPRIV
 #else
@@ -29,10 +27,10 @@
 #endif
 
 /*
- * Prepare @rq as the block layer should have. A plug allocates requests in
- * advance by its first operation; 6.12 leaves them unprepared when that is
- * passthrough, although reads and writes may get them. 6.1 does not prepare FUA
- * writes and inserts them after a requeue.
+ * Prepare @rq if the block layer has not. A plug allocates requests in advance by
+ * its first operation. 6.12 leaves them unprepared if that is passthrough, but
+ * also uses them for reads and writes. 6.1 does not prepare FUA writes, but
+ * inserts them after a requeue.
  */
 static inline void iosched_late_prepare(struct request *rq,
 					void (*prepare)(struct request *rq))
@@ -44,7 +42,7 @@ static inline void iosched_late_prepare(struct request *rq,
 	rq->rq_flags |= IOSCHED_RQF_PREPARED;
 }
 
-/* The core's test for a request that may be merged with, as in block/blk.h. */
+/* Return true if @rq may be merged with others: rq_mergeable() of block/blk.h. */
 static inline bool iosched_rq_mergeable(struct request *rq)
 {
 	return !blk_rq_is_passthrough(rq) && req_op(rq) != REQ_OP_FLUSH &&
@@ -54,14 +52,14 @@ static inline bool iosched_rq_mergeable(struct request *rq)
 	       !(rq->rq_flags & RQF_NOMERGE_FLAGS);
 }
 
-/* Discards of a device that takes several ranges merge whatever their place. */
+/* Discards merge wherever they lie if the device takes several ranges. */
 static inline bool iosched_discard_mergeable(struct request *rq)
 {
 	return req_op(rq) == REQ_OP_DISCARD &&
 	       queue_max_discard_segments(rq->q) > 1;
 }
 
-/* Is somebody tracing @q? Cheaper than entering an RCU section to find out. */
+/* Return true if @q is being traced. Cheaper than blk_add_trace_msg()'s check. */
 static inline bool iosched_traced(struct request_queue *q)
 {
 #ifdef CONFIG_BLK_DEV_IO_TRACE
@@ -82,8 +80,8 @@ static inline void iosched_free_requests(struct list_head *list)
 }
 
 /*
- * Insertion flags: a bool before 6.5, a set of bits since. Only "at head"
- * concerns an elevator; block/blk-mq.h names it BLK_MQ_INSERT_AT_HEAD.
+ * Insertion flags: a bool before 6.5, then a set of bits. Only "at head" matters
+ * here; block/blk-mq.h names it BLK_MQ_INSERT_AT_HEAD.
  */
 #ifdef IOSCHED_HAVE_INSERT_FLAGS
 #define iosched_insert_t blk_insert_t
@@ -102,9 +100,9 @@ static inline bool iosched_at_head(iosched_insert_t at_head)
 #endif
 
 /*
- * Before 6.18 init_sched() gets the elevator's type and makes the
- * elevator_queue itself; since then it gets the queue, which the core frees
- * when init_sched() fails. @handle names the parameter for both.
+ * Before 6.18 init_sched() gets the elevator's type and allocates the
+ * elevator_queue. From 6.18 it gets the elevator_queue, which the block layer
+ * frees if init_sched() fails.
  */
 #ifdef IOSCHED_HAVE_INIT_BY_EQ
 #define iosched_init_t struct elevator_queue
@@ -134,9 +132,9 @@ static inline void iosched_eq_put(struct elevator_queue *eq)
 #endif
 
 /*
- * Newer kernels (7.2) ask for an elevator's data before they freeze the queue and
- * take the old elevator away, so that failing to make it leaves that one at
- * work; older ones leave it to init_sched() and exit_sched().
+ * 7.2 allocates an elevator's data before it freezes the queue and removes the old
+ * elevator, which stays if that fails. On older kernels init_sched() and
+ * exit_sched() allocate and free it.
  */
 struct iosched;
 
@@ -178,11 +176,10 @@ static inline void iosched_data_put(struct iosched *io, void (*free)(void *io))
 #endif
 
 /*
- * How many requests that are not synchronous reads may hold scheduler tags.
- * 7.2 keeps that number in the queue, with a sysfs file of its own; older
- * kernels leave it to the elevator (@own). The number means requests of one
- * hardware queue everywhere; what limit_depth() must return is either that
- * (whole bitmap) or, on 6.1, the share of one word of the tag bitmap.
+ * Most scheduler tags that requests other than synchronous reads may hold, per
+ * hardware queue. 7.2 keeps this number in the queue, with a sysfs file; on older
+ * kernels the elevator has it (@own). limit_depth() must set this number, or on
+ * 6.1 the same share of a word of the tag bitmap.
  */
 #ifdef IOSCHED_HAVE_QUEUE_ASYNC_DEPTH
 #define IOSCHED_OWN_ASYNC_DEPTH(attr)
@@ -214,7 +211,7 @@ iosched_async_depth(struct request_queue *q, unsigned int own)
 	return own ? own : q->nr_requests;
 }
 
-/* nr_requests may be about to change when this is asked: any bound counts. */
+/* nr_requests may be about to change: count any bound. */
 static inline bool
 iosched_async_bounded(struct request_queue *q, unsigned int own)
 {
@@ -234,7 +231,7 @@ iosched_shallow_depth(struct blk_mq_alloc_data *data, unsigned int depth)
 	struct blk_mq_hw_ctx *hctx = data->hctx;
 	unsigned int word;
 
-	/* Early 6.1 asks before it knows the hardware queue; all are alike. */
+	/* Early 6.1 has not chosen a hardware queue yet; all have the same depth. */
 	if (!hctx)
 		hctx = xa_load(&data->q->hctx_table, 0);
 	word = 1U << hctx->sched_tags->bitmap_tags.sb.shift;
@@ -245,8 +242,8 @@ iosched_shallow_depth(struct blk_mq_alloc_data *data, unsigned int depth)
 }
 
 /*
- * Tell the tag bitmap the least shallow_depth to expect, by which it wakes
- * waiters in batches. A bound may become any: 1 is right for all.
+ * Tell the tag bitmap the least shallow_depth to expect, which determines its wake
+ * batch. 1 is right for every bound.
  */
 static inline void iosched_min_shallow_depth(struct blk_mq_hw_ctx *hctx,
 					     bool bounded)
@@ -268,133 +265,6 @@ static inline struct request_queue *iosched_depth_queue(iosched_depth_t *q)
 static inline struct request_queue *iosched_depth_queue(iosched_depth_t *hctx)
 {
 	return hctx->queue;
-}
-#endif
-
-/*
- * Changing a queue's limits: iosched_limits_begin() gives a copy to be changed,
- * iosched_limits_commit() takes it or iosched_limits_cancel() drops it, nothing
- * that sleeps in between. @disk is the queue's, referenced by the caller; NULL
- * if the caller has no reference, and then no disk is touched.
- * iosched_max_sectors() is the field for the largest request that the user
- * wants (6.9 gave that a field of its own, and the limits a mutex; until then
- * queue_lock protects them, with interrupts disabled). Begin with no lock held
- * and the queue not frozen by the caller: sd sends commands to the queue with
- * the mutex held.
- */
-#ifdef IOSCHED_HAVE_LIMITS_LOCK
-static inline struct queue_limits iosched_limits_begin(struct request_queue *q)
-{
-	return queue_limits_start_update(q);
-}
-
-static inline void iosched_limits_cancel(struct request_queue *q)
-{
-	queue_limits_cancel_update(q);
-}
-
-/* The read-ahead to which blk_apply_bdi_limits() raises @pages. */
-static inline unsigned long
-iosched_raised_ra(const struct queue_limits *lim, unsigned long pages)
-{
-	u64 opt = lim->io_opt;
-
-#ifdef IOSCHED_HAVE_FREEZE_FLAGS
-	if (!opt && (lim->features & BLK_FEAT_ROTATIONAL))
-		opt = (u64)lim->max_sectors << SECTOR_SHIFT;
-#endif
-	return max3(pages, (unsigned long)(opt * 2 >> PAGE_SHIFT),
-		    (unsigned long)VM_READAHEAD_PAGES);
-}
-
-/*
- * The commit raises a read-ahead below the kernel's default, which is the
- * user's: put it back, unless the user has written another value since. In 7.2
- * a write to queue/read_ahead_kb waits for the mutex of the limits. 6.12 has no
- * lock there, so freeze the queue, which may take long, before reading the
- * value. Two writes are still lost: one of exactly the raised value between the
- * commit and the cmpxchg(), and one of less than that during the commit, which
- * overwrites it (6.12: through sysfs; all kernels: BLKRASET and the bdi's
- * read_ahead_kb, which take no lock).
- */
-static inline int
-iosched_limits_commit(struct request_queue *q, struct gendisk *disk,
-		      struct queue_limits *lim)
-{
-	unsigned long pages;
-	int ret;
-
-	if (!disk) {
-		/* A commit would touch q->disk, which may be freed meanwhile. */
-		q->limits.max_user_sectors = lim->max_user_sectors;
-		q->limits.max_sectors = lim->max_sectors;
-		q->limits.chunk_sectors = lim->chunk_sectors;
-		queue_limits_cancel_update(q);
-		return 0;
-	}
-#ifdef IOSCHED_HAVE_FREEZE_FLAGS
-	pages = READ_ONCE(disk->bdi->ra_pages);
-	ret = queue_limits_commit_update_frozen(q, lim);
-#else
-	blk_mq_freeze_queue(q);
-	pages = READ_ONCE(disk->bdi->ra_pages);
-	ret = queue_limits_commit_update(q, lim);
-	blk_mq_unfreeze_queue(q);
-#endif
-	if (!ret)
-		cmpxchg(&disk->bdi->ra_pages, iosched_raised_ra(lim, pages),
-			pages);
-	return ret;
-}
-
-static inline unsigned int *iosched_max_sectors(struct queue_limits *lim)
-{
-	return &lim->max_user_sectors;
-}
-
-/* Would a boundary get in the way of writes that the device keeps whole? */
-static inline bool
-iosched_tears_atomic(const struct queue_limits *lim, unsigned int boundary)
-{
-	unsigned int whole = lim->atomic_write_hw_boundary >> SECTOR_SHIFT;
-
-	return lim->atomic_write_hw_max >> SECTOR_SHIFT > boundary ||
-	       (whole && boundary % whole);
-}
-#else
-static inline struct queue_limits iosched_limits_begin(struct request_queue *q)
-{
-	spin_lock_irq(&q->queue_lock);
-	return q->limits;
-}
-
-static inline void iosched_limits_cancel(struct request_queue *q)
-{
-	spin_unlock_irq(&q->queue_lock);
-}
-
-static inline int
-iosched_limits_commit(struct request_queue *q, struct gendisk *disk,
-		      struct queue_limits *lim)
-{
-	q->limits.max_sectors = lim->max_sectors;
-	q->limits.chunk_sectors = lim->chunk_sectors;
-	if (disk)
-		disk->bdi->io_pages = lim->max_sectors >>
-				      (PAGE_SHIFT - SECTOR_SHIFT);
-	spin_unlock_irq(&q->queue_lock);
-	return 0;
-}
-
-static inline unsigned int *iosched_max_sectors(struct queue_limits *lim)
-{
-	return &lim->max_sectors;
-}
-
-static inline bool
-iosched_tears_atomic(const struct queue_limits *lim, unsigned int boundary)
-{
-	return false;
 }
 #endif
 

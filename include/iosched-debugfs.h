@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * debugfs files that every scheduler has, in
- * /sys/kernel/debug/block/<disk>/sched/: "stats" (what happened to requests,
- * by tier and direction) and "queue" (the requests that wait, oldest first).
+ * debugfs files of every scheduler in /sys/kernel/debug/block/<disk>/sched/:
+ * "stats" (counters of requests by tier and direction) and "queue" (the queued
+ * requests, oldest first).
  */
 #ifndef _IOSCHED_DEBUGFS_H
 #define _IOSCHED_DEBUGFS_H
@@ -14,9 +14,9 @@
 static struct elevator_type iosched_type;
 
 /*
- * A file of debugfs from a function (struct iosched *io, struct seq_file *m),
- * which is called under the lock, with all queued requests sorted. On 7.2 files
- * outlive the time for which the scheduler has the queue, though not its data.
+ * Make a debugfs file from a function (struct iosched *io, struct seq_file *m).
+ * It is called under the lock, with all queued requests sorted. On 7.2 a file
+ * may be read before the queue has the scheduler, or after.
  */
 #define IOSCHED_SHOW(show)						\
 static int show##_show(void *data, struct seq_file *m)			\

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The elevator, a template that each scheduler includes last, after it has
- * defined its parameters:
+ * The elevator as a template. Each scheduler includes it last, after it has
+ * defined the template's parameters:
  *
- * IOSCHED_NAME			name of the scheduler
+ * IOSCHED_NAME			name of the scheduler, a string
  * IOSCHED_POLICY		its struct iosched_policy
  * IOSCHED_POLICY_TUNABLES	list of its tunables, see tmpl/tunables.h
- * IOSCHED_POLICY_DEBUGFS	its files in debugfs
+ * IOSCHED_POLICY_DEBUGFS	its debugfs files, struct blk_mq_debugfs_attr
  *
- * The compiler then resolves each hook to a direct call, or to none. Defines the
- * elevator_type and the module's entry points.
+ * The compiler turns each hook into a direct call, or omits it. The template
+ * defines the elevator_type and the module's entry points.
  */
 #include "iosched.h"
 #include "iosched-layout.h"

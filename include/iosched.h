@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The elevator core that the SSD-aware schedulers share: what a request goes
- * through whatever the policy.
+ * The elevator core that the SSD-aware schedulers share: everything that happens
+ * to a request whatever the policy is.
  *
- * A request is inserted, possibly merged, waits in an arrival FIFO (by I/O
- * priority tier and direction, with a deadline) and in one of the policy's
- * sector-sorted trees (unless it is the only one and can go at once, see
- * alone()), is dispatched, and completes or is requeued. The
- * policy says which tree, which request is next, what may be merged, and what
- * may go now; the core does the rest. Each module instantiates the core at
- * compile time: it fills in a struct iosched_policy called as IOSCHED_POLICY
- * and includes iosched-tmpl.h last, so that every hook is a direct call.
+ * insert	The request is merged into a queued one, or added to an arrival
+ *		FIFO (one for each I/O priority tier and direction, sorted by
+ *		deadline) and to one of the policy's sector-sorted trees.
+ * hold		It waits there until the bounds let it be dispatched.
+ * dispatch	The policy selects a request, or the core one whose deadline has
+ *		passed.
+ * complete	The request leaves, or the driver requeues it. The queue is run
+ *		again if requests are held.
+ *
+ * The policy decides in which tree a request is sorted, which requests may be
+ * merged, and which request is next. Each module instantiates the core at
+ * compile time: it defines a struct iosched_policy and includes iosched-tmpl.h
+ * last, so that each hook is a direct call.
+ *
+ * A request that is inserted while no other is queued is not sorted (@alone): in
+ * most cases it is dispatched at once, and sorting it would be wasted work.
  *
  * The core dispatches at most as many requests as the device has tags, or
  * @depth. A request dispatched beyond that would wait in hctx->dispatch, where
@@ -23,8 +31,8 @@
  * the lack of a device tag. Its deadline is read_expire or write_expire after
  * its insertion, or prio_aging_expire while a higher tier is in use.
  *
- * A polled request completes when its owner polls, which may be never. So the
- * core dispatches it at once, and counts it in no bound.
+ * A polled request completes only when its owner polls, which may be never. So
+ * the core dispatches it at once and counts it in no bound.
  *
  * Nothing is allocated per request. rq->elv.priv[0] is the policy's,
  * rq->elv.priv[1] holds the core's IOSCHED_RQ_* bits. The other fields that the
@@ -41,16 +49,16 @@
  *			before it requeues the request (sd prepares a discard
  *			anew). So insertion clears the node.
  * elv (on 6.1 flush)	the core from prepare_request() to finish_request(). 6.1
- *			does not prepare what carries a FLUSH or FUA; the flush
- *			machine has these and inserts none, but for a FUA write
- *			that needs no flush and was requeued: the machine is
- *			done with it, the core prepares it late.
+ *			does not prepare a FLUSH or FUA request, which belongs to
+ *			the flush state machine. Of these only a FUA write that
+ *			needs no flush and was requeued is inserted; the state
+ *			machine no longer uses it, so the core prepares it late.
  * fifo_time (on 6.1 csd)	the core from insertion to dispatch; csd belongs to
  *			the completion.
  *
- * Locking: iosched.lock protects everything that is queued. Completions run
- * in any context and do not take it: they touch atomics only. Hence the rule
- * for code that holds a request back (see iosched_wake()).
+ * Locking: iosched.lock protects everything that is queued. A completion runs in
+ * any context, does not take the lock, and changes atomics only. iosched_wake()
+ * has the rule that makes sure that it runs the queue if a request is held.
  */
 #ifndef _IOSCHED_H
 #define _IOSCHED_H
@@ -77,15 +85,15 @@ enum {
 #define IOSCHED_RQ_POLLED	BIT(3)	/* in flight, in no bound */
 #define IOSCHED_RQ_TIER_SHIFT	4
 
-/* For so long past its deadline a request still waits for bounds, in jiffies. */
+/* Longest time after its deadline for which bounds hold a request, in jiffies. */
 #define IOSCHED_SLACK	msecs_to_jiffies(100)
 
 /**
- * struct iosched_stats - what happened to the requests of a tier and direction
- * @inserted: requests handed to the elevator, each once
- * @merged: requests that became part of another one while queued
- * @dispatched: requests given to the device, each time
- * @expired: dispatched after their deadline
+ * struct iosched_stats - counters of the requests of a tier and direction
+ * @inserted: requests inserted, each once
+ * @merged: requests that were merged into another one
+ * @dispatched: dispatches; a requeued request counts again
+ * @expired: dispatches after the deadline
  *
  * Under iosched.lock. With struct iosched_done: inserted = merged + queued +
  * in flight + polled + completed, at any time.
@@ -98,13 +106,14 @@ struct iosched_stats {
 };
 
 /**
- * struct iosched_done - what completions count, of a tier and direction
- * @completed: finished, merged ones apart
- * @requeued: returned by the driver after dispatch
- * @bypassed: of those, finished without coming through the elevator again
+ * struct iosched_done - counters that completions change, of a tier and direction
+ * @completed: requests completed; merged ones do not count
+ * @requeued: requests that the driver requeued
+ * @bypassed: requeued requests that completed without another dispatch by the
+ *	elevator
  * @polled: polled requests in flight
  *
- * Atomic, apart from what the lock protects: completions run on other CPUs.
+ * Atomic, and in other cache lines than what the lock protects.
  */
 struct iosched_done {
 	atomic_t completed;
@@ -114,32 +123,34 @@ struct iosched_done {
 };
 
 /**
- * struct iosched - one elevator on one device, embedded first in the policy's
+ * struct iosched - an elevator on a device, first member of the policy's struct
  *
  * Run-time data, under @lock unless it says otherwise:
  * @lock: protects what is queued; never taken in interrupt context
  * @q: the device's queue
- * @head: requests that go before all others: polled ones, passthrough, and
- *	those that were inserted at the head, as requeued ones are
+ * @head: requests that are dispatched before all others: polled, passthrough and
+ *	requeued ones, and others that were inserted at the head
  * @fifo: the other queued requests in order of arrival
- * @alone: the only one, if it is not in @fifo and a tree; see iosched_sort_alone()
- * @queued: their number, by tier
- * @nr: number of all queued requests, those at the head included
- * @tiers: mask of the tiers that have requests, and perhaps of some that had
- * @merged: request that the merge under way has made larger
+ * @alone: the only queued request if it is not in @fifo and a tree; see
+ *	iosched_sort_alone()
+ * @queued: number of requests in @fifo, and @alone, by tier
+ * @nr: number of all queued requests, those in @head included
+ * @tiers: mask of the tiers in use; may have bits of tiers that no longer are
+ * @merged: request that the merge in progress has made larger
  * @room: lower bound of the free slots below the dispatch limit; 0 means
  *	unknown, recount
  * @stats: counters
  * @timer: armed while a request is held, for the earliest deadline
  * @held: all queued requests are held; see iosched_wake(). Atomic.
- * @looked: hardware queue from which dispatch last found all of them held
+ * @looked: hardware queue whose run last set @held
  * @done: counters of completions. Atomic.
  *
- * Settings, one word each, written under @lock and read without it:
+ * Settings, read without @lock:
  * @read_expire: deadline of a read, in ms from its insertion
- * @write_expire: the same for a write
- * @prio_aging_expire: ms after which a request of a lower tier goes first
- * @front_merges: whether to look for front merges
+ * @write_expire: deadline of a write, in ms from its insertion
+ * @prio_aging_expire: deadline of a request while a higher tier is in use, in ms
+ *	from its insertion
+ * @front_merges: whether to try front merges
  * @async_depth: scheduler tags for all but synchronous reads, per hardware
  *	queue; 0 for no bound
  * @depth: most requests in flight on the device; 0 for as many as it has tags
@@ -158,7 +169,7 @@ struct iosched {
 	struct iosched_stats stats[IOSCHED_TIERS][IOSCHED_DIRS];
 	struct timer_list timer;
 
-	/* Completions read this line; it is written when requests are held. */
+	/* Completions read this line; only holding and waking write it. */
 	unsigned int held ____cacheline_aligned_in_smp;
 	struct blk_mq_hw_ctx *looked;
 
@@ -174,51 +185,51 @@ struct iosched {
 };
 
 /**
- * struct iosched_policy - what a scheduler gives the core
+ * struct iosched_policy - the hooks of a scheduler
  *
  * All but released() are called with iosched.lock held, unless it says
  * otherwise. Those marked (opt) may be NULL.
  *
  * @size: size of the policy's struct, whose first member is a struct iosched
- * @load: (opt) the module is loaded: set up what its devices share; sleeps
- * @unload: (with @load) the module goes, no device has the scheduler; sleeps
- * @init: set up the policy's part, whose settings are there; sleeps, no lock.
- *	The queue may be another scheduler's still, and stay so: nothing of it is
- *	changed.
- *	Negative errno on failure, after which exit() is not called.
- * @exit: free it; sleeps, no lock; no request is queued or in flight, and nobody
- *	reads debugfs any more
- * @start: (opt) the queue is the scheduler's from now on; it is frozen
- * @stop: (with @start) it is not any more; frozen, no request is left. Before
- *	another scheduler's start().
- * @root: tree in which a request of that tier and direction that starts at
- *	that sector is, or would be, sorted
- * @arrives: (opt) @rq is handed over by the task that sends it, or comes back
- *	after dispatch, and was not merged
- * @place: @rq is about to be sorted: remember its place in rq->elv.priv[0],
- *	return its tree
- * @placed: tree that place() chose for @rq
+ * @load: (opt) the module is being loaded: set up what its devices share. May
+ *	sleep, no lock. Negative errno on failure.
+ * @unload: (opt) undo load(); no device has the scheduler. May sleep, no lock.
+ * @init: set up the policy's part of a device, whose settings are set. May sleep,
+ *	no lock. The queue may still have another scheduler, and keep it if the
+ *	switch fails, so this must not change the queue. Negative errno on
+ *	failure; exit() is then not called.
+ * @exit: undo init(). May sleep, no lock. No request is queued or in flight, and
+ *	no debugfs file is being read.
+ * @start: (opt) the queue, which is frozen, has the scheduler from now on
+ * @stop: (opt) the queue, which is frozen and has no request, no longer has the
+ *	scheduler. Called before another scheduler's start().
+ * @root: return the tree in which a request of that tier and direction that
+ *	starts at that sector would be sorted
+ * @arrives: (opt) @rq is inserted and was not merged. Runs in the task that sent
+ *	it, unless @rq was dispatched before.
+ * @place: choose the tree in which @rq is sorted, remember it in
+ *	rq->elv.priv[0], and return it
+ * @placed: return the tree that place() chose for @rq
  * @removed: (opt) @rq is taken out of its tree: to be dispatched (after
  *	dispatched()), to be placed anew, or because it was merged into another
  *	request. It is still in its FIFO. @heir is NULL, or the request that it
  *	was merged into if that moves to the place of @rq in the FIFO.
  * @resized: (opt) @rq has become larger by merging
- * @may_merge: (opt) may a request of that direction cover [start, end)?
- *	Sectors. Sees nothing but its arguments and the settings.
+ * @may_merge: (opt) return true if a request of that direction may cover the
+ *	sectors [start, end). Depends on its arguments and the settings only.
  * @ready: (opt) return true if the policy's bounds let @rq be dispatched.
  *	@due: its deadline has passed. Otherwise it was just placed, and false
  *	saves a queue run that could not dispatch it.
- * @select: the request to dispatch next among those of a tier, which the
- *	core then does; NULL when all have to wait for a completion
- * @alone: (opt) @rq is the only request, and was not sorted: place() was not
- *	called. May it go now? Then do what place() and select() would have, as
- *	far as it shows later; it goes, removed() is not called. If not, it is
- *	sorted in. Saves the work of sorting where there is nothing to sort.
- * @dispatched: (opt) @rq goes to the device. Requests from the head of the
- *	queue (at_head, requeued) obey no bound and are not told.
- * @released: (opt) @rq has left the device, or comes back to be queued again,
- *	after dispatched(). Any context, no lock. The core wakes the queue
- *	after it.
+ * @select: return the request of a tier to dispatch next, which the core then
+ *	dispatches; NULL to hold all of them until iosched_wake() is called
+ * @alone: (opt) return true if @rq, the only queued request, may be dispatched
+ *	now. It was not sorted: neither place() nor select() was called, nor will
+ *	removed() be; do what they would have left behind. Otherwise it is
+ *	sorted.
+ * @dispatched: (opt) @rq is dispatched. Not called for requests in the head
+ *	list, which obey no bound.
+ * @released: (opt) @rq has completed or was requeued after dispatched(). Any
+ *	context, no lock. The core then runs the queue if requests are held.
  */
 struct iosched_policy {
 	size_t size;
@@ -245,14 +256,14 @@ struct iosched_policy {
 	void (*released)(struct request *rq);
 };
 
-/* Write a note into the device's blktrace stream; free when nobody traces. */
+/* Add a message to the device's blktrace stream. Costs nothing without a trace. */
 #define iosched_note(io, fmt, ...)					\
 do {									\
 	if (unlikely(iosched_traced((io)->q)))				\
 		blk_add_trace_msg((io)->q, fmt, ##__VA_ARGS__);		\
 } while (0)
 
-/* The elevator's data of a queue that has one of ours. */
+/* The elevator of a queue, which has one of these schedulers. */
 static inline struct iosched *iosched_of(struct request_queue *q)
 {
 	return q->elevator->elevator_data;
@@ -268,13 +279,13 @@ static inline void iosched_rq_set_state(struct request *rq, unsigned long state)
 	rq->elv.priv[1] = (void *)state;
 }
 
-/* Tier of a request that was inserted. */
+/* I/O priority tier of a request that was inserted. */
 static inline unsigned int iosched_rq_tier(struct request *rq)
 {
 	return iosched_rq_state(rq) >> IOSCHED_RQ_TIER_SHIFT;
 }
 
-/* First sector behind @rq. */
+/* First sector after @rq. */
 static inline sector_t iosched_rq_end(struct request *rq)
 {
 	return blk_rq_pos(rq) + blk_rq_sectors(rq);
@@ -316,8 +327,10 @@ iosched_rq_done(struct iosched *io, struct request *rq)
  * @tier: I/O priority tier
  * @dir: direction
  *
- * Exact under iosched.lock while nothing completes; a completion under way
- * can only make it too high, never too low.
+ * Exact under iosched.lock while nothing completes. A concurrent completion can
+ * only make it too high, never too low.
+ *
+ * Return: their number.
  */
 static inline unsigned int iosched_in_flight(struct iosched *io,
 					     unsigned int tier,
@@ -336,7 +349,7 @@ static inline unsigned int iosched_in_flight(struct iosched *io,
 	       atomic_read(&done->bypassed) - atomic_read(&done->polled) - gone;
 }
 
-/* The same of all requests of a direction, and of all of a tier. Under the lock. */
+/* As iosched_in_flight(), for a direction, a tier, or all. Under the lock. */
 static inline unsigned int iosched_dir_in_flight(struct iosched *io,
 						 unsigned int dir)
 {
@@ -355,7 +368,6 @@ static inline unsigned int iosched_tier_in_flight(struct iosched *io,
 	       iosched_in_flight(io, tier, WRITE);
 }
 
-/* The same of all requests. */
 static inline unsigned int iosched_all_in_flight(struct iosched *io)
 {
 	return iosched_dir_in_flight(io, READ) +
@@ -373,11 +385,11 @@ static inline unsigned int iosched_tags(struct iosched *io)
 }
 
 /**
- * iosched_from() - first request of a tree at or behind a sector
+ * iosched_from() - first request of a tree at or after a sector
  * @root: sorted tree
  * @sector: where to begin
  *
- * Return: the request, or NULL when all lie in front of @sector.
+ * Return: the request, or NULL if all begin before @sector.
  */
 static inline struct request *iosched_from(struct rb_root *root,
 					   sector_t sector)
@@ -398,7 +410,7 @@ static inline struct request *iosched_from(struct rb_root *root,
 	return found;
 }
 
-/* The request before or behind a queued one in its tree, or NULL. */
+/* The request before or after a queued one in its tree, or NULL. */
 static inline struct request *iosched_prev(struct request *rq)
 {
 	struct rb_node *node = rb_prev(&rq->rb_node);
@@ -413,7 +425,7 @@ static inline struct request *iosched_next(struct request *rq)
 	return rb_entry_safe(node, struct request, rb_node);
 }
 
-/* Return true if @hctx can take requests from the elevator and pass them on. */
+/* Return true if running @hctx dispatches requests from the elevator. */
 static inline bool iosched_hctx_able(struct blk_mq_hw_ctx *hctx)
 {
 	return !test_bit(BLK_MQ_S_STOPPED, &hctx->state) &&
@@ -421,9 +433,9 @@ static inline bool iosched_hctx_able(struct blk_mq_hw_ctx *hctx)
 }
 
 /*
- * Run the queue. One hardware queue dispatches the requests of all. The block
- * layer does not come to the elevator through one that is stopped or still has
- * requests that the driver refused, so another is taken then.
+ * Run the queue. Running one hardware queue dispatches the requests of all. The
+ * block layer does not call the elevator for one that is stopped or has requests
+ * that the driver refused, so choose another in this case.
  */
 static inline void iosched_run(struct iosched *io)
 {
@@ -442,7 +454,7 @@ static inline void iosched_run(struct iosched *io)
 	blk_mq_run_hw_queues(io->q, true);
 }
 
-/* Return true if requests are held, after saying that they no longer are. */
+/* Clear @held. Return true if it was set. */
 static inline bool iosched_unhold(struct iosched *io)
 {
 	return READ_ONCE(io->held) && xchg(&io->held, 0);
@@ -452,11 +464,11 @@ static inline bool iosched_unhold(struct iosched *io)
  * iosched_wake() - run the queue if requests are held
  * @io: elevator
  *
- * Code that makes room (a completion, a wider bound, a timer) calls this after
- * having made it. The other side is iosched_hold(): it first sets
- * @held, then looks a last time. The barriers on both sides ensure that either
- * that look finds the room or the waker finds @held. While @held is set,
- * has_work() is false: the block layer does not poll. Any context.
+ * Code that makes room (a completion, a wider bound, a timer) calls this after it
+ * has made it. The other side is iosched_hold(), which sets @held and then tries
+ * once more to find a request. The barriers on both sides ensure that either
+ * this try sees the room or the waker sees @held. While @held is set,
+ * has_work() is false, so the block layer does not poll. Any context.
  */
 static inline void iosched_wake(struct iosched *io)
 {
@@ -467,23 +479,23 @@ static inline void iosched_wake(struct iosched *io)
 }
 
 /**
- * iosched_sort_alone() - sort in the request that came when no other was queued
+ * iosched_sort_alone() - sort the request that was inserted as the only one
  * @io: elevator, lock held
  *
- * Before anybody looks for it: a policy with alone() has such a request put
- * aside, for it mostly goes at once. Defined in iosched-tmpl.h.
+ * Call this before using the FIFOs or trees: until then iosched.alone is in none
+ * of them. Defined in tmpl/insert.h.
  */
 static void iosched_sort_alone(struct iosched *io);
 
 /**
  * iosched_replace_all() - place all queued requests anew
  * @io: elevator, lock held
- * @change: the change to the policy's structures that makes it necessary,
- *	called when no request is in them
- * @arg: for @change
+ * @change: changes the policy's structures; called while no request is in them
+ * @arg: passed to @change
  *
- * For a setting that decides where requests are placed. Those in flight stay
- * counted where they were. Defined in iosched-tmpl.h.
+ * For a setting that decides where requests are placed. Requests in flight stay
+ * counted where they were. Does not sleep; the caller runs the queue. Defined in
+ * tmpl/insert.h.
  */
 static void iosched_replace_all(struct iosched *io,
 				void (*change)(struct iosched *, void *),

@@ -21,6 +21,7 @@
 
 #include <linux/workqueue.h>
 
+#include "compat-limits.h"
 #include "iosched-compat.h"
 #include "pai/geometry.h"
 

@@ -13,7 +13,7 @@ static bool iosched_device_full(struct iosched *io)
 {
 	unsigned int most, in_flight;
 
-	/* Completions only add to what was counted last. */
+	/* Completions since the last count have only added free slots. */
 	if (io->room)
 		return false;
 	most = iosched_tags(io);
@@ -31,7 +31,7 @@ static bool iosched_is_ready(struct iosched *io, struct request *rq, bool due)
 	return !IOSCHED_POLICY.ready || IOSCHED_POLICY.ready(io, rq, due);
 }
 
-/* The oldest request of a list if it was due at @when and may go. */
+/* The oldest request of a FIFO if it was due at @when and may be dispatched. */
 static struct request *iosched_due(struct iosched *io, struct list_head *fifo,
 				   unsigned long when)
 {
@@ -53,7 +53,7 @@ static struct request *iosched_earlier(struct request *a, struct request *b)
 			  (unsigned long)b->fifo_time) ? b : a;
 }
 
-/* The request of a tier whose deadline passed first, if one has. */
+/* The request of a tier whose deadline passed first, or NULL. */
 static struct request *iosched_expired(struct iosched *io, unsigned int tier,
 				       unsigned long now)
 {
@@ -62,8 +62,8 @@ static struct request *iosched_expired(struct iosched *io, unsigned int tier,
 }
 
 /*
- * The deadline of @rq, in jiffies. @lower: a higher tier is in use, then it is
- * prio_aging_expire after insertion.
+ * The deadline of @rq, in jiffies. With @lower, a higher tier is in use, it is
+ * prio_aging_expire after the insertion.
  */
 static unsigned long iosched_deadline(struct iosched *io, struct request *rq,
 				      bool lower)
@@ -77,7 +77,7 @@ static unsigned long iosched_deadline(struct iosched *io, struct request *rq,
 	       msecs_to_jiffies(io->prio_aging_expire);
 }
 
-/* Arm the timer for @when (jiffies) unless it runs out before. */
+/* Arm the timer for @when (jiffies) unless it expires earlier. */
 static void iosched_arm(struct iosched *io, unsigned long when)
 {
 	if (!timer_pending(&io->timer) || time_before(when, io->timer.expires))

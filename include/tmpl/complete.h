@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Completion and requeue, in any context and without the lock. A part of
- * iosched-tmpl.h.
+ * Completion and requeue: any context, no lock. A part of iosched-tmpl.h.
  */
 #ifndef _IOSCHED_TMPL_COMPLETE_H
 #define _IOSCHED_TMPL_COMPLETE_H
 
 /*
- * Run the queue after the block layer has freed the tag of @rq, which is about
- * to end: it then runs the hardware queue that is marked so. Run before, another
- * CPU might dispatch a request that finds no tag.
+ * Run the queue once the block layer has freed the tag of @rq, which is about to
+ * be freed: the block layer then runs a hardware queue that is marked for
+ * restart. Before that, another CPU could dispatch a request that finds no tag.
  */
 static void iosched_run_after(struct iosched *io, struct request *rq)
 {
-	/* A flush keeps its tag until its last step. */
+	/* A flush keeps its tag until its last step: do not wait for it. */
 	if (rq->end_io || !iosched_hctx_able(rq->mq_hctx))
 		iosched_run(io);
 	else

@@ -18,8 +18,8 @@ static struct request *iosched_pick(struct iosched *io, unsigned int tier,
 }
 
 /*
- * A request of a lower tier that has waited for prio_aging_expire: its
- * deadline is expire after its insertion, hence the sums.
+ * A request of a lower tier that has waited for prio_aging_expire, or NULL. Its
+ * fifo_time is read_expire or write_expire after its insertion, hence the sums.
  */
 static struct request *iosched_aged(struct iosched *io, unsigned long now)
 {
@@ -46,7 +46,7 @@ static bool iosched_tier_in_use(struct iosched *io, unsigned int tier)
 	return io->queued[tier] || iosched_tier_in_flight(io, tier);
 }
 
-/* Several tiers are in use: a tier waits while a higher one has requests. */
+/* Several tiers are in use: hold a tier while a higher one has requests. */
 static struct request *iosched_pick_by_tier(struct iosched *io,
 					    unsigned long now)
 {
@@ -62,7 +62,7 @@ static struct request *iosched_pick_by_tier(struct iosched *io,
 	return rq;
 }
 
-/* Forget the tiers that are no longer in use: one alone costs less. */
+/* Clear the tiers that are no longer in use: a single tier costs less. */
 static void iosched_forget_tiers(struct iosched *io)
 {
 	unsigned int tier;
@@ -72,7 +72,7 @@ static void iosched_forget_tiers(struct iosched *io)
 			io->tiers &= ~BIT(tier);
 }
 
-/* The request to dispatch next within all bounds. */
+/* The request to dispatch next within all bounds, or NULL. */
 static struct request *iosched_pick_bounded(struct iosched *io)
 {
 	unsigned long now = jiffies;
@@ -90,9 +90,9 @@ static struct request *iosched_pick_bounded(struct iosched *io)
 }
 
 /*
- * Return the oldest request of the highest tier that has waited for
- * IOSCHED_SLACK beyond its deadline. If there is none, arm the timer for the
- * next time at which a deadline, or that slack, will have passed.
+ * Return the request that has waited for IOSCHED_SLACK after its deadline, of the
+ * highest tier and with the earliest deadline. If there is none, arm the timer
+ * for the next time at which a deadline, or the slack after one, has passed.
  */
 static struct request *iosched_overdue(struct iosched *io)
 {
@@ -116,7 +116,7 @@ static struct request *iosched_overdue(struct iosched *io)
 			else if (time_before(when, next))
 				next = when;
 		}
-		/* Count what is in flight only if there are lower tiers. */
+		/* Counting what is in flight costs; skip it for the last tier. */
 		if (io->tiers >> tier > 1 && iosched_tier_in_use(io, tier))
 			lower = true;
 	}
@@ -126,8 +126,8 @@ static struct request *iosched_overdue(struct iosched *io)
 }
 
 /*
- * All requests are held, as far as was seen. Say so, then look a last time, for
- * overdue ones too. Return NULL when they stay held.
+ * No request could be dispatched: set @held, then try once more, see
+ * iosched_wake(), and with overdue requests. Return NULL if all stay held.
  */
 static struct request *iosched_hold(struct iosched *io,
 				    struct blk_mq_hw_ctx *hctx)
@@ -139,7 +139,7 @@ static struct request *iosched_hold(struct iosched *io,
 	/* Pairs with iosched_wake(). */
 	smp_mb();
 	rq = iosched_pick_bounded(io);
-	/* Without a tag, no deadline matters before a completion. */
+	/* Without a free tag, even an overdue request needs a completion. */
 	if (!rq && iosched_all_in_flight(io) < iosched_tags(io))
 		rq = iosched_overdue(io);
 	if (rq)
@@ -147,7 +147,7 @@ static struct request *iosched_hold(struct iosched *io,
 	return rq;
 }
 
-/* The only request, if it may go without having been sorted in. */
+/* Return the only request if it may be dispatched unsorted; otherwise sort it. */
 static struct request *iosched_take_alone(struct iosched *io)
 {
 	struct request *rq = io->alone;
@@ -165,7 +165,7 @@ static struct request *iosched_take_alone(struct iosched *io)
 	return rq;
 }
 
-/* Account for @rq, which goes to the device. */
+/* Account for @rq, which is dispatched, and return it. */
 static struct request *iosched_hand_over(struct iosched *io, struct request *rq)
 {
 	struct iosched_stats *st = iosched_rq_stats(io, rq);

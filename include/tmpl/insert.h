@@ -11,7 +11,7 @@ static void iosched_prepare_request(struct request *rq)
 	rq->elv.priv[1] = NULL;
 }
 
-/* Sort @rq in: to where the policy, merging and deadlines look for it. */
+/* Add @rq to its tree, its FIFO and, if it may be merged, the hash. */
 static void iosched_sort(struct iosched *io, struct request *rq)
 {
 	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
@@ -61,14 +61,14 @@ static bool iosched_must_wait(struct iosched *io, struct request *rq)
 {
 	if (iosched_device_full(io))
 		return true;
-	/* Not placed yet; or another request's deadline may have passed. */
+	/* @rq is not placed yet, or another deadline may have passed. */
 	if (rq == io->alone || !is_power_of_2(io->tiers) ||
 	    iosched_expired(io, iosched_rq_tier(rq), jiffies))
 		return false;
 	return !iosched_is_ready(io, rq, false);
 }
 
-/* Queue @rq before all requests that wait in FIFOs. */
+/* Queue @rq before all requests in FIFOs. */
 static void iosched_enqueue_first(struct iosched *io, struct request *rq,
 				  bool at_head)
 {
@@ -80,7 +80,7 @@ static void iosched_enqueue_first(struct iosched *io, struct request *rq,
 	WRITE_ONCE(io->nr, io->nr + 1);
 }
 
-/* Account for @rq, which the block layer or a driver hands over. */
+/* Account for @rq, which is inserted or was requeued. */
 static void iosched_take_over(struct iosched *io, struct request *rq)
 {
 	iosched_late_prepare(rq, iosched_prepare_request);
@@ -96,8 +96,8 @@ static void iosched_take_over(struct iosched *io, struct request *rq)
 }
 
 /*
- * Queue @rq, or merge it into another. Return true if the queue has to be run
- * even if all others are held.
+ * Queue @rq, or merge it into another request. Return true if requests are no
+ * longer known to be held.
  */
 static bool iosched_insert(struct iosched *io, struct request *rq,
 			   bool at_head, struct list_head *free)
@@ -105,7 +105,7 @@ static bool iosched_insert(struct iosched *io, struct request *rq,
 	lockdep_assert_held(&io->lock);
 	iosched_take_over(io, rq);
 	iosched_sort_alone(io);
-	/* 6.1 hands passthrough over from a plug: it is not to be ordered. */
+	/* 6.1 inserts passthrough requests from a plug; they are not ordered. */
 	if (at_head || iosched_rq_polled(rq) || blk_rq_is_passthrough(rq)) {
 		iosched_enqueue_first(io, rq, at_head);
 		return true;
@@ -122,7 +122,7 @@ static bool iosched_insert(struct iosched *io, struct request *rq,
 	iosched_enqueue(io, rq);
 	if (!READ_ONCE(io->held))
 		return false;
-	/* With several tiers in use, it may move the deadlines of others. */
+	/* With several tiers in use, @rq may move the deadlines of others. */
 	if (!iosched_must_wait(io, rq) || !is_power_of_2(io->tiers))
 		return true;
 	iosched_arm(io, rq->fifo_time);
@@ -136,15 +136,15 @@ static void iosched_insert_requests(struct blk_mq_hw_ctx *hctx,
 	struct iosched *io = iosched_of(hctx->queue);
 	bool at_head = iosched_at_head(flags);
 	struct request *rq, *next;
-	bool look = false;
+	bool unhold = false;
 	LIST_HEAD(free);
 
 	spin_lock(&io->lock);
 	list_for_each_entry_safe(rq, next, list, queuelist) {
 		list_del_init(&rq->queuelist);
-		look |= iosched_insert(io, rq, at_head, &free);
+		unhold |= iosched_insert(io, rq, at_head, &free);
 	}
-	if (look)
+	if (unhold)
 		WRITE_ONCE(io->held, 0);
 	spin_unlock(&io->lock);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A scheduler's tags, its creation and its end on a device. A part of
+ * Scheduler tags, and a scheduler's start and end on a device. A part of
  * iosched-tmpl.h.
  */
 #ifndef _IOSCHED_TMPL_LIFECYCLE_H
@@ -10,7 +10,7 @@
  * Tags
  */
 
-/* Leave tags for synchronous reads: others may take async_depth of them. */
+/* Requests other than synchronous reads may hold async_depth tags. */
 static void iosched_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct iosched *io = iosched_of(data->q);
@@ -48,13 +48,13 @@ static int iosched_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int idx)
 }
 
 /*
- * Coming and going
+ * Start and end
  */
 
 /*
- * The timer: the earliest deadline has passed. As a request may also wait behind
- * a hardware queue whose driver refuses others, the timer goes on while any are
- * queued.
+ * The earliest deadline has passed: run the queue. A request may also wait because
+ * its driver refuses those of a hardware queue, so re-arm the timer while requests
+ * are queued.
  */
 static void iosched_timeout(struct timer_list *timer)
 {
@@ -68,8 +68,8 @@ static void iosched_timeout(struct timer_list *timer)
 }
 
 /*
- * The queue may have another elevator still, and keep it; or be frozen, so
- * memory must not come from writing to it.
+ * The queue may still have another elevator, and keep it if the switch fails. It
+ * may be frozen, so reclaim must not write to it.
  */
 static struct iosched *iosched_new(struct request_queue *q)
 {
@@ -97,7 +97,7 @@ static struct iosched *iosched_new(struct request_queue *q)
 	return io;
 }
 
-/* For kernels that ask for it; which error it was, they do not want to know. */
+/* alloc_sched_data(): any failure is NULL. */
 static inline void *iosched_new_data(struct request_queue *q)
 {
 	struct iosched *io = iosched_new(q);
@@ -123,7 +123,7 @@ static int iosched_init_sched(struct request_queue *q, iosched_init_t *handle)
 		iosched_eq_put(eq);
 		return PTR_ERR(io);
 	}
-	/* We order for the whole device: one hardware queue runs at a time. */
+	/* The order is the device's: run one hardware queue at a time. */
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
 	iosched_init_async_depth(q, io->async_depth);
 	q->elevator = eq;
@@ -132,7 +132,7 @@ static int iosched_init_sched(struct request_queue *q, iosched_init_t *handle)
 	return 0;
 }
 
-/* Every request that was inserted has to have left by now. */
+/* Warn unless every request that was inserted has completed or merged. */
 static void iosched_check_left(struct iosched *io)
 {
 	unsigned int tier, dir;

@@ -2,12 +2,11 @@
 /*
  * Merging. A part of iosched-tmpl.h.
  *
- * The block layer merges through q->last_merge and the elevator hash, which
- * finds the request that ends where another begins. It asks before it adds a
- * bio to a request, but not before it joins two requests. So what the policy
- * keeps apart must not be found there: a request that must not grow at its
- * end, because of a limit or because its neighbour is queued already and may
- * not join it, is taken out of the hash ("sealed").
+ * The block layer finds merge candidates through q->last_merge and the elevator
+ * hash, which has the requests by their end. It calls allow_merge() before it
+ * adds a bio to a request, but no hook before it joins two requests. So a request
+ * that must not grow at its end, because of a limit or because it must not join
+ * the request that is queued after it, is "sealed": taken out of the hash.
  */
 #ifndef _IOSCHED_TMPL_MERGE_H
 #define _IOSCHED_TMPL_MERGE_H
@@ -30,7 +29,7 @@ static void iosched_seal(struct iosched *io, struct request *rq)
 		io->q->last_merge = NULL;
 }
 
-/* @rq is new or has grown: seal it, or the one before it, where need be. */
+/* Seal @rq, which is new or has grown, and the one before it, if necessary. */
 static void iosched_check_seal(struct iosched *io, struct request *rq)
 {
 	struct request *prev, *next;
@@ -50,9 +49,9 @@ static void iosched_check_seal(struct iosched *io, struct request *rq)
 }
 
 /*
- * @rq is about to join the request that begins at @begin: then the block layer
- * goes on and joins both to a request that ends there, the first of several in
- * the hash, and so on. Seal the one at which that has to stop.
+ * @rq is about to join the request that begins at @begin. The block layer then
+ * joins both to a request that ends there, the first such one in the hash, and so
+ * on. Seal the request that must not join.
  */
 static void iosched_stop_chain(struct iosched *io, struct request *rq,
 			       sector_t begin)
@@ -81,9 +80,9 @@ static void iosched_stop_chain(struct iosched *io, struct request *rq,
 }
 
 /*
- * May @rq, about to be inserted, be appended to a queued request? Not if it
- * is a discard that merges wherever it lies: the block layer does not unlink
- * a queued request that joins another that way. Such merge as bios only.
+ * Return true if @rq, about to be inserted, may be appended to a queued request.
+ * Discards that merge wherever they lie merge as bios only: the block layer does
+ * not unlink a queued request that joins another one that way.
  */
 static bool iosched_may_append(struct iosched *io, struct request *rq)
 {
@@ -98,8 +97,8 @@ static bool iosched_may_append(struct iosched *io, struct request *rq)
 	    (!pos || !IOSCHED_POLICY.may_merge(io, dir, pos - 1, end)))
 		return false;
 	/*
-	 * Where requests overlap, only this finds each that ends here. Most
-	 * often there is none, and no need to have the block layer look, too.
+	 * Requests may overlap, so check all that end here. In most cases there
+	 * is none, and the block layer need not search the hash again.
 	 */
 	hash_for_each_possible(io->q->elevator->hash, prev, hash, pos)
 		if (iosched_rq_end(prev) == pos && rq_data_dir(prev) == dir) {
@@ -114,7 +113,7 @@ static bool iosched_may_append(struct iosched *io, struct request *rq)
 	return found;
 }
 
-/* elevator_mq_ops: may @bio be added to @rq? */
+/* elevator_mq_ops: return true if @bio may be added to @rq. */
 static bool iosched_allow_merge(struct request_queue *q, struct request *rq,
 				struct bio *bio)
 {
@@ -127,7 +126,7 @@ static bool iosched_allow_merge(struct request_queue *q, struct request *rq,
 					    bio_end_sector(bio)));
 }
 
-/* elevator_mq_ops: neighbours that a grown request may be joined with. */
+/* elevator_mq_ops: return a neighbour that @rq, which has grown, may join. */
 static struct request *iosched_former_request(struct request_queue *q,
 					      struct request *rq)
 {
@@ -144,7 +143,7 @@ static struct request *iosched_latter_request(struct request_queue *q,
 	return next && iosched_may_join(iosched_of(q), rq, next) ? next : NULL;
 }
 
-/* elevator_mq_ops: find a request that @bio can be put in front of. */
+/* elevator_mq_ops: find a request for a front merge of @bio. */
 static int iosched_request_merge(struct request_queue *q, struct request **rq,
 				 struct bio *bio)
 {
@@ -182,7 +181,7 @@ static void iosched_request_merged(struct request_queue *q, struct request *rq,
 	io->merged = rq;
 }
 
-/* A request more, or one less, is queued. */
+/* Change the number of queued requests by @change for @rq. */
 static void iosched_count(struct iosched *io, struct request *rq, int change)
 {
 	unsigned int tier = iosched_rq_tier(rq);
@@ -217,7 +216,7 @@ static void iosched_unlink(struct iosched *io, struct request *rq,
 	list_del_init(&rq->queuelist);
 }
 
-/* elevator_mq_ops: @next has become part of @rq and will be freed. */
+/* elevator_mq_ops: @next was merged into @rq and will be freed. */
 static void iosched_requests_merged(struct request_queue *q,
 				    struct request *rq, struct request *next)
 {
@@ -225,7 +224,7 @@ static void iosched_requests_merged(struct request_queue *q,
 	struct request *heir = NULL;
 
 	lockdep_assert_held(&io->lock);
-	/* The joint request keeps the earlier deadline and its place. */
+	/* The joined request keeps the earlier deadline and its place. */
 	if (!list_empty(&rq->queuelist) && !list_empty(&next->queuelist) &&
 	    time_before((unsigned long)next->fifo_time,
 			(unsigned long)rq->fifo_time)) {
@@ -240,7 +239,7 @@ static void iosched_requests_merged(struct request_queue *q,
 	io->merged = rq;
 }
 
-/* Not inlined: mostly there is nothing to look for. */
+/* Not inlined: in most cases its caller has nothing to merge with. */
 static noinline bool iosched_try_merge(struct iosched *io, struct bio *bio,
 				       unsigned int nr_segs)
 {
@@ -260,13 +259,13 @@ static noinline bool iosched_try_merge(struct iosched *io, struct bio *bio,
 	return ret;
 }
 
-/* elevator_mq_ops: add @bio to a queued request if that can be. */
+/* elevator_mq_ops: add @bio to a queued request if possible. */
 static bool iosched_bio_merge(struct request_queue *q, struct bio *bio,
 			      unsigned int nr_segs)
 {
 	struct iosched *io = iosched_of(q);
 
-	/* What is polled must not be held, not as part of a request either. */
+	/* A polled bio must not be held, so it must not join a request. */
 	return READ_ONCE(io->queued[iosched_tier_of(bio->bi_ioprio)]) &&
 	       !(bio->bi_opf & REQ_POLLED) &&
 	       iosched_try_merge(io, bio, nr_segs);

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tunables. A part of iosched-tmpl.h, which defines those of the core and those
- * of the policy. One line in a list makes a module parameter (the default of
- * devices to come), a file in queue/iosched/ (this device) and a range that
- * both enforce with -EINVAL.
+ * Tunables. A part of iosched-tmpl.h. Each line in a list makes a module parameter
+ * (what a device starts with), a file in queue/iosched/ (the value of this
+ * device) and a range, beyond which both return -EINVAL.
  *
  * A list is a macro with two arguments, which it applies to its tunables:
  *
  *	T(struct, name, default, min, max, setter, "description")
  *	C(struct, name, default, names, setter, "description")
  *
- * where struct has an unsigned int called name, and setter is the function that
- * gives it a new value: iosched_set(), or the policy's own when more has to
- * be done. C is for a tunable that is chosen by name: names is the array of the
- * names of its values from 0 on.
+ * struct has an unsigned int called name; setter stores a new value in it:
+ * iosched_set(), or the policy's own function if more has to be done. C is for a
+ * tunable with named values: names is the array of their names, from 0.
  */
 #ifndef _IOSCHED_TMPL_TUNABLES_H
 #define _IOSCHED_TMPL_TUNABLES_H
@@ -26,9 +24,9 @@
  * @min: least value
  * @max: greatest value
  * @names: names of the values from 0 to @max; NULL for a number
- * @offset: where the scheduler's data of a device have their own, in bytes
- * @set: gives a device a new value, which is in the range. Sleeps, no lock.
- *	Negative errno if it cannot be.
+ * @offset: of the device's value in the policy's struct, in bytes
+ * @set: store a new value, which is in the range, for a device. May sleep, no
+ *	lock. Negative errno on failure.
  */
 struct iosched_tunable {
 	unsigned int value;
@@ -47,7 +45,7 @@ static int iosched_set(struct iosched *io, unsigned int *field,
 	return 0;
 }
 
-/* The bound on what is in flight: what room there is was found by the old one. */
+/* The dispatch limit: @room was counted with the old one. */
 static int iosched_set_depth(struct iosched *io, unsigned int *field,
 			     unsigned int value)
 {
@@ -58,7 +56,7 @@ static int iosched_set_depth(struct iosched *io, unsigned int *field,
 	return 0;
 }
 
-/* Queued requests follow, so that each FIFO stays sorted by deadline. */
+/* Move the deadlines of queued requests, so that each FIFO stays sorted. */
 static int iosched_set_expire(struct iosched *io, unsigned int *field,
 			      unsigned int value)
 {
@@ -78,8 +76,8 @@ static int iosched_set_expire(struct iosched *io, unsigned int *field,
 }
 
 /*
- * A bound must be expected by the tag bitmaps before it is used; they go on
- * expecting one until the depth of the queue changes.
+ * The tag bitmaps must expect a bound before it is used. They expect one until
+ * the number of scheduler tags changes.
  */
 static int iosched_set_async_depth(struct iosched *io, unsigned int *field,
 				   unsigned int value)
@@ -94,7 +92,7 @@ static int iosched_set_async_depth(struct iosched *io, unsigned int *field,
 	return 0;
 }
 
-/* Read @text, a value of the tunable @t. */
+/* Parse @text, a value of the tunable @t. */
 static int iosched_tunable_parse(const struct iosched_tunable *t,
 				 const char *text, unsigned int *value)
 {
@@ -106,7 +104,7 @@ static int iosched_tunable_parse(const struct iosched_tunable *t,
 		*value = found;
 		return 0;
 	}
-	/* Not its error: it returns ERANGE for what is too large. */
+	/* kstrtouint() returns -ERANGE for a number that is too large. */
 	if (kstrtouint(text, 0, value) || *value < t->min || *value > t->max)
 		return -EINVAL;
 	return 0;
@@ -120,7 +118,8 @@ static int iosched_tunable_print(const struct iosched_tunable *t, char *page,
 	return sysfs_emit(page, "%u\n", value);
 }
 
-/* The module parameter. */
+/* Module parameters */
+
 static int iosched_param_set(const char *text, const struct kernel_param *kp)
 {
 	struct iosched_tunable *t = kp->arg;
@@ -144,14 +143,15 @@ static const struct kernel_param_ops iosched_param_ops = {
 	.get = iosched_param_get,
 };
 
-/* The value that the scheduler @io has. */
+/* The device's value. */
 static unsigned int *iosched_tunable_field(struct iosched *io,
 					   const struct iosched_tunable *t)
 {
 	return (void *)io + t->offset;
 }
 
-/* The file in sysfs. */
+/* Files in sysfs */
+
 static ssize_t iosched_tunable_show(struct elevator_queue *eq,
 				    const struct iosched_tunable *t, char *page)
 {
@@ -173,7 +173,7 @@ static ssize_t iosched_tunable_store(struct elevator_queue *eq,
 		ret = t->set(io, iosched_tunable_field(io, t), value);
 	if (ret)
 		return ret;
-	/* The new value may let requests go that the old one held. */
+	/* The new value may allow a dispatch that the old one did not. */
 	iosched_wake(io);
 	return count;
 }
@@ -213,20 +213,20 @@ static ssize_t name##_store(struct elevator_queue *eq,			\
 #define IOSCHED_TUNABLE_ENTRY(type, name, ...)				\
 	&name##_tunable,
 
-/* An hour bounds the times: longer than any device takes for a request. */
+/* Times are an hour at most: longer than any device takes for a request. */
 #define IOSCHED_CORE_TUNABLES(T, C)					\
 	T(iosched, read_expire, 500, 0, 3600000, iosched_set_expire,	\
 	  "ms until a read's deadline")					\
 	T(iosched, write_expire, 5000, 0, 3600000, iosched_set_expire,	\
 	  "ms until a write's deadline")				\
 	T(iosched, prio_aging_expire, 10000, 0, 3600000, iosched_set,	\
-	  "ms until a request of a lower priority class goes first")	\
+	  "ms until the deadline of a request while a higher priority class is in use")	\
 	T(iosched, front_merges, 1, 0, 1, iosched_set,			\
-	  "look for front merges")					\
+	  "try front merges")					\
 	T(iosched, depth, 0, 0, 65535, iosched_set_depth,		\
 	  "most requests in flight on the device, 0: as many as it has tags")
 
-/* The async depth has a file here only where the queue has none of its own. */
+/* async_depth has a file here only if the kernel has no queue/async_depth. */
 #define IOSCHED_ASYNC_DEPTH_TUNABLE(T)					\
 	T(iosched, async_depth, 0, 0, 65535, iosched_set_async_depth,	\
 	  "requests other than synchronous reads per hardware queue, 0: no bound")
@@ -254,7 +254,7 @@ static const struct iosched_tunable * const iosched_tunables[] = {
 	IOSCHED_POLICY_TUNABLES(IOSCHED_TUNABLE_ENTRY, IOSCHED_TUNABLE_ENTRY)
 };
 
-/* Give a new device its settings. */
+/* Give a device the values of the module parameters. */
 static void iosched_tunables_init(struct iosched *io)
 {
 	unsigned int i;

@@ -72,7 +72,7 @@ static void core_removed(struct iosched *io, struct request *rq,
 			 struct request *heir)
 {
 	core_of(io)->removed++;
-	core_of(io)->inherited += heir != NULL;
+	core_of(io)->inherited += !!heir;
 }
 
 static void core_resized(struct iosched *io, struct request *rq)
