@@ -97,21 +97,10 @@ def measure_papers(folder):
                                folder / f"{name}-paper.log")
 
 
-def paper_tables(folder, fresh):
-    """[{name, from, text}]: the papers' tables in Markdown; those that were measured
-    just now, else those that are kept in Documentation/."""
-    found = []
-    for name in harness.ours():
-        kept = harness.PROJECT / f"Documentation/{name}-results.md"
-        file = folder / f"{name}.md" if fresh else kept
-        if file.exists():
-            where = "this run" if fresh else str(kept.relative_to(harness.PROJECT))
-            found.append({"name": name, "from": where, "text": file.read_text()})
-    # AOS is no scheduler of the host's but the device's own.
-    figures = harness.PROJECT / "Documentation/ssdemu-figures.md"
-    found.append({"name": "the emulated SSD, AOS", "text": figures.read_text(),
-                  "from": str(figures.relative_to(harness.PROJECT))})
-    return found
+def paper_tables(folder):
+    """[{name, from, text}]: the papers' tables in Markdown that this run has measured."""
+    return [{"name": file.stem, "from": "this run", "text": file.read_text()}
+            for file in (folder / f"{name}.md" for name in harness.ours()) if file.exists()]
 
 
 def save(folder, cells, papers, locks, args):
@@ -165,10 +154,9 @@ def main():
     papers, locks = [], {}
     if "lock" in args.only and not args.hosts:
         locks = lock_costs(folder, args.quick)
-    if "papers" in args.only and not args.hosts:
-        if not args.quick:
-            measure_papers(folder)
-        papers = paper_tables(folder, not args.quick)
+    if "papers" in args.only and not args.hosts and not args.quick:
+        measure_papers(folder)
+        papers = paper_tables(folder)
     save(folder, cells, papers, locks, args)
     page.make(folder)
     print(f"report: {os.path.relpath(folder / 'report.html', harness.PROJECT)}")

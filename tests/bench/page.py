@@ -13,18 +13,9 @@ import re
 import sys
 
 import harness
-from report import LABEL, Column, number
+from report import LABEL, number
+from results import COLUMNS, Results, cost_rows, gain
 
-COLUMNS = (
-    Column("mbps", "total", "MB/s", more=True),
-    *(Column(f"{way}_{key}", f"{way} {key}", "ms")
-      for way in ("read", "write") for key in ("mean", "p50", "p99", "p99.9", "max")),
-    Column("write_amplification", "WA", "x"),
-    Column("erases", "erases", ""),
-    Column("utilisation", "units busy", "of 1", more=True),
-    Column("of_bound", "of bound", "of 1", more=True),
-    Column("apart", "seeds apart", "%"),
-)
 PANELS = ("mbps", "read_mean", "read_p99", "write_mean", "write_p99")
 # What is told apart by colour in curves: peers grey to black, ours in colours.
 PEER_COLOURS = {"none": "#9aa5b1", "mq-deadline": "#6b7785", "kyber": "#434d59",
@@ -44,45 +35,12 @@ img { max-width: 100% } pre { font-size: .75rem; background: #f5f6f7; padding: .
 """
 
 
-class Results:
-    """results.json, and who is ours in it."""
-
-    def __init__(self, folder, name="results.json"):
-        self.folder = folder
-        self.saved = json.loads((folder / name).read_text())
-        self.ours = self.saved["schedulers"]["ours"]
-        self.peers = self.saved["schedulers"]["peers"]
-
-    def cells(self, kind):
-        """The cells of a kind."""
-        return [cell for cell in self.saved["cells"] if cell["kind"] == kind]
-
-    def is_ours(self, label):
-        """Whether a label names one of our schedulers."""
-        return label.partition(" ")[0] in self.ours
-
-    def colour(self, label):
-        """Of a scheduler in a plot."""
-        name = label.partition(" ")[0]
-        if name in self.ours:
-            return OUR_COLOURS[self.ours.index(name) % len(OUR_COLOURS)]
-        return PEER_COLOURS.get(name, "#9aa5b1")
-
-
-def best_peer(results, cell, key="mbps", more=True):
-    """(label, value) of the best of the peers, tuned or not, in a cell."""
-    values = {label: row[key] for label, row in cell["results"].items()
-              if not results.is_ours(label) and key in row}
-    return (max if more else min)(values.items(), key=lambda item: item[1])
-
-
-def gain(results, cell, label, column):
-    """By how many percent a scheduler is better than the best of the peers."""
-    row = cell["results"][label]
-    if column.key not in row:
-        return None
-    best = best_peer(results, cell, column.key, column.more)[1]
-    return column.gain(row[column.key], best) if best and row[column.key] else None
+def colour(results, label):
+    """The colour of a scheduler in a plot."""
+    name = label.partition(" ")[0]
+    if name in results.ours:
+        return OUR_COLOURS[results.ours.index(name) % len(OUR_COLOURS)]
+    return PEER_COLOURS.get(name, "#9aa5b1")
 
 
 def table(head, rows):
@@ -150,13 +108,6 @@ def summary_table(results, kinds=("benefit", "trace", "depth", "fleet")):
                  rows)
 
 
-def cost_rows(results):
-    """(workload, {scheduler: instructions an I/O})"""
-    return [(cell["workload"], {label: row["instructions"]
-                                for label, row in cell["results"].items()})
-            for cell in results.cells("cpu")]
-
-
 def cost_table(results):
     """Instructions an I/O: none's, and what each adds."""
     rows = cost_rows(results)
@@ -217,17 +168,17 @@ def from_markdown(text):
 class Plots:
     """PNGs, left in the folder and put into the page."""
 
-    def __init__(self, results):
+    def __init__(self, results, folder):
         # Here, so that nothing else needs matplotlib, and without a display.
         import matplotlib
         matplotlib.use("Agg")
         from matplotlib import pyplot
         self.pyplot = pyplot
-        self.results = results
+        self.results, self.folder = results, folder
 
     def save(self, figure, name):
         """Leave a PNG; return the HTML that shows it."""
-        path = self.results.folder / f"{name}.png"
+        path = self.folder / f"{name}.png"
         saved = self.results.saved
         figure.supxlabel(f"{saved['where']}  ·  Linux {saved['kernel']}  ·  "
                          f"commit {saved['commit']}",
@@ -246,7 +197,7 @@ class Plots:
         """Bars of {label: value}."""
         labels = list(values)
         axes.barh(labels, [values[label] for label in labels],
-                  color=[self.results.colour(label) if self.results.is_ours(label)
+                  color=[colour(self.results, label) if self.results.is_ours(label)
                          else "#b8c0c8" for label in labels], height=0.7)
         most = max(*values.values(), 1e-9)
         for place, label in enumerate(labels):
@@ -308,7 +259,7 @@ class Plots:
                     panel.plot([max(figures[f"{way}_p{p:g}"], 1e-3)
                                 for p in harness.PERCENTILES],
                                harness.PERCENTILES, label=label,
-                               color=self.results.colour(label), linewidth=1.3)
+                               color=colour(self.results, label), linewidth=1.3)
                 panel.set_xscale("log")
                 panel.set_title(f"{cell['workload']}: {way}s", fontsize=8, loc="left")
                 panel.set_xlabel("ms", fontsize=8)
@@ -330,7 +281,7 @@ class Plots:
                     continue
                 panel.plot([int(cell["workload"].rpartition(" ")[2]) for cell in cells],
                            [cell["results"][label][key] for cell in cells], marker="o",
-                           markersize=3, label=label, color=self.results.colour(label))
+                           markersize=3, label=label, color=colour(self.results, label))
             panel.set_xscale("log", base=2)
             panel.set_xlabel("depth", fontsize=8)
             panel.set_title(title, fontsize=9, loc="left")
@@ -391,10 +342,10 @@ def circumstances_part(saved):
                    f"<pre>{html.escape(text)}</pre></details>")
 
 
-def parts(results):
+def parts(results, folder):
     """The page, piece by piece."""
     saved = results.saved
-    plots = Plots(results)
+    plots = Plots(results, folder)
     yield (f"<!doctype html><html lang=en><meta charset=utf-8><title>ssd-iosched bench</title>"
            f"<style>{STYLE}</style><h1>ssd-iosched: what each scheduler costs and gains</h1>"
            f"<p class=label>{saved['where']}; Linux {html.escape(saved['kernel'])}, commit "
@@ -430,8 +381,8 @@ def parts(results):
 
 def make(folder):
     """Write report.html and the PNGs."""
-    results = Results(folder)
-    (folder / "report.html").write_text("\n".join(parts(results)), encoding="utf-8")
+    results = Results(json.loads((folder / "results.json").read_text()))
+    (folder / "report.html").write_text("\n".join(parts(results, folder)), encoding="utf-8")
 
 
 if __name__ == "__main__":

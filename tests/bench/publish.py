@@ -1,29 +1,25 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-"""Make results the published ones: Documentation/results/ and README's section.
+"""Publish results: a summary for Documentation/results/, the whole matrix for a release.
 
-    tests/bench/publish.py FOLDER NAME   keep FOLDER/results.json, without fio's raw
-                                         output, as Documentation/results/NAME.json
-    tests/bench/publish.py FOLDER NAME --add   add it to what is kept as NAME, or put it in
-                                         the place of the same cells: the other part of a
-                                         matrix, measured elsewhere with the same sources
-    tests/bench/publish.py               write all tables again from what is kept
-    tests/bench/publish.py --check       fail if they are not what they would be then
+    tests/bench/publish.py FOLDER NAME          publish FOLDER/results.json as NAME
+    tests/bench/publish.py FOLDER NAME --add    add another part of the same matrix to NAME, or
+                                                replace its cells; same sources required
 
-Each NAME.json becomes a NAME.md with all tables; NAME quick or full also the part of
-README.md between the marks "results: begin" and "results: end" (full, if there is one).
+Writes Documentation/results/NAME.md (the summary), and into build/published/ NAME.json.xz
+(all figures without fio's raw output) and NAME.md (a table for each cell).
 """
 import json
+import lzma
 import pathlib
 import sys
 
 import harness
-import page
 from report import number
+from results import COLUMNS, Results, cost_rows, gain
 
 FOLDER = harness.PROJECT / "Documentation/results"
-README = harness.PROJECT / "README.md"
-BEGIN, END = "<!-- results: begin, by tests/bench/publish.py -->", "<!-- results: end -->"
+PUBLISHED = harness.PROJECT / "build/published"
 # What parts of one matrix have in common.
 SAME = ("where", "quick", "sources", "kernel", "guest", "qemu", "fio")
 GROUPS = ("the drive of its paper", "other papers' drives", "drives of today")
@@ -48,7 +44,7 @@ def gained(results):
             cells = [cell for kind in ("benefit", "depth", "trace")
                      for cell in results.cells(kind) if scheduler in cell["results"]
                      and group_of(scheduler, cell["device"]) == group]
-            gains = sorted((page.gain(results, cell, scheduler, page.COLUMNS[0]),
+            gains = sorted((gain(results, cell, scheduler, COLUMNS[0]),
                             f"{cell['device']}, {cell['workload']}") for cell in cells)
             if not gains:
                 continue
@@ -64,7 +60,7 @@ def gained(results):
 
 def costs(results):
     """Rows: instructions an I/O."""
-    for workload, row in page.cost_rows(results):
+    for workload, row in cost_rows(results):
         yield [workload, f"{row['none']:,.0f}",
                *(f"{row[label] - row['none']:+,.0f}" for label in row if label != "none")]
 
@@ -86,7 +82,7 @@ def cost_targets(results):
     for scheduler in results.ours:
         shares = sorted((100 * (row[scheduler] - row["none"]) /
                          (row["mq-deadline"] - row["none"]), workload)
-                        for workload, row in page.cost_rows(results))
+                        for workload, row in cost_rows(results))
         (least, best), (most, worst) = shares[0], shares[-1]
         yield [scheduler, "instructions it adds to an I/O, of those that mq-deadline adds",
                "at most 50 %", f"{least:.0f} % ({best}) to {most:.0f} % ({worst})",
@@ -101,12 +97,12 @@ def benefit_targets(results):
         groups = {group: [cell for cell in cells if scheduler in cell["results"] and
                           group_of(scheduler, cell["device"]) == group] for group in GROUPS}
         if groups[GROUPS[2]]:
-            worst = min(page.gain(results, cell, scheduler, page.COLUMNS[0])
+            worst = min(gain(results, cell, scheduler, COLUMNS[0])
                         for cell in groups[GROUPS[2]])
             yield [scheduler, "throughput on drives of today, worst cell, against the best "
                    "peer", "at least -2 %", f"{worst:+.1f} %", verdict(worst, -2)]
         if scheduler == "pass" and groups[GROUPS[0]]:
-            gains = [page.gain(results, cell, scheduler, page.COLUMNS[0])
+            gains = [gain(results, cell, scheduler, COLUMNS[0])
                      for cell in groups[GROUPS[0]]]
             mean = sum(gains) / len(gains)
             yield [scheduler, "throughput on its paper's drive, mean, against the best peer",
@@ -124,17 +120,16 @@ def benefit_targets(results):
                            f"{claim} %", f"{mean:+.1f} %", verdict(mean, claim, more=False)]
 
 
-def source(results, name):
+def source(results):
     """Where the figures are from."""
     saved = results.saved
     made = ", ".join(f"commit {part['commit']}; `{' '.join(part['command'])}`"
                      for part in saved.get("parts", [saved]))
-    return (f"Emulated device, virtual time; Linux {saved['kernel']}, {made}; all figures: "
-            f"[Documentation/results/{name}.md](Documentation/results/{name}.md).")
+    return f"Emulated device, virtual time; Linux {saved['kernel']}, {made}."
 
 
 def overview(results):
-    """The tables that README shows."""
+    """The tables of the summary."""
     lines = []
     if any(map(results.cells, ("benefit", "depth", "trace"))):
         lines += ["Throughput against the best of none, mq-deadline, kyber and bfq, with "
@@ -143,7 +138,7 @@ def overview(results):
                   *markdown(["", "cells", "ahead / within 2 % / behind", "mean", "best",
                              "worst"], gained(results))]
     if results.cells("cpu"):
-        head = [label for label in page.cost_rows(results)[0][1] if label != "none"]
+        head = [label for label in cost_rows(results)[0][1] if label != "none"]
         lines += ["Instructions an I/O on null_blk, fio's own included, under none, and what "
                   "each scheduler adds:", "",
                   *markdown(["", "none", *head], costs(results))]
@@ -154,8 +149,6 @@ def overview(results):
                              "longest", "contended an I/O, 2 CPUs"], locked(results))]
     rows = [*(cost_targets(results) if results.cells("cpu") else []),
             *benefit_targets(results)]
-    # What a paper says of benchmarks that run here on a file system is in its own
-    # document, Documentation/X-results.md.
     lines += ["Beside the numbers to beat:", "",
               *markdown(["", "what", "target", "measured", ""], rows)]
     return lines
@@ -165,7 +158,7 @@ def every_cell(results):
     """A table for each cell."""
     for kind in ("benefit", "depth", "trace"):
         for cell in results.cells(kind):
-            columns = [column for column in page.COLUMNS
+            columns = [column for column in COLUMNS
                        if any(column.key in row for row in cell["results"].values())]
             yield from [f"### {cell['device']}: {cell['workload']}", ""]
             yield from markdown(
@@ -175,45 +168,19 @@ def every_cell(results):
                  for label, row in cell["results"].items()])
 
 
-def kept_in(paper):
-    """The document with a paper's tables."""
-    if paper["from"].endswith(".md"):
-        return pathlib.Path(paper["from"]).name
-    return f"{paper['name']}-results.md"
+def summary(results, name):
+    """The text of Documentation/results/NAME.md."""
+    return "\n".join([f"# Results: {name}", "", source(results), "", *overview(results)])
 
 
-def document(results, name):
-    """The text of NAME.md."""
-    said = source(results, name).replace("Documentation/results/", "").partition("; all")[0]
-    lines = [f"# Results: {name}", "", f"{said}. Generated by `tests/bench/publish.py` from "
-             f"[{name}.json]({name}.json).", "", "## Overview", "", *overview(results),
-             "## Cells", "", "Ours in bold. Latencies in ms from submission to completion; WA: "
-             "write amplification; units busy: the share of the time that the flash units "
-             "worked; of bound: throughput by what the device's busiest part, always at work, "
-             "would have given; seeds apart: how far, where a cell has means of several.", "",
-             *every_cell(results)]
-    if results.saved["papers"]:
-        lines += ["## The papers' tables", "", *(
-            f"- [{paper['name']}](../{kept_in(paper)})" for paper in results.saved["papers"])]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def outputs():
-    """{path: text} of all that is generated."""
-    made, newest = {}, None
-    for path in sorted(FOLDER.glob("*.json")):
-        results = page.Results(FOLDER, path.name)
-        made[path.with_suffix(".md")] = document(results, path.stem)
-        # "full" comes before "quick".
-        if path.stem in ("full", "quick") and newest is None:
-            newest = [BEGIN, "", source(results, path.stem), "", *overview(results), END]
-    text = README.read_text(encoding="utf-8")
-    if newest:
-        head, begin, rest = text.partition(BEGIN)
-        if not begin or END not in rest:
-            raise harness.Failed(f"no marks for the results in {README.name}")
-        made[README] = head + "\n".join(newest) + rest.partition(END)[2]
-    return made
+def cells(results, name):
+    """The text of build/published/NAME.md."""
+    return "\n".join([
+        f"# Results: {name}, each cell", "", source(results), "",
+        "Schedulers of this project in bold. Latencies from submission to completion; WA: write "
+        "amplification; units busy: share of the time for which the flash units worked; of "
+        "bound: throughput divided by that of the device's busiest part, always at work; seeds "
+        "apart: spread of the means of several seeds.", "", *every_cell(results)])
 
 
 def slim(saved):
@@ -256,25 +223,23 @@ def added(kept, more):
 
 def main():
     add = sys.argv[3:] == ["--add"]
-    if len(sys.argv) == 3 or add:
-        saved = slim(json.loads((pathlib.Path(sys.argv[1]) / "results.json").read_text()))
-        path = FOLDER / f"{sys.argv[2]}.json"
-        if add and not path.exists():
-            raise harness.Failed(f"no {path.name} yet to add to")
-        if add:
-            saved = added(json.loads(path.read_text()), saved)
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(saved) + "\n")
-    elif sys.argv[1:] not in ([], ["--check"]):
+    if len(sys.argv) != 3 and not add:
         sys.exit(__doc__)
-    stale = 0
-    for path, text in outputs().items():
-        if sys.argv[1:] != ["--check"]:
-            path.write_text(text, encoding="utf-8")
-        elif not path.exists() or path.read_text(encoding="utf-8") != text:
-            print(f"{path.relative_to(harness.PROJECT)} is not what publish.py makes of it")
-            stale += 1
-    return 1 if stale else 0
+    folder, name = pathlib.Path(sys.argv[1]), sys.argv[2]
+    saved = slim(json.loads((folder / "results.json").read_text()))
+    kept = PUBLISHED / f"{name}.json.xz"
+    if add and not kept.exists():
+        raise harness.Failed(f"no {kept.relative_to(harness.PROJECT)} to add to")
+    if add:
+        saved = added(json.loads(lzma.decompress(kept.read_bytes())), saved)
+    results = Results(saved)
+    for place in (FOLDER, PUBLISHED):
+        place.mkdir(parents=True, exist_ok=True)
+    kept.write_bytes(lzma.compress(json.dumps(saved).encode()))
+    for path, text in ((FOLDER / f"{name}.md", summary(results, name)),
+                       (PUBLISHED / f"{name}.md", cells(results, name))):
+        path.write_text(text.rstrip() + "\n", encoding="utf-8")
+        print(path.relative_to(harness.PROJECT))
 
 
 if __name__ == "__main__":
