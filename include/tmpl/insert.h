@@ -151,9 +151,9 @@ static void iosched_insert_requests(struct blk_mq_hw_ctx *hctx,
 	iosched_free_requests(&free);
 }
 
-static void iosched_replace_all(struct iosched *io,
-				void (*change)(struct iosched *, void *),
-				void *arg)
+static void __maybe_unused
+iosched_replace_all(struct iosched *io,
+		    void (*change)(struct iosched *, void *), void *arg)
 {
 	unsigned int tier, dir;
 	struct request *rq;
