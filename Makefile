@@ -19,7 +19,7 @@ SOURCES := Kbuild $(wildcard *-iosched.c) include tests/kunit tests/ssdemu
 KBUILD = $(MAKE) -C $(HEADERS) M=$(BUILD) $(if $(W),W=$(W)) $(if $(C),C=$(C))
 
 .DEFAULT_GOAL := modules
-.PHONY: modules install check-abi link demo bench check soak lint clean help
+.PHONY: modules install check-abi link demo bench check soak lint docs clean help
 
 modules: $(BUILD)/iosched-kernel.h ## build all modules (KVER=<release> or KDIR=<tree>)
 	+$(KBUILD) modules
@@ -70,6 +70,10 @@ soak: ## the robustness tests in a loop with new seeds, HOURS=n, and what was su
 lint: ## checkpatch, sparse, shellcheck, ruff, codespell
 	scripts/setup build lab lint
 	scripts/lint
+
+docs: ## rewrite the tables of tunables and the pictures in Documentation/
+	scripts/doc-tables
+	Documentation/pictures/draw
 
 clean: ## remove build/
 	rm -rf build
