@@ -6,53 +6,54 @@
  * After "Exploiting Parallelism for Access Conflict Minimization in Flash-based
  * Solid State Drives", sections IV and V.
  *
- * Problem: an SSD works on many requests at once as long as they lie in
- * different parallel units (chips, or planes). A request whose unit is busy
- * waits, and in a device that serves its queue in order so do all behind it.
+ * Problem: an SSD works on many requests at once if they lie in different parallel
+ * units (chips or planes). A request whose unit is busy waits, and in a device that
+ * serves its queue in order so do all requests behind it.
  *
- * Idea: with a static allocation the units follow from the logical address. So
- * the host can tell which requests conflict, and hold those back that would
- * only wait.
+ * Idea: with a static allocation the units follow from the logical address. So the
+ * host knows which requests conflict, and can hold those that would only wait.
  *
  *  1. A request's location vector is the set of units that it touches
  *     (include/location-vector.h). (IV.A)
- *  2. Reads and writes apart, a request joins the first batch in which nobody
+ *  2. Reads and writes apart, a request joins the first batch in which no request
  *     needs one of its units, or opens a new one (include/piq/conflict-batch.h).
  *     The oldest `window` requests of a direction are in batches. (IV.B.1, 2)
- *  3. Batches go in order, reads before writes. A request goes when nothing in
- *     flight holds one of its units; until then later requests may, be it of a
- *     later batch or writes. So no unit that somebody could use stays idle.
- *     (The paper starts a batch when the one before it was issued.)
- *  4. A batch that has waited for claim_us claims the units that its requests
- *     wait for: nobody of a later batch gets one of them. So a request that
- *     needs many units at once is not overtaken for ever. (Not in the paper.)
- *  5. The first write batch that has waited for write_wait_us goes before the
- *     reads and claims units likewise; the next one's wait begins after it
- *     (IV.B.3), but ends when it claims by rule 4 and is older than all reads.
- *     In between a read batch goes: on a slow drive write_wait_us is over before
- *     anybody could. (The paper has no such rule.)
- *  6. A request whose deadline has passed goes whatever holds its units.
- *  7. A drive that buffers what is written is done with it before its units are,
- *     or long after. With buffered_writes, off by default, writes hold no units
- *     and wait for none. (Not in the paper, whose drive has no buffer.)
+ *  3. Batches are dispatched in order, reads before writes. A request is dispatched
+ *     when no request in flight holds one of its units. Until then later requests
+ *     may be dispatched, of later batches or writes, so no unit idles that a queued
+ *     request needs alone. (The paper starts a batch when the one before it was
+ *     issued.)
+ *  4. A batch that has waited for claim_us claims the units that its requests wait
+ *     for: no request of a later batch gets one of them. Otherwise a request that
+ *     needs many units could be overtaken for ever. (Not in the paper.)
+ *  5. The first write batch that has waited for write_wait_us is dispatched before
+ *     the reads and claims units likewise. The wait of the next one begins after it
+ *     (IV.B.3), but ends when that batch claims by rule 4 and is older than all
+ *     reads. A read batch is dispatched between two prioritised write batches:
+ *     otherwise reads would starve on a drive where an operation takes longer than
+ *     write_wait_us. (The paper has no such rule.)
+ *  6. A request whose deadline has passed is dispatched whatever holds its units.
+ *  7. A drive with a write buffer completes a write before its units are free, or
+ *     long after. With buffered_writes, off by default, writes hold no units and
+ *     wait for none. (Not in the paper, whose drive has no buffer.)
  *
  * Example (figures 6 and 7): four units; reads 0011, 0110, 1100 and the same as
  * writes. In order of arrival each waits for the one before it: three read and
- * three write cycles. Here: {0011, 1100}, {0110} of the reads, then of the
- * writes: two and two.
+ * three write cycles. Here: {0011, 1100}, {0110} of the reads, then of the writes:
+ * two and two.
  *
- * The paper's six schemes (section V), each adding one thing to another:
+ * The paper's six schemes (section V), each of which adds to another:
  *
- *	noop	all requests in order of arrival, nobody is held back
+ *	noop	all requests in order of arrival; none is held
  *	rws	reads before writes, each in order of arrival
  *	piq-r	rws, reads in batches
  *	piq-w	rws, writes in batches
  *	piq	both in batches
- *	piq+	and writes don't wait for reads for ever (rule 5)
+ *	piq+	piq, and rule 5
  *
- * Data: a map for each geometry, with the units that are held and the batches,
- * which is replaced as a whole (include/piq/map.h). Completions give units back
- * without a lock (include/piq/held-units.h).
+ * Data: a map for the geometry, with the units that are held and the batches; it is
+ * replaced as a whole (include/piq/map.h). Completions give units back without a
+ * lock (include/piq/held-units.h).
  */
 #include <linux/ktime.h>
 
@@ -64,7 +65,7 @@
 /* Most requests of a direction in batches, as in the paper's figure 18 and more. */
 #define PIQ_MAX_WINDOW 1024
 
-/* log2 of batch sizes that are told apart. */
+/* Batch sizes are counted by their log2. */
 #define PIQ_SIZES 11
 
 /* Kinds of conflicts: between reads, between writes, between the two. */
@@ -77,9 +78,9 @@ enum {
 
 /**
  * struct piq_scheme - what a scheme does
- * @batches: reads, writes are in batches; else only the oldest may go
- * @reads_first: reads before writes, and who would wait is held back
- * @write_wait: write batches don't wait longer than write_wait_us
+ * @batches: reads, writes are in batches; otherwise only the oldest may be dispatched
+ * @reads_first: reads before writes, and requests that conflict are held
+ * @write_wait: rule 5
  */
 struct piq_scheme {
 	bool batches[IOSCHED_DIRS];
@@ -127,13 +128,13 @@ static const char * const piq_allocation_names[] = {
 struct piq_data {
 	struct iosched io;		/* first: the core's */
 
-	/* run-time data, under io.lock; settings say what map they made */
+	/* run-time data, under io.lock */
 	struct piq_map __rcu *map;
 	struct rb_root sort[IOSCHED_TIERS][IOSCHED_DIRS];
 	/* first in the core's FIFO of those that found the window full */
 	struct request *outside[IOSCHED_TIERS][IOSCHED_DIRS];
-	u64 write_turn[IOSCHED_TIERS];	/* ns, end of the last prioritised one */
-	bool read_turn[IOSCHED_TIERS];	/* no read batch has gone since then */
+	u64 write_turn[IOSCHED_TIERS];	/* ns, end of the last prioritised batch */
+	bool read_turn[IOSCHED_TIERS];	/* no read batch has ended since then */
 	unsigned int conflicts[PIQ_KINDS];
 	unsigned int batches[IOSCHED_DIRS];
 	unsigned int sizes[IOSCHED_DIRS][PIQ_SIZES];
@@ -170,7 +171,7 @@ static bool piq_batched(struct piq_data *pd, unsigned int dir)
 	return piq_schemes[pd->scheme].batches[dir];
 }
 
-/* Rule 7: do requests of this direction neither hold units nor wait for any? */
+/* Rule 7: return true if requests of this direction neither hold nor need units. */
 static bool piq_buffered(struct piq_data *pd, unsigned int dir)
 {
 	return dir == WRITE && pd->buffered_writes;
@@ -180,7 +181,7 @@ static bool piq_buffered(struct piq_data *pd, unsigned int dir)
  * The map
  */
 
-/* Make a map for the settings. Sleeps. */
+/* Make a map for the settings. May sleep. */
 static struct piq_map *piq_new_map(struct piq_data *pd)
 {
 	const unsigned int count[LV_DIGITS] = {
@@ -202,7 +203,7 @@ static void piq_map_switch(struct iosched *io, void *arg)
 	rcu_assign_pointer(pd->map, map);
 }
 
-/* A setting on which the map depends. */
+/* Store a setting on which the map depends, and replace the map. */
 static int piq_set_map(struct iosched *io, unsigned int *field,
 		       unsigned int value)
 {
@@ -257,7 +258,7 @@ static struct rb_root *piq_placed(struct request *rq)
 			rq_data_dir(rq), blk_rq_pos(rq));
 }
 
-/* Count with whom a newcomer shares units. */
+/* Count the conflicts of @rq, which enters the batches. */
 static void piq_count_conflicts(struct piq_data *pd, struct request *rq,
 				const unsigned long *vector)
 {
@@ -269,6 +270,7 @@ static void piq_count_conflicts(struct piq_data *pd, struct request *rq,
 	pd->conflicts[PIQ_RW] += with[!dir];
 }
 
+/* Rule 2: add @rq to a batch. */
 static void piq_enter(struct piq_data *pd, struct cb_queue *queue,
 		      struct request *rq)
 {
@@ -283,7 +285,7 @@ static void piq_enter(struct piq_data *pd, struct cb_queue *queue,
 	cb_place(queue, entry);
 }
 
-/* The one behind @rq in its FIFO, or NULL. */
+/* The request after @rq in its FIFO, or NULL. */
 static struct request *piq_behind(struct iosched *io, struct request *rq)
 {
 	struct list_head *fifo = &io->fifo[iosched_rq_tier(rq)][rq_data_dir(rq)];
@@ -292,7 +294,7 @@ static struct request *piq_behind(struct iosched *io, struct request *rq)
 	       list_next_entry(rq, queuelist);
 }
 
-/* Let those outside into the batches, as many as there is room for. */
+/* Add requests outside the window to batches while there is room. */
 static void piq_admit(struct piq_data *pd, unsigned int tier, unsigned int dir)
 {
 	struct cb_queue *queue = &piq_map_of(pd)->queue[tier][dir];
@@ -404,10 +406,10 @@ static void piq_resized(struct iosched *io, struct request *rq)
 }
 
 /*
- * Who goes next
+ * Dispatch
  */
 
-/* Batches that were opened before this claim the units that they wait for. */
+/* Rule 4: batches opened before this time, in ns, claim units. */
 static u64 piq_claims_before(struct piq_data *pd, u64 now)
 {
 	u64 wait = (u64)pd->claim_us * NSEC_PER_USEC;
@@ -415,7 +417,7 @@ static u64 piq_claims_before(struct piq_data *pd, u64 now)
 	return max(now, wait) - wait;
 }
 
-/* The write batch whose turn has come before all reads, or NULL. */
+/* Rule 5: the write batch to dispatch before all reads, which is marked, or NULL. */
 static struct cb_batch *piq_prioritise(struct piq_data *pd, unsigned int tier,
 				       u64 now)
 {
@@ -424,7 +426,7 @@ static struct cb_batch *piq_prioritise(struct piq_data *pd, unsigned int tier,
 	struct cb_batch *read = cb_first(&queue[READ]);
 	u64 turn;
 
-	/* Where no read waits, the writes need no precedence. */
+	/* If no read waits, writes need no precedence. */
 	if (!read)
 		pd->read_turn[tier] = false;
 	if (!batch || !read || !piq_schemes[pd->scheme].write_wait)
@@ -441,7 +443,7 @@ static struct cb_batch *piq_prioritise(struct piq_data *pd, unsigned int tier,
 	return batch;
 }
 
-/* In order of arrival: the oldest goes, or all wait for its units. */
+/* In order of arrival: the oldest request, or NULL and its units are taken. */
 static struct request *piq_oldest(struct piq_data *pd, unsigned int tier,
 				  unsigned int dir)
 {
@@ -459,6 +461,7 @@ static struct request *piq_oldest(struct piq_data *pd, unsigned int tier,
 	return NULL;
 }
 
+/* Rule 3: the request of a direction to dispatch next, or NULL. */
 static struct request *piq_pick(struct piq_data *pd, unsigned int tier,
 				unsigned int dir, u64 now)
 {
@@ -476,7 +479,7 @@ static struct request *piq_pick(struct piq_data *pd, unsigned int tier,
 	return entry ? entry->item : NULL;
 }
 
-/* The scheme noop: who came first, nobody waits. */
+/* The scheme noop: the oldest request; none is held. */
 static struct request *piq_first_come(struct iosched *io, unsigned int tier)
 {
 	struct request *read, *write;
@@ -490,7 +493,7 @@ static struct request *piq_first_come(struct iosched *io, unsigned int tier)
 	return read ? read : write;
 }
 
-/* Reads before writes, but for the write batch whose turn it is. */
+/* Reads before writes, but for a prioritised write batch. */
 static struct request *piq_in_order(struct piq_data *pd, unsigned int tier)
 {
 	struct piq_map *map = piq_map_of(pd);
@@ -538,10 +541,10 @@ static struct request *piq_select(struct iosched *io, unsigned int tier)
 }
 
 /*
- * Dispatch and completion
+ * Accounting
  */
 
-/* Trace @rq, and its batch if it is the first one of @size requests. */
+/* Trace @rq, and its batch of @size requests if it is the first of them. */
 static void piq_trace(struct piq_data *pd, struct request *rq,
 		      unsigned int number, unsigned int size, bool prioritised)
 {
@@ -555,8 +558,8 @@ static void piq_trace(struct piq_data *pd, struct request *rq,
 		     (unsigned long long)blk_rq_pos(rq));
 }
 
-/* @rq goes from its batch. */
-static void piq_go(struct piq_data *pd, struct request *rq,
+/* @rq is dispatched from its batch. */
+static void piq_leave(struct piq_data *pd, struct request *rq,
 		   struct cb_entry *entry)
 {
 	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
@@ -577,7 +580,7 @@ static void piq_go(struct piq_data *pd, struct request *rq,
 	}
 }
 
-/* @rq takes the units of its @span, which are @vector. */
+/* Hold the units of @rq's @span, which are @vector. */
 static void piq_take(struct piq_data *pd, struct request *rq,
 		     struct lv_span span, const unsigned long *vector)
 {
@@ -591,7 +594,7 @@ static void piq_take(struct piq_data *pd, struct request *rq,
 	piq_hold(map, rq, span, vector);
 }
 
-/* The only request goes if its units are free: a batch of its own. */
+/* The only queued request is dispatched if its units are free: a batch of its own. */
 static bool piq_alone(struct iosched *io, struct request *rq)
 {
 	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
@@ -626,13 +629,13 @@ static void piq_dispatched(struct iosched *io, struct request *rq)
 	struct lv_span span;
 
 	lockdep_assert_held(&io->lock);
-	/* piq_alone() has done it. */
+	/* piq_alone() has done this. */
 	if (piq_is_holding(rq))
 		return;
 	span = piq_span(map, rq);
 	if (entry) {
-		piq_go(pd, rq, entry);
-		/* Gone, but not used again yet. */
+		piq_leave(pd, rq, entry);
+		/* Free, but not used again yet. */
 		vector = entry->vector;
 	} else {
 		lv_set_span(&map->lv, span, vector);
@@ -654,7 +657,7 @@ static void piq_released(struct request *rq)
 }
 
 /*
- * Coming and going
+ * Start and end
  */
 
 #define PIQ_TUNABLES(T, C)						\
@@ -671,9 +674,9 @@ static void piq_released(struct request *rq)
 	T(piq_data, window, 64, 1, PIQ_MAX_WINDOW, piq_set_map,		\
 	  "requests of a direction in batches")				\
 	T(piq_data, write_wait_us, 1000, 0, 60000000, iosched_set,	\
-	  "piq+: us until the first write batch goes before the reads")	\
+	  "piq+: us until the first write batch is dispatched before reads")	\
 	T(piq_data, claim_us, 4000, 0, 60000000, iosched_set,		\
-	  "us until a batch lets nobody take the units that it waits for") \
+	  "us until a batch claims the units that it waits for")	\
 	T(piq_data, buffered_writes, 0, 0, 1, iosched_set,		\
 	  "1: the drive buffers writes: they hold no units")		\
 	C(piq_data, allocation, 0, piq_allocation_names, piq_set_map,	\

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Location vectors: which parallel units of an SSD does a piece of the logical
- * space touch?
+ * Location vectors: the parallel units of an SSD that a piece of the logical space
+ * touches.
  *
  * An SSD has channels, on each channel ways (chips), in each chip dies, in each
- * die planes. A static allocation order says how consecutive logical pages walk
- * through them: "cwdp" goes over the channels first, then the ways, the dies,
- * the planes, then starts again at the next row of pages. So the plane of a page
- * is fixed by the page number modulo the number of planes, for all 24 orders.
+ * die planes. A static allocation order says how consecutive logical pages are
+ * distributed: "cwdp" over the channels first, then the ways, the dies and the
+ * planes, then the next row of pages. So for all 24 orders the page number modulo
+ * the number of planes determines the plane.
  *
  * Physical numbering, the same whatever the order:
  *
@@ -22,7 +22,7 @@
  * 1862, last page ceil(14912 / 8) - 1 = 1863; with two channels of four chips
  * (cwdp) these are units 1862 % 8 = 6 and 7: the vector {6, 7}.
  *
- * Used by the PIQ elevator, which guesses, and by the emulated SSD, which knows.
+ * Used by the PIQ elevator and by the emulated SSD.
  * Pure: no allocation, no locking, no side effect outside the arguments.
  */
 #ifndef _LOCATION_VECTOR_H
@@ -55,7 +55,7 @@ enum lv_level {
 /**
  * struct lv_geometry - an SSD's shape as its logical addresses see it
  * @page_shift: log2 of the sectors (512 B) in a flash page
- * @planes: planes in all: the pages of one row of the allocation
+ * @planes: number of planes, which is the number of pages in a row
  * @units: parallel units at the chosen level: the bits of a vector
  * @identity: the unit of page n of a row is n % units (channels, then ways
  *	first), so that a vector is one or two runs of bits
@@ -102,14 +102,14 @@ static inline int lv_parse_order(const char *name, u8 order[LV_DIGITS])
  * @order: the digit that varies fastest first, from lv_parse_order()
  * @level: what a unit is
  *
- * Return: 0, or -EINVAL when a count is 0, the page is no power of two or there
- * are more than LV_MAX_UNITS planes; @g is then undefined.
+ * Return: 0, or -EINVAL if a count is 0, the page is no power of two or there are
+ * more than LV_MAX_UNITS planes; @g is then undefined.
  */
 static inline int lv_init(struct lv_geometry *g, unsigned int page_bytes,
 			  const unsigned int count[LV_DIGITS],
 			  const u8 order[LV_DIGITS], enum lv_level level)
 {
-	/* How much the plane's number grows with each digit. */
+	/* By how much each digit increases the plane's number. */
 	unsigned int weight[LV_DIGITS];
 	unsigned int planes = 1, n;
 	int i;
@@ -144,7 +144,7 @@ static inline int lv_init(struct lv_geometry *g, unsigned int page_bytes,
 	return 0;
 }
 
-/* Plane of a flash page; *@row is set to the page's place within the plane. */
+/* Plane of a flash page; sets *@row to the page's place in the plane. */
 static inline unsigned int lv_plane(const struct lv_geometry *g, u64 page,
 				    u64 *row)
 {
@@ -157,16 +157,16 @@ static inline unsigned int lv_plane(const struct lv_geometry *g, u64 page,
 /**
  * struct lv_span - a span of sectors as pages of the allocation's row
  * @first: place of its first page in the row
- * @pages: how many; a whole row for more
+ * @pages: number of pages, at most a whole row
  *
- * All that its units depend on, and small enough to be kept in a word.
+ * Determines the units, and fits in a word.
  */
 struct lv_span {
 	u16 first;
 	u16 pages;
 };
 
-/* The pages that a span of sectors (512 B) touches, if only in part. */
+/* The pages that a span of sectors (512 B) touches, also in part. */
 static inline struct lv_span lv_span_of(const struct lv_geometry *g, u64 sector,
 					u64 sectors)
 {
@@ -185,9 +185,9 @@ static inline struct lv_span lv_span_of(const struct lv_geometry *g, u64 sector,
 }
 
 /*
- * Vectors word by word: nearly all drives have one to four words, for which the
- * calls of <linux/bitmap.h>, and of memset(), cost more than what they do. Bits
- * behind the last unit are never set.
+ * Vectors word by word. Nearly all drives have one to four words, for which calls of
+ * <linux/bitmap.h> and memset() cost more than the work itself. Bits after the last
+ * unit are never set.
  */
 
 static inline void lv_zero(unsigned long *vector, unsigned int units)
@@ -195,7 +195,7 @@ static inline void lv_zero(unsigned long *vector, unsigned int units)
 	unsigned int i;
 
 	for (i = 0; i < BITS_TO_LONGS(units); i++)
-		WRITE_ONCE(vector[i], 0);	/* no loop to be made a memset() */
+		WRITE_ONCE(vector[i], 0);	/* keeps the compiler from calling memset() */
 }
 
 static inline void lv_copy(unsigned long *to, const unsigned long *from,
@@ -217,7 +217,7 @@ static inline void lv_or(unsigned long *to, const unsigned long *vector,
 		to[i] |= vector[i];
 }
 
-/* Take the units of @vector out. */
+/* Remove the units of @vector. */
 static inline void lv_andnot(unsigned long *from, const unsigned long *vector,
 			     unsigned int units)
 {
@@ -227,7 +227,7 @@ static inline void lv_andnot(unsigned long *from, const unsigned long *vector,
 		from[i] &= ~vector[i];
 }
 
-/* Do two vectors share a unit? */
+/* Return true if two vectors share a unit. */
 static inline bool lv_meet(const unsigned long *a, const unsigned long *b,
 			   unsigned int units)
 {
@@ -239,7 +239,7 @@ static inline bool lv_meet(const unsigned long *a, const unsigned long *b,
 	return false;
 }
 
-/* Are all units of @vector in @of? */
+/* Return true if all units of @vector are in @of. */
 static inline bool lv_within(const unsigned long *vector,
 			     const unsigned long *of, unsigned int units)
 {
@@ -251,7 +251,7 @@ static inline bool lv_within(const unsigned long *vector,
 	return true;
 }
 
-/* Set a run of units that are not in @vector yet. */
+/* Set a run of units, none of which is in @vector. */
 static inline void lv_set_run(unsigned long *vector, unsigned int first,
 			      unsigned int run)
 {
@@ -264,12 +264,12 @@ static inline void lv_set_run(unsigned long *vector, unsigned int first,
 }
 
 /**
- * lv_set_span() - the units that a span touches
+ * lv_set_span() - set a vector to the units that a span touches
  * @g: geometry
- * @span: from lv_span_of() with the same geometry; no page touches nothing
+ * @span: from lv_span_of() with the same geometry; may have no page
  * @vector: bitmap of @g->units bits, overwritten
  *
- * A span that covers a whole row touches all units, and so it is not walked.
+ * A span of a whole row touches all units and is not walked.
  */
 static inline void lv_set_span(const struct lv_geometry *g, struct lv_span span,
 			       unsigned long *vector)

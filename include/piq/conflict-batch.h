@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Conflict-free batches: a queue of entries, each of which needs a set of
- * parallel units (its vector), kept in batches within which no two entries
- * need the same unit. After "Exploiting Parallelism for Access Conflict
- * Minimization in Flash-based Solid State Drives", section IV.B.
+ * parallel units (its vector), kept in batches in which no two entries need the
+ * same unit. After "Exploiting Parallelism for Access Conflict Minimization in
+ * Flash-based Solid State Drives", section IV.B.
  *
- * An entry joins the first batch that never had one of its units, or opens a
- * new batch at the tail. A batch's vector keeps the units of entries that have
- * gone: who comes later for the same unit goes in a later batch, so a batch
- * comes to an end, and at each unit the batches are a queue in order.
+ * An entry joins the first batch that never had one of its units, or opens a new
+ * batch at the tail. A batch's vector keeps the units of dispatched entries: a
+ * later entry for the same unit joins a later batch. So each batch ends, and at
+ * each unit the batches are served in order.
  *
  * Example: vectors 0011, 0110, 1100 arrive. The first opens batch 1, the second
  * shares unit 1 with it and opens batch 2, the third joins batch 1.
  *
- * Cost: placing an entry looks at batches, not at entries; finding the next
- * one passes over each batch of which nobody can go with one comparison of
- * bitmaps.
+ * Cost: placing an entry compares it with each batch, not with each entry. A batch
+ * that has no entry to dispatch costs one comparison of bitmaps.
  *
- * Memory is given once, by cb_queue_init(). No locking: the caller's.
+ * cb_queue_init() gets all memory. The caller locks.
  */
 #ifndef _PIQ_CONFLICT_BATCH_H
 #define _PIQ_CONFLICT_BATCH_H
@@ -33,10 +32,10 @@
  * @free: the next one that is not in use
  * @entries: those that wait
  * @number: counts the queue's batches
- * @size: entries that wait or have gone
- * @gone: of these, have gone
- * @since: arrival of the entry that opened it, ns
- * @prioritised: the caller's
+ * @size: entries that wait or were dispatched
+ * @gone: entries that were dispatched
+ * @since: arrival of the entry that opened the batch, in ns
+ * @prioritised: for the caller
  * @vectors: bitmaps: units of all entries, then units of those that wait
  */
 struct cb_batch {
@@ -57,11 +56,11 @@ struct cb_batch {
  * struct cb_entry - something that needs units
  * @list: in the batch's entries
  * @free: the next one that is not in use
- * @batch: that it is in
- * @item: the caller's
- * @since: arrival, ns; the caller's to set before cb_place()
- * @vector: bitmap of its units, not empty; the caller's to set before
- *	cb_place(), then changed by cb_resize() only
+ * @batch: the batch that it is in
+ * @item: for the caller
+ * @since: arrival, in ns; the caller sets it before cb_place()
+ * @vector: bitmap of its units, not empty; the caller sets it before cb_place(),
+ *	then only cb_resize() changes it
  */
 struct cb_entry {
 	union {
@@ -114,7 +113,7 @@ static inline size_t cb_batch_size(unsigned int units)
 	return struct_size_t(struct cb_batch, vectors, 2 * BITS_TO_LONGS(units));
 }
 
-/* Bytes that a queue of at most @entries needs. */
+/* Size of the memory for a queue of at most @entries, in bytes. */
 static inline size_t cb_queue_bytes(unsigned int units, unsigned int entries)
 {
 	return entries * (cb_entry_size(units) + cb_batch_size(units));
@@ -122,10 +121,10 @@ static inline size_t cb_queue_bytes(unsigned int units, unsigned int entries)
 
 /**
  * cb_queue_init() - make an empty queue
- * @queue: to set up
+ * @queue: queue to set up
  * @units: bits of a vector
- * @entries: most that it takes
- * @memory: cb_queue_bytes() of it
+ * @entries: most entries
+ * @memory: cb_queue_bytes() of memory
  */
 static inline void cb_queue_init(struct cb_queue *queue, unsigned int units,
 				 unsigned int entries, void *memory)
@@ -146,7 +145,7 @@ static inline void cb_queue_init(struct cb_queue *queue, unsigned int units,
 	}
 }
 
-/* Units of the batch's entries that wait. */
+/* Units of the entries of a batch that wait. */
 static inline unsigned long *cb_waiting(const struct cb_queue *queue,
 					struct cb_batch *batch)
 {
@@ -164,7 +163,7 @@ static inline bool cb_full(struct cb_queue *queue)
 	return !queue->free_entries;
 }
 
-/* An entry to be placed; the queue must not be full. */
+/* Get an entry for cb_place(); the queue must not be full. */
 static inline struct cb_entry *cb_get(struct cb_queue *queue)
 {
 	struct cb_entry *entry = queue->free_entries;
@@ -173,7 +172,7 @@ static inline struct cb_entry *cb_get(struct cb_queue *queue)
 	return entry;
 }
 
-/* The number of a new batch, or of one that is over at once and has no struct. */
+/* Number of a new batch, or of a batch of one request that needs no struct. */
 static inline unsigned int cb_number(struct cb_queue *queue)
 {
 	return ++queue->opened;
@@ -215,7 +214,7 @@ static inline void cb_leave(struct cb_queue *queue, struct cb_batch *batch,
 }
 
 /**
- * cb_place() - put an entry into the first batch that it fits in
+ * cb_place() - add an entry to the first batch without a conflict
  * @queue: queue
  * @entry: from cb_get(), its vector and arrival set
  */
@@ -235,7 +234,7 @@ static inline void cb_place(struct cb_queue *queue, struct cb_entry *entry)
 	queue->nr++;
 }
 
-/* A batch in which nobody waits has come to its end; returns its size. */
+/* End a batch in which no entry waits. Return its size, or 0 if it continues. */
 static inline unsigned int cb_check_end(struct cb_queue *queue,
 					struct cb_batch *batch)
 {
@@ -247,7 +246,7 @@ static inline unsigned int cb_check_end(struct cb_queue *queue,
 }
 
 /**
- * cb_take() - an entry goes
+ * cb_take() - take out an entry that is dispatched
  * @queue: queue
  * @entry: to be taken out; its vector stays valid until the next cb_get()
  *
@@ -268,7 +267,7 @@ static inline unsigned int cb_take(struct cb_queue *queue,
 }
 
 /**
- * cb_drop() - an entry leaves as if it had never come
+ * cb_drop() - take out an entry as if it had never been placed
  * @queue: queue
  * @entry: to be taken out
  *
@@ -288,12 +287,13 @@ static inline unsigned int cb_drop(struct cb_queue *queue,
 }
 
 /**
- * cb_resize() - an entry needs more units than before
+ * cb_resize() - give a placed entry more units
  * @queue: queue
- * @entry: a placed one
- * @vector: what it needs now, what it needed before included
+ * @entry: entry
+ * @vector: all units that it needs now, those of before included
  *
- * It stays where it is if it fits there, else it is placed anew.
+ * The entry stays in its batch if that has no conflict; otherwise it is placed
+ * anew.
  */
 static inline void cb_resize(struct cb_queue *queue, struct cb_entry *entry,
 			     const unsigned long *vector)
@@ -330,7 +330,7 @@ static inline struct cb_entry *cb_find_in(struct cb_queue *queue,
 	return NULL;
 }
 
-/* The batch claims what its entries wait for: nobody behind it takes a unit. */
+/* Add the units that a batch waits for to @taken, so that later batches get none. */
 static inline void cb_claim(struct cb_queue *queue, struct cb_batch *batch,
 			    unsigned long *taken)
 {
@@ -338,15 +338,16 @@ static inline void cb_claim(struct cb_queue *queue, struct cb_batch *batch,
 }
 
 /**
- * cb_find() - the entry that goes next: of the first batch of which one can
+ * cb_find() - find the entry to dispatch next
  * @queue: queue
- * @taken: units that are not free; those that batches claim are added
- * @before: batches that were opened before this (ns) claim units
+ * @taken: units that are not free; units that batches claim are added
+ * @before: batches opened before this time, in ns, claim units
  *
- * An entry that needs many units might wait for ever for all of them to be free
- * at once. So a batch that has waited for long claims what its entries wait for.
+ * An entry that needs many units might otherwise wait for ever for all of them to
+ * be free at once: an old batch claims the units that its entries wait for.
  *
- * Return: the entry, or NULL when all have to wait.
+ * Return: an entry of the first batch that has one which needs no taken unit, or
+ * NULL.
  */
 static inline struct cb_entry *cb_find(struct cb_queue *queue,
 				       unsigned long *taken,
@@ -365,7 +366,7 @@ static inline struct cb_entry *cb_find(struct cb_queue *queue,
 	return NULL;
 }
 
-/* Does somebody in the queue wait for some of @vector? */
+/* Return true if an entry in the queue waits for a unit of @vector. */
 static inline bool cb_conflicts(struct cb_queue *queue,
 				const unsigned long *vector)
 {

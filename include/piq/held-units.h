@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Which parallel units do requests in flight hold? Taken under the scheduler's
- * lock, given back without one, from any context.
+ * The parallel units that requests in flight hold. Units are taken under the
+ * scheduler's lock and given back in any context, without a lock.
  *
- * Each unit counts its holders. Who gives back the last one notes the unit in
- * a bitmap of its own, and held_settle(), under the lock, takes the notes to
- * find the units that came free. A unit that was taken again in between has
- * holders and stays; it will be noted again when they leave, so no note is lost.
+ * Each unit has a count of holders. The last holder to give a unit back sets the
+ * unit's bit in @freed. held_settle() clears these bits under the lock and updates
+ * @held. A unit that was taken again meanwhile has holders and stays held; its bit
+ * is set again when they give it back.
  */
 #ifndef _PIQ_HELD_UNITS_H
 #define _PIQ_HELD_UNITS_H
@@ -19,9 +19,9 @@
 /**
  * struct held_units - the units of a drive
  * @holders: requests that hold the unit. Atomic.
- * @freed: units whose last holder has left since held_settle(). Atomic.
- * @held: units that are held, some perhaps no longer. Under the lock.
- * @taken: how often each was taken. Under the lock.
+ * @freed: units whose last holder has given them back since held_settle(). Atomic.
+ * @held: units that are held, and some that are no longer. Under the lock.
+ * @taken: how often each unit was taken. Under the lock.
  */
 struct held_units {
 	atomic_t holders[LV_MAX_UNITS];
@@ -48,7 +48,7 @@ static inline void held_take(struct held_units *units,
 	}
 }
 
-/* Give them back. Any context, no lock. */
+/* Give the units of @vector back. Any context, no lock. */
 static inline void held_give_back(struct held_units *units,
 				  const unsigned long *vector, unsigned int nr)
 {
@@ -68,11 +68,11 @@ static inline void held_give_back(struct held_units *units,
 }
 
 /**
- * held_settle() - bring @held up to date
+ * held_settle() - update @held
  * @units: units, under the lock
- * @nr: how many
+ * @nr: number of units
  *
- * Return: whether one may have come free.
+ * Return: true if a unit may have become free.
  */
 static inline bool held_settle(struct held_units *units, unsigned int nr)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * PIQ's map: a geometry, who waits for which of its units, and who holds them.
+ * PIQ's map: a geometry, the requests that wait for its units, and the units that
+ * requests in flight hold.
  *
- * rq->elv.priv[0] is NULL while a request waits outside the batches, its cb_entry
- * in a batch, and in flight an odd word: the map's number, the pages that it
- * holds and the first of these (lv_span). A map is replaced as a whole; what
- * requests in flight hold of a former one is forgotten with it.
+ * rq->elv.priv[0] is NULL while a request waits outside the batches and its
+ * cb_entry while it is in a batch. In flight it is an odd word: the number of the
+ * map, the number of pages and the first page (lv_span). A map is replaced as a
+ * whole; units of a former map that requests in flight hold are not given back.
  */
 #ifndef _PIQ_MAP_H
 #define _PIQ_MAP_H
@@ -27,17 +28,17 @@ static_assert(2 * LV_MAX_UNITS <= 1 << (PIQ_MAP_SHIFT - PIQ_PAGES_SHIFT));
 
 /**
  * struct piq_map - a geometry and what is where in it
- * @rcu: released() may still look at it
- * @number: tells its requests in flight from those of former maps
+ * @rcu: released() may still read the map
+ * @number: tells requests in flight of this map from those of former maps
  * @lv: geometry
  * @queue: batches of each tier and direction
- * @units: those that requests in flight hold
+ * @units: units that requests in flight hold
  * @writing: units last taken by a write
- * @taken: piq_select()'s: held or claimed
- * @vector: of the request that is looked at
- * @stuck: tiers of which nobody could go when it was last looked, and nothing
- *	has changed since but perhaps @units
- * @batch_memory: for @queue
+ * @taken: units held or claimed, for piq_select()
+ * @vector: units of a request, for the function that sets it
+ * @stuck: tiers of which the last piq_select() found no request to dispatch; since
+ *	then nothing but perhaps @units has changed
+ * @batch_memory: memory of @queue
  */
 struct piq_map {
 	struct rcu_head rcu;
@@ -54,16 +55,16 @@ struct piq_map {
 
 /**
  * piq_map_alloc() - make an empty map
- * @count: channels, chips on each, dies in a chip, planes in a die
+ * @count: channels, chips on a channel, dies in a chip, planes in a die
  * @page_kb: KB in a flash page
- * @order_name: allocation order, a valid one
+ * @order_name: allocation order, valid
  * @level: what a unit is
  * @window: most requests of a tier and direction in batches
  *
- * Sleeps, but never waits for I/O: the queue may be frozen.
+ * May sleep, but never waits for I/O: the queue may be frozen.
  *
- * Return: the map, or an ERR_PTR() when it would be too large, or there is no
- * memory.
+ * Return: the map, which kvfree() frees; -EINVAL for a geometry that is too large
+ * or a page that is no power of two, -ENOMEM.
  */
 static inline struct piq_map *piq_map_alloc(const unsigned int count[LV_DIGITS],
 					    unsigned int page_kb,
@@ -103,14 +104,14 @@ static inline struct piq_map *piq_map_alloc(const unsigned int count[LV_DIGITS],
 	return map;
 }
 
-/* @map takes the place of @former, from which its requests are to be told. */
+/* Number @map, which replaces @former. */
 static inline void piq_map_succeeds(struct piq_map *map,
 				    const struct piq_map *former)
 {
 	map->number = (former->number + 1) & (ULONG_MAX >> PIQ_MAP_SHIFT);
 }
 
-/* Does a request hold units: is it in flight, or about to be? */
+/* Return true if @rq holds units: it is in flight, or about to be. */
 static inline bool piq_is_holding(struct request *rq)
 {
 	return (unsigned long)rq->elv.priv[0] & PIQ_HOLDS;
@@ -123,8 +124,9 @@ static inline struct cb_entry *piq_entry(struct request *rq)
 }
 
 /*
- * The pages that a request needs. What moves no data (a discard) counts as its
- * first page: it keeps its place in the order and doesn't hold the whole drive.
+ * The pages that a request needs. A request without data (a discard) counts as its
+ * first page, so that it keeps its place in the order but does not hold the whole
+ * drive.
  */
 static inline struct lv_span piq_span(struct piq_map *map, struct request *rq)
 {
@@ -134,7 +136,7 @@ static inline struct lv_span piq_span(struct piq_map *map, struct request *rq)
 			  data ? blk_rq_sectors(rq) : 1);
 }
 
-/* With reads, with writes that wait or are in flight: does @vector share a unit? */
+/* Set @with to whether @vector shares a unit with reads and writes that wait or are in flight. */
 static inline void piq_conflicts(struct piq_map *map, unsigned int tier,
 				 const unsigned long *vector,
 				 bool with[IOSCHED_DIRS])
@@ -152,7 +154,7 @@ static inline void piq_conflicts(struct piq_map *map, unsigned int tier,
 	with[WRITE] = writes || cb_conflicts(&map->queue[tier][WRITE], vector);
 }
 
-/* @rq goes to the drive: it holds the units of its @span, which are @vector. */
+/* @rq is dispatched: hold the units of its @span, which are @vector. */
 static inline void piq_hold(struct piq_map *map, struct request *rq,
 			    struct lv_span span, const unsigned long *vector)
 {
@@ -168,12 +170,12 @@ static inline void piq_hold(struct piq_map *map, struct request *rq,
 }
 
 /**
- * piq_holds() - which units does a request in flight hold?
+ * piq_holds() - find the units that a request in flight holds
  * @map: map
  * @rq: request, after piq_hold()
- * @vector: is set to its units
+ * @vector: set to its units
  *
- * Return: false if they are of a former map, and so nobody's.
+ * Return: false if the request was dispatched with a former map.
  */
 static inline bool piq_holds(struct piq_map *map, struct request *rq,
 			     unsigned long *vector)
