@@ -110,6 +110,7 @@ struct bp_data {
 	struct bp_processes processes;
 	struct bp_newcomers newcomers;
 
+	struct bp_side in_front, behind;	/* of bp_prefer(): large for a stack */
 	struct bp_open open;
 	sector_t write_end;		/* of the last write */
 
@@ -370,27 +371,36 @@ static struct request *bp_fullest(struct bp_data *bd, struct rb_root *root,
 	return best;
 }
 
+/* Block in which the last write ended. */
+static u64 bp_last_block(struct bp_data *bd)
+{
+	return bd->write_end ? bp_block(bd->write_end - 1,
+					bp_block_sectors(bd)) : U64_MAX;
+}
+
 /*
  * The write that the four cases choose. If none applies, the next one of the
  * queue's own sweep, or the fullest block's when the whole queue is to be looked at.
  */
 static struct request *bp_by_cases(struct bp_data *bd, struct bp_queue *queue,
-				   u64 last, enum bp_case *which)
+				   enum bp_case *which)
 {
 	struct rb_root *root = &queue->sort[WRITE];
 	struct request *front = iosched_from(root, bd->write_end), *back, *rq;
-	struct bp_side in_front = { .nr = 0 }, behind = { .nr = 0 };
+	struct bp_side *in_front = &bd->in_front, *behind = &bd->behind;
 	unsigned int look = max(bd->lookahead, 1U);
 	bool go_front;
 
+	in_front->nr = 0;
+	behind->nr = 0;
 	back = front ? iosched_prev(front) :
 		       rb_entry(rb_last(root), struct request, rb_node);
-	for (rq = front; rq && in_front.nr < look; rq = iosched_next(rq))
-		bp_side_add(&in_front, blk_rq_pos(rq), blk_rq_sectors(rq));
-	for (rq = back; rq && behind.nr < look; rq = iosched_prev(rq))
-		bp_side_add(&behind, blk_rq_pos(rq), blk_rq_sectors(rq));
-	*which = bp_prefer(&in_front, &behind, last, bp_block_sectors(bd),
-			   &go_front);
+	for (rq = front; rq && in_front->nr < look; rq = iosched_next(rq))
+		bp_side_add(in_front, blk_rq_pos(rq), blk_rq_sectors(rq));
+	for (rq = back; rq && behind->nr < look; rq = iosched_prev(rq))
+		bp_side_add(behind, blk_rq_pos(rq), blk_rq_sectors(rq));
+	*which = bp_prefer(in_front, behind, bp_last_block(bd),
+			   bp_block_sectors(bd), &go_front);
 	if (*which == BP_NO_CASE && !bd->lookahead)
 		return bp_fullest(bd, root, front);
 	if (*which == BP_NO_CASE)
@@ -416,12 +426,10 @@ static void bp_count_choice(struct bp_data *bd, enum bp_case which,
 
 static struct request *bp_preferred(struct bp_data *bd, struct bp_queue *queue)
 {
-	u64 last = bd->write_end ? bp_block(bd->write_end - 1,
-					    bp_block_sectors(bd)) : U64_MAX;
 	struct request *rq, *open = NULL;
 	enum bp_case which;
 
-	rq = bp_by_cases(bd, queue, last, &which);
+	rq = bp_by_cases(bd, queue, &which);
 	if (bp_wants_open(bd, which))
 		open = bp_in_open_block(bd, &queue->sort[WRITE]);
 	bp_count_choice(bd, which, open);
@@ -430,6 +438,21 @@ static struct request *bp_preferred(struct bp_data *bd, struct bp_queue *queue)
 	if (!bp_crosses(bd, rq) && bp_crosses(bd, bp_ascending(queue, WRITE)))
 		bd->avoided++;
 	return rq;
+}
+
+/* The same for @rq, the only write of its queue, which is in no tree. */
+static void bp_prefer_only(struct bp_data *bd, struct request *rq)
+{
+	enum bp_case which;
+	bool in_front;
+
+	bd->in_front.nr = 0;
+	bd->behind.nr = 0;
+	bp_side_add(&bd->in_front, blk_rq_pos(rq), blk_rq_sectors(rq));
+	which = bp_prefer(&bd->in_front, &bd->behind, bp_last_block(bd),
+			  bp_block_sectors(bd), &in_front);
+	bp_count_choice(bd, which, bp_wants_open(bd, which) &&
+			!bp_crosses(bd, rq));
 }
 
 /* Direction of the next request of a queue that has some. */
@@ -548,49 +571,50 @@ static bool bp_wait(struct bp_data *bd, struct bp_process *process)
  * Base: anticipatory
  */
 
-/* Should writes, or far reads, wait for the process whose read is done? */
-static bool bp_try_anticipate(struct bp_data *bd, struct bp_queue *queue,
-			      struct bp_process *process)
+/* The process whose request of a direction was the last to complete, if in @tier. */
+static struct bp_process *bp_thinker(struct bp_data *bd, unsigned int tier,
+				     unsigned int dir)
+{
+	struct bp_process *process = READ_ONCE(bd->thinker[dir]);
+
+	return process && process->tier == tier ? process : NULL;
+}
+
+/* Rules 2 and 3. @next is the read that would be next, NULL if a write would. */
+static bool bp_is_read_awaited(struct bp_data *bd, struct bp_queue *queue,
+			       struct bp_process *reader, struct request *next)
 {
 	struct bp_limits limits = bp_limits_of(bd);
 
-	if (queue->dir != READ || time_after_eq(jiffies, queue->batch_end))
-		return false;
-	if (bp_direction(queue) == READ &&
-	    bp_is_near(&process->think, blk_rq_pos(bp_ascending(queue, READ)),
-		       &limits))
-		return false;
-	return bp_wait(bd, process);
+	return queue->dir == READ && time_before(jiffies, queue->batch_end) &&
+	       !(next && bp_is_near(&reader->think, blk_rq_pos(next), &limits));
 }
 
-/*
- * Should writes that all leave the open blocks wait for the process whose write
- * in one of them is done?
- */
-static bool bp_try_linger(struct bp_data *bd, struct bp_queue *queue,
-			  struct bp_process *process)
+/* Rule 4, when a write is next that leaves the open blocks. */
+static bool bp_is_write_awaited(struct bp_data *bd, struct bp_process *writer)
 {
-	u64 block = bp_block(process->think.write_end - 1,
-			     bp_block_sectors(bd));
-
-	if (!bd->preference || bp_direction(queue) != WRITE ||
-	    !bp_stays(&process->think) ||
-	    !bp_is_open(&bd->open, bd->open_blocks, block) ||
-	    bp_in_open_block(bd, &queue->sort[WRITE]))
-		return false;
-	return bp_wait(bd, process);
+	return bd->preference && bp_stays(&writer->think) &&
+	       bp_is_open(&bd->open, bd->open_blocks,
+			  bp_block(writer->think.write_end - 1,
+				   bp_block_sectors(bd)));
 }
 
-/* Is there a process that the next request of a tier should wait for? */
+/* Wait for the process that the rules have the next request of a tier wait for. */
 static bool bp_try_wait(struct bp_data *bd, unsigned int tier)
 {
-	struct bp_process *reader = READ_ONCE(bd->thinker[READ]);
-	struct bp_process *writer = READ_ONCE(bd->thinker[WRITE]);
+	struct bp_process *reader = bp_thinker(bd, tier, READ);
+	struct bp_process *writer = bp_thinker(bd, tier, WRITE);
 	struct bp_queue *queue = &bd->shared[tier];
+	struct request *next = NULL;
 
-	if (reader && reader->tier == tier && bp_try_anticipate(bd, queue, reader))
+	if (bp_direction(queue) == READ)
+		next = bp_ascending(queue, READ);
+	if (reader && bp_is_read_awaited(bd, queue, reader, next) &&
+	    bp_wait(bd, reader))
 		return true;
-	return writer && writer->tier == tier && bp_try_linger(bd, queue, writer);
+	return writer && !next && bp_is_write_awaited(bd, writer) &&
+	       !bp_in_open_block(bd, &queue->sort[WRITE]) &&
+	       bp_wait(bd, writer);
 }
 
 /*
@@ -652,39 +676,34 @@ static struct request *bp_select(struct iosched *io, unsigned int tier)
 	return queue ? bp_take(bd, queue) : NULL;
 }
 
-/* Is a process, other than that of the only request, perhaps worth waiting for? */
-static bool bp_others_think(struct bp_data *bd, struct bp_queue *queue,
-			    struct request *rq)
+/* Return true if @rq, the only request, may have to wait for another process. */
+static bool bp_may_wait(struct bp_data *bd, struct bp_queue *queue,
+			struct request *rq)
 {
-	struct bp_process *reader = READ_ONCE(bd->thinker[READ]);
-	struct bp_process *writer = READ_ONCE(bd->thinker[WRITE]);
-	bool writes = rq_data_dir(rq) == WRITE;
+	unsigned int tier = iosched_rq_tier(rq);
+	struct bp_process *own = bp_process_of(rq);
+	struct bp_process *reader = bp_thinker(bd, tier, READ);
+	struct bp_process *writer = bp_thinker(bd, tier, WRITE);
+	struct request *next = rq_data_dir(rq) == READ ? rq : NULL;
 
-	if (queue->dir == READ && (writes || bd->antic_near_kb) && reader &&
-	    reader != bp_process_of(rq) && bp_process_idle(reader))
+	if (reader && reader != own && bp_process_idle(reader) &&
+	    bp_is_read_awaited(bd, queue, reader, next))
 		return true;
-	return writes && writer && writer != bp_process_of(rq) &&
-	       bp_stays(&writer->think) && bp_process_idle(writer);
+	return writer && !next && writer != own && bp_process_idle(writer) &&
+	       bp_is_write_awaited(bd, writer);
 }
 
-/* The only request: which case it is, and whose batch, is told without a tree. */
 static bool bp_alone(struct iosched *io, struct request *rq)
 {
 	struct bp_data *bd = bp_of(io);
 	struct bp_queue *queue = &bd->shared[iosched_rq_tier(rq)];
-	enum bp_case which;
 
 	lockdep_assert_held(&io->lock);
-	if (bd->base == BP_FAIR || bd->antic.whom ||
-	    bp_others_think(bd, queue, rq))
+	if (bd->base == BP_FAIR || bd->antic.whom || bp_may_wait(bd, queue, rq))
 		return false;
+	if (rq_data_dir(rq) == WRITE && bd->preference)
+		bp_prefer_only(bd, rq);
 	bp_advance(bd, queue, rq);
-	if (rq_data_dir(rq) == WRITE && bd->preference) {
-		which = bp_in_block_of(bd, rq, bd->write_end) ? BP_ONE_IN :
-								BP_NO_CASE;
-		bp_count_choice(bd, which, bp_wants_open(bd, which) &&
-				!bp_crosses(bd, rq));
-	}
 	return true;
 }
 

@@ -75,12 +75,11 @@ static inline unsigned int bp_run(const struct bp_side *side,
 {
 	unsigned int i;
 
-	for (*sectors = 0, i = 0; i < side->nr; i++) {
-		u64 last = i ? side->sector[i - 1] + side->sectors[i - 1] - 1 :
-			       side->sector[0];
-
-		if (bp_block(side->sector[i], block_sectors) !=
-		    bp_block(last, block_sectors))
+	*sectors = 0;
+	for (i = 0; i < side->nr; i++) {
+		if (i && bp_block(side->sector[i], block_sectors) !=
+			 bp_block(side->sector[i - 1] + side->sectors[i - 1] - 1,
+				  block_sectors))
 			break;
 		*sectors += side->sectors[i];
 	}
