@@ -21,7 +21,7 @@
 #include <linux/rbtree.h>
 #include <linux/sched/mm.h>
 #include <linux/string.h>
-#include "bp/antic.h"
+#include "bp/think-time.h"
 
 /*
  * More than have requests queued at a time with the usual number of tags (256),

@@ -447,9 +447,9 @@ static void bp_test_wait(struct kunit *test)
 	/* What is left of the time since the completion. */
 	KUNIT_EXPECT_EQ(test, 700U,
 			bp_wait_begin(&antic, &think, &all, now, &bp_soon));
-	KUNIT_EXPECT_PTR_EQ(test, antic.whom, &think);
+	KUNIT_EXPECT_PTR_EQ(test, antic.awaited, &think);
 	bp_wait_end(&antic, BP_HIT, now + 50);
-	KUNIT_EXPECT_PTR_EQ(test, antic.whom, (struct bp_think *)NULL);
+	KUNIT_EXPECT_PTR_EQ(test, antic.awaited, (struct bp_think *)NULL);
 	/* One that has ended does not end once more. */
 	bp_wait_end(&antic, BP_BROKEN, now + 60);
 	KUNIT_EXPECT_EQ(test, antic.ended[BP_HIT], 1U);
@@ -462,7 +462,7 @@ static void bp_test_wait(struct kunit *test)
 	bp_teach(&think, &all, 5000, 20);
 	KUNIT_EXPECT_EQ(test, 0U, bp_wait_begin(&antic, &think, &all, now,
 						&bp_soon));
-	KUNIT_EXPECT_PTR_EQ(test, antic.whom, (struct bp_think *)NULL);
+	KUNIT_EXPECT_PTR_EQ(test, antic.awaited, (struct bp_think *)NULL);
 	bp_teach(&think, &all, 0, 20);
 	KUNIT_EXPECT_EQ(test, 1U, bp_wait_begin(&antic, &think, &all,
 						think.done + 999, &bp_soon));
@@ -744,7 +744,7 @@ static struct bp_data *bp_begin_wait(struct kunit *test)
 	bp_expect_none(test);
 	fake_complete(rq);
 	bp_expect_none(test);
-	KUNIT_EXPECT_PTR_EQ(test, (void *)bd->antic.whom,
+	KUNIT_EXPECT_PTR_EQ(test, (void *)bd->antic.awaited,
 			    (void *)&bp_process_find(&bd->processes, &bp_tasks[0],
 						     IOSCHED_BE)->think);
 	return bd;
@@ -755,7 +755,7 @@ static void bp_expect_ended(struct kunit *test, struct bp_data *bd,
 {
 	unsigned int i;
 
-	KUNIT_EXPECT_NULL(test, bd->antic.whom);
+	KUNIT_EXPECT_NULL(test, bd->antic.awaited);
 	for (i = 0; i < BP_OUTCOMES; i++)
 		KUNIT_EXPECT_EQ(test, bd->antic.ended[i], i == outcome ? 1U : 0U);
 }
@@ -900,7 +900,7 @@ static struct bp_data *bp_begin_linger(struct kunit *test)
 	bp_send(1, REQ_OP_WRITE | REQ_SYNC, 5000, 4);
 	fake_complete(rq);
 	bp_expect_none(test);
-	KUNIT_EXPECT_PTR_EQ(test, (void *)bd->antic.whom,
+	KUNIT_EXPECT_PTR_EQ(test, (void *)bd->antic.awaited,
 			    (void *)&bp_process_find(&bd->processes, &bp_tasks[0],
 						     IOSCHED_BE)->think);
 	return bd;

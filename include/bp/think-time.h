@@ -18,8 +18,8 @@
  * Times are in microseconds and wrap around; only differences count. Used by
  * the BP elevator, under its lock. Pure: whoever waits owns clock and timer.
  */
-#ifndef _BP_ANTIC_H
-#define _BP_ANTIC_H
+#ifndef _BP_THINK_TIME_H
+#define _BP_THINK_TIME_H
 
 #include <linux/minmax.h>
 #include <linux/types.h>
@@ -84,13 +84,13 @@ struct bp_limits {
 
 /**
  * struct bp_antic - the wait, if there is one
- * @whom: process that is waited for, or NULL
+ * @awaited: process that is waited for, or NULL
  * @since: when the wait began
  * @ended: number of waits by outcome
  * @waited: time spent waiting
  */
 struct bp_antic {
-	struct bp_think *whom;
+	struct bp_think *awaited;
 	u32 since;
 	unsigned int ended[BP_OUTCOMES];
 	u64 waited;
@@ -223,7 +223,7 @@ static inline u32 bp_wait_begin(struct bp_antic *antic, struct bp_think *think,
 
 	if (gone >= limits->wait || !bp_worth(think, all, limits))
 		return 0;
-	antic->whom = think;
+	antic->awaited = think;
 	antic->since = now;
 	return limits->wait - gone;
 }
@@ -231,11 +231,11 @@ static inline u32 bp_wait_begin(struct bp_antic *antic, struct bp_think *think,
 static inline void bp_wait_end(struct bp_antic *antic, enum bp_outcome outcome,
 			       u32 now)
 {
-	if (!antic->whom)
+	if (!antic->awaited)
 		return;
 	antic->waited += now - antic->since;
 	antic->ended[outcome]++;
-	antic->whom = NULL;
+	antic->awaited = NULL;
 }
 
-#endif /* _BP_ANTIC_H */
+#endif /* _BP_THINK_TIME_H */

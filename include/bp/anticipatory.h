@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The base "anticipatory", a part of bp-iosched.c.
+ *
+ * After the scheduler of Linux 2.6 to which the paper adds the preference
+ * (section 2.4): do not leave the place of a process that is about to send its
+ * next request there.
+ *
+ *  1. All requests of an I/O priority class are in one queue, ordered as in
+ *     bp/order.h.
+ *  2. During a batch of reads, writes wait for the process whose read was the
+ *     last to complete, if it is expected to send its next read soon.
+ *     Otherwise each of its reads would wait for a batch of writes.
+ *  3. Reads of other processes do not wait: a drive without heads loses nothing
+ *     by serving them. With antic_near_kb, only those do not wait that are
+ *     that near to the last read of the process, as on a disk, and a process
+ *     is waited for only if its reads are that near to each other. (Not in
+ *     the paper.)
+ *  4. With preference, writes that leave all open blocks wait for the process
+ *     whose write was the last to complete, if that write was in an open block
+ *     and the process mostly stays in its block. Leaving the block costs more
+ *     than the wait. Reads that arrive meanwhile wait for the end of the batch
+ *     of writes, so the drive may be idle while reads are queued, for antic_us
+ *     at a time. (Not in the paper.)
+ *
+ * Example (rule 2): a process reads 4 KB at a time and needs 50 us between two
+ * reads, and 100 writes are queued. Its reads are dispatched one after another
+ * until read_batch_ms is over. Without the wait, each would let the queue begin
+ * a batch of writes, of write_batch_ms.
+ */
+#ifndef _BP_ANTICIPATORY_H
+#define _BP_ANTICIPATORY_H
+
+/* Process in @tier whose read, or write, was the last to complete, or NULL. */
+static struct bp_process *bp_thinker(struct bp_data *bd, unsigned int tier,
+				     unsigned int dir)
+{
+	struct bp_process *process = READ_ONCE(bd->thinker[dir]);
+
+	return process && process->tier == tier ? process : NULL;
+}
+
+/*
+ * Rules 2 and 3: return true if the next request waits for @reader. @next is
+ * that request if it is a read, NULL if it is a write.
+ */
+static bool bp_read_awaited(struct bp_data *bd, struct bp_queue *queue,
+			    struct bp_process *reader, struct request *next)
+{
+	struct bp_limits limits = bp_limits_of(bd);
+
+	return queue->dir == READ && time_before(jiffies, queue->batch_end) &&
+	       !(next && bp_is_near(&reader->think, blk_rq_pos(next), &limits));
+}
+
+/* Rule 4: return true if writes that leave the open blocks wait for @writer. */
+static bool bp_write_awaited(struct bp_data *bd, struct bp_process *writer)
+{
+	return bd->preference && bp_stays(&writer->think) &&
+	       bp_is_open(&bd->open, bd->open_blocks,
+			  bp_block_at(bd, writer->think.write_end - 1));
+}
+
+/* The queue of a tier that has requests, or NULL to wait for a process. */
+static struct bp_queue *bp_anticipatory_turn(struct bp_data *bd,
+					     unsigned int tier)
+{
+	struct bp_process *reader = bp_thinker(bd, tier, READ);
+	struct bp_process *writer = bp_thinker(bd, tier, WRITE);
+	struct bp_queue *queue = &bd->shared[tier];
+	struct request *next = NULL;
+
+	if (bp_direction(queue) == READ)
+		next = bp_ascending(queue, READ);
+	if (reader && bp_read_awaited(bd, queue, reader, next) &&
+	    bp_wait(bd, reader))
+		return NULL;
+	if (writer && !next && bp_write_awaited(bd, writer) &&
+	    !bp_in_open_block(bd, &queue->sort[WRITE]) && bp_wait(bd, writer))
+		return NULL;
+	return queue;
+}
+
+/*
+ * Return true if @rq, the only request, may have to wait for another process.
+ * bp_anticipatory_turn() then decides.
+ */
+static bool bp_anticipatory_may_wait(struct bp_data *bd, struct request *rq)
+{
+	unsigned int tier = iosched_rq_tier(rq);
+	struct bp_process *own = bp_process_of(rq);
+	struct bp_process *reader = bp_thinker(bd, tier, READ);
+	struct bp_process *writer = bp_thinker(bd, tier, WRITE);
+	struct request *next = rq_data_dir(rq) == READ ? rq : NULL;
+
+	if (reader && reader != own && bp_process_idle(reader) &&
+	    bp_read_awaited(bd, &bd->shared[tier], reader, next))
+		return true;
+	return writer && !next && writer != own && bp_process_idle(writer) &&
+	       bp_write_awaited(bd, writer);
+}
+
+/* End the wait under way if @rq, which @process inserts, is a reason to. */
+static void bp_anticipatory_meet(struct bp_data *bd, struct bp_process *process,
+				 struct request *rq)
+{
+	struct bp_limits limits = bp_limits_of(bd);
+	bool read = rq_data_dir(rq) == READ;
+	bool near = bp_is_near(bd->antic.awaited, blk_rq_pos(rq), &limits);
+
+	if (bd->antic.awaited != &process->think) {
+		if (read && near)
+			bp_stop_waiting(bd, BP_BROKEN);
+		return;
+	}
+	if (!read)
+		near = bp_stays_in_block(bd, &process->think, rq);
+	bp_stop_waiting(bd, near ? BP_HIT : BP_MISS);
+}
+
+#endif /* _BP_ANTICIPATORY_H */
