@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Which write goes next, so that a flash drive leaves an erase block as rarely
- * as can be: the four cases of the block-preferential scheduler ("A new I/O
- * scheduler for solid state devices", section 4.1 and figure 13).
+ * The four cases of the block-preferential scheduler: which write to dispatch
+ * next, so that a flash drive leaves an erase block as rarely as possible.
+ * After "A new I/O scheduler for solid state devices", section 4.1, figure 13.
  *
- * In front of the last write lie the requests of higher sectors, behind it
- * those of lower ones. Looked at are the nearest few of each side. A request
- * lies in the block in which it begins, and leaves the drive in the block in
- * which it ends.
+ * Writes of higher sectors than the last write are in front of it, those of
+ * lower sectors are behind it. The nearest few on each side are compared. A
+ * write is in the block in which it begins, and leaves the drive in the block
+ * in which it ends.
  *
- *	1. The nearest of both sides lie in the last write's block: the larger.
- *	2. One of them does: that one.
- *	3. None does, and on one side those nearest share a block: that side.
- *	4. None does, and they share a block on both sides: the side with more
- *	   sectors.
+ *	1. The nearest of both sides are in the last write's block: the larger.
+ *	2. One of them is: that one.
+ *	3. None is, and the nearest on one side share a block: that side.
+ *	4. None is, and the nearest on each side share a block: the side with
+ *	   more sectors.
  *
- * When no case applies, which the paper leaves open, the order of the base does:
- * it sweeps, and so comes to each part of the drive after the longest time, with
- * the most requests in it. (Taking the larger of the two nearest, as in 1 and 4,
- * was tried first: on scattered writes it crosses more boundaries than a sweep.)
- * Where a case has a tie the front one goes.
+ * On a tie, the write in front is chosen. If no case applies, which the paper
+ * leaves open, the caller continues its sweep: it reaches each part of the
+ * drive after the longest time, when most requests are queued there. (Choosing
+ * the larger of the two nearest crosses more block boundaries if writes are
+ * scattered.)
  *
- * Used by the BP elevator. Pure: no allocation, no locking, no side effect
- * outside the arguments.
+ * Pure: no allocation, no locking, no side effect outside the arguments.
  */
 #ifndef _BP_PREFERENCE_H
 #define _BP_PREFERENCE_H
@@ -30,10 +29,10 @@
 #include <linux/math64.h>
 #include <linux/types.h>
 
-/* How many requests of a side may be looked at; the paper looks at two. */
+/* Most writes of a side that are compared; the paper compares two. */
 #define BP_LOOKAHEAD_MAX	16
 
-/* What decided. */
+/* The case that applies. */
 enum bp_case {
 	BP_BOTH_IN,	/* 1 */
 	BP_ONE_IN,	/* 2 */
@@ -44,10 +43,10 @@ enum bp_case {
 };
 
 /**
- * struct bp_side - the nearest requests on one side, the nearest first
- * @nr: how many; less than are looked at when there are no more
- * @sector: where each begins
- * @sectors: its size
+ * struct bp_side - the writes on one side of the last one, the nearest first
+ * @nr: number of them
+ * @sector: first sector of each
+ * @sectors: size of each
  */
 struct bp_side {
 	unsigned int nr;
@@ -67,8 +66,8 @@ static inline u64 bp_block(u64 sector, u32 block_sectors)
 }
 
 /*
- * The nearest requests of a side that can be had without leaving a block on
- * the way: their number, and their sectors in *@sectors.
+ * Number of writes, from the nearest on, each of which begins in the block in
+ * which the one before ends. *@sectors is set to their size.
  */
 static inline unsigned int bp_run(const struct bp_side *side,
 				  u32 block_sectors, u64 *sectors)
@@ -77,9 +76,10 @@ static inline unsigned int bp_run(const struct bp_side *side,
 
 	*sectors = 0;
 	for (i = 0; i < side->nr; i++) {
+		u64 end = i ? side->sector[i - 1] + side->sectors[i - 1] : 0;
+
 		if (i && bp_block(side->sector[i], block_sectors) !=
-			 bp_block(side->sector[i - 1] + side->sectors[i - 1] - 1,
-				  block_sectors))
+			 bp_block(end - 1, block_sectors))
 			break;
 		*sectors += side->sectors[i];
 	}
@@ -87,15 +87,15 @@ static inline unsigned int bp_run(const struct bp_side *side,
 }
 
 /**
- * bp_prefer() - choose between the requests in front and those behind
- * @front: nearest ones in front of the last write
- * @back: nearest ones behind it; a side may be empty
+ * bp_prefer() - choose between the writes in front and those behind
+ * @front: nearest writes in front of the last one
+ * @back: nearest writes behind it; a side may be empty
  * @last: block in which the last write ended
  * @block_sectors: size of an erase block
- * @in_front: set to whether the nearest in front goes, or the nearest behind;
- *	says nothing if no case applies
+ * @in_front: set to true for the nearest write in front, to false for the
+ *	nearest behind; undefined if no case applies
  *
- * Return: the case that decided.
+ * Return: the case that applies.
  */
 static inline enum bp_case bp_prefer(const struct bp_side *front,
 				     const struct bp_side *back, u64 last,
@@ -126,17 +126,14 @@ static inline enum bp_case bp_prefer(const struct bp_side *front,
 	return front_run || back_run ? BP_ONE_RUN : BP_NO_CASE;
 }
 
-/*
- * The blocks that the drive has open: those that were opened last, as many as
- * it keeps.
- */
+/* Most blocks that a drive is taken to keep open: those opened last. */
 #define BP_OPEN_MAX	64
 
 /**
  * struct bp_open - blocks that writes have opened
- * @block: a ring
+ * @block: ring of the last ones
  * @newest: number of the last one
- * @crossings: how many were opened so far
+ * @crossings: number of blocks opened so far
  */
 struct bp_open {
 	u64 block[BP_OPEN_MAX];
@@ -152,13 +149,13 @@ static inline void bp_open_init(struct bp_open *open)
 		open->block[i] = U64_MAX;
 }
 
-/* The block that was opened when @back others were opened after it. */
+/* The block after which @back others were opened, U64_MAX if there is none. */
 static inline u64 bp_opened(const struct bp_open *open, unsigned int back)
 {
 	return open->block[(open->newest - back) % BP_OPEN_MAX];
 }
 
-/* Is that block one of the last @keeps that were opened? */
+/* Return true if @block is one of the last @keeps that were opened. */
 static inline bool bp_is_open(const struct bp_open *open, unsigned int keeps,
 			      u64 block)
 {
@@ -179,9 +176,9 @@ static inline void bp_enter(struct bp_open *open, unsigned int keeps, u64 block)
 }
 
 /**
- * bp_written() - a write goes to the drive
+ * bp_written() - a write is dispatched
  * @open: the open blocks
- * @keeps: how many the drive keeps
+ * @keeps: number of blocks that the drive keeps open
  * @first: block in which the write begins
  * @last: block in which it ends
  */
@@ -189,7 +186,7 @@ static inline void bp_written(struct bp_open *open, unsigned int keeps,
 			      u64 first, u64 last)
 {
 	bp_enter(open, keeps, first);
-	/* Of very many only the last can be open afterwards. */
+	/* Of more than fit the ring, only the last can be open afterwards. */
 	if (last - first > BP_OPEN_MAX) {
 		open->crossings += last - first - BP_OPEN_MAX;
 		first = last - BP_OPEN_MAX;

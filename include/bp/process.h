@@ -2,15 +2,16 @@
 /*
  * The processes that send requests to a device, told apart by a key.
  *
- * There is a fixed number of structs. A process keeps its own until another
- * one needs it and it has no request left; the one unused for longest goes
- * first. So there is nothing to do when a process exits, nothing to allocate
- * when one appears, and a struct that a request points to stays valid as long
- * as the table. What may point to an idle one (a slice, a wait) must bear that
- * it becomes another process's. If the BP_LOOK structs that were unused for
- * longest are all busy, a newcomer gets none.
+ * There is a fixed number of structs. A process keeps its struct until another
+ * process needs one and it has no request left; the struct unused for longest
+ * is taken first, and starts anew. So nothing has to be done when a process
+ * exits, nothing is allocated when one appears, and the struct that a request
+ * points to stays valid as long as the table. Code that points to an idle
+ * process (a slice, a wait) must expect that its struct becomes another
+ * process's. If the BP_LOOK structs unused for longest are all busy, a newcomer
+ * gets none.
  *
- * Used by the BP elevator, under its lock; in_flight is atomic.
+ * Under the scheduler's lock; in_flight is atomic.
  */
 #ifndef _BP_PROCESS_H
 #define _BP_PROCESS_H
@@ -22,34 +23,35 @@
 #include <linux/sched/mm.h>
 #include <linux/string.h>
 #include "bp/think-time.h"
+#include "iosched.h"
 
 /*
- * More than have requests queued at a time with the usual number of tags (256),
- * few enough for some 130 kB.
+ * More than can have requests queued with the usual number of scheduler tags
+ * (256), few enough for some 130 kB.
  */
 #define BP_PROCESSES	512
 #define BP_HASH_BITS	8
 /*
- * Structs examined for a newcomer's request, as it is done under the lock. Busy
- * ones move to the end of the line, so idle ones are in front before long.
+ * Most structs that are examined for a request, as that is done under the lock.
+ * Busy structs move to the end of the list, so later calls examine others.
  */
 #define BP_LOOK		8
 
 /**
  * struct bp_queue - requests that are ordered together
  * @sort: by sector, reads and writes apart
- * @pos: where the last request of each direction ended
+ * @pos: sector behind the last request of each direction
  * @dir: direction of the batch
- * @batch_end: in jiffies
+ * @batch_end: when it ends, in jiffies
  * @process: owner, or NULL
  * @ring: among the queues that are served in turn (base fair)
- * @slice_end: in jiffies (base fair)
+ * @slice_end: when its slice ends, in jiffies (base fair)
  * @slices: number of slices so far (base fair)
- * @level: I/O priority level of the last request
+ * @level: I/O priority level of the last request (base fair)
  */
 struct bp_queue {
-	struct rb_root sort[2];
-	u64 pos[2];
+	struct rb_root sort[IOSCHED_DIRS];
+	u64 pos[IOSCHED_DIRS];
 	unsigned int dir;
 	unsigned long batch_end;
 	struct bp_process *process;
@@ -60,13 +62,13 @@ struct bp_queue {
 };
 
 /**
- * struct bp_process - a process, as far as its synchronous requests show it
+ * struct bp_process - a process that sends synchronous requests
  * @queue: its requests (base fair)
- * @hash: by key and tier, once it is used
- * @lru: the longest unused first
+ * @hash: by key and tier; unhashed until the struct is used
+ * @lru: in bp_processes.lru
  * @key: what tells it from others
- * @tier: I/O priority class; a process has one of these for each
- * @pid: of the task that was seen last
+ * @tier: I/O priority tier; a process has a struct for each that it uses
+ * @pid: of the task that inserted its last request
  * @queued: requests in the scheduler
  * @in_flight: requests in the device
  * @think: what is known of it
@@ -86,12 +88,13 @@ struct bp_process {
 struct bp_processes {
 	struct bp_process *all;
 	struct hlist_head hash[1 << BP_HASH_BITS];
-	struct list_head lru;
+	struct list_head lru;	/* the longest unused first */
 };
 
 static inline bool bp_queue_empty(struct bp_queue *queue)
 {
-	return RB_EMPTY_ROOT(&queue->sort[0]) && RB_EMPTY_ROOT(&queue->sort[1]);
+	return RB_EMPTY_ROOT(&queue->sort[READ]) &&
+	       RB_EMPTY_ROOT(&queue->sort[WRITE]);
 }
 
 static inline void bp_queue_init(struct bp_queue *queue, unsigned int level,
@@ -103,7 +106,7 @@ static inline void bp_queue_init(struct bp_queue *queue, unsigned int level,
 	queue->process = process;
 }
 
-/* Sleeps, but never waits for I/O. */
+/* Sleeps. The queue may be frozen, so the allocation must not need I/O. */
 static inline int bp_processes_init(struct bp_processes *table,
 				    unsigned int level)
 {
@@ -133,7 +136,7 @@ static inline bool bp_process_idle(struct bp_process *process)
 	return !process->queued && !atomic_read(&process->in_flight);
 }
 
-/* A process that has a struct, or NULL. */
+/* The struct of a process, or NULL if it has none. */
 static inline struct bp_process *bp_process_find(struct bp_processes *table,
 						 void *key, unsigned int tier)
 {
@@ -147,8 +150,8 @@ static inline struct bp_process *bp_process_find(struct bp_processes *table,
 }
 
 /*
- * Give a new process the struct that was unused for longest, if it is one of the
- * first BP_LOOK. Return NULL if these are all busy: the next call examines others.
+ * Give a new process the idle struct that was unused for longest. Return NULL
+ * if the BP_LOOK structs examined are all busy.
  */
 static inline struct bp_process *bp_process_new(struct bp_processes *table,
 						void *key, unsigned int tier)
@@ -176,13 +179,13 @@ static inline struct bp_process *bp_process_new(struct bp_processes *table,
 }
 
 /**
- * bp_process_get() - the process that a request is from
+ * bp_process_get() - find the process that sends a request, or add it
  * @table: processes
  * @key: what tells it from others
- * @tier: I/O priority class of the request
+ * @tier: I/O priority tier of the request
  *
- * Return: its struct, which is the last to be given to another one; NULL if it
- * has none and bp_process_new() finds none for it.
+ * Return: its struct, now the last to be given to another process; NULL if
+ * bp_process_new() finds none for it.
  */
 static inline struct bp_process *bp_process_get(struct bp_processes *table,
 						void *key, unsigned int tier)

@@ -1,46 +1,51 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Anticipation: is it worth keeping the drive idle for a moment because a
- * process whose request has just completed is about to send the next one?
+ * Think time: whether it is worth keeping the drive idle for a moment because
+ * a process whose request has just completed is about to send its next one.
  *
- * What is known of a process (struct bp_think) is the time between the
- * completion of a request and its next one, and how far apart its reads are.
- * Both are means in which the latest sample counts an eighth. A sample is cut
- * at twice the limit that the mean is compared with, so that one long pause is
- * forgotten after a few short ones. Of a process that has not come back yet
- * nothing is known: it is waited for when those before it did come back soon
- * (struct bp_newcomers), so that processes that read once and exit are not.
+ * For each process (struct bp_think), means are kept of the time between the
+ * completion of a request and the next request, of the distance between its
+ * reads, and of the share of its writes that leave their erase block. The
+ * latest sample counts an eighth. A sample is cut at twice the limit that the
+ * mean is compared with, so that one long pause is forgotten after a few short
+ * ones.
  *
- * A wait (struct bp_antic) begins after the completion and has one of three
- * ends: the process came back with what was waited for, it did not, or
- * something else was to be done first.
+ * A process that has not come back yet is waited for if most newcomers before
+ * it came back soon (struct bp_newcomers), so that processes that read once and
+ * exit are not waited for.
  *
- * Times are in microseconds and wrap around; only differences count. Used by
- * the BP elevator, under its lock. Pure: whoever waits owns clock and timer.
+ * A wait (struct bp_antic) begins after the completion and ends in one of three
+ * ways: the process sends what was waited for, it does not, or another request
+ * is dispatched first.
+ *
+ * Times are in microseconds and wrap around; only differences count. Pure: the
+ * caller has the lock, the clock and the timer.
  */
 #ifndef _BP_THINK_TIME_H
 #define _BP_THINK_TIME_H
 
+#include <linux/blk_types.h>
 #include <linux/minmax.h>
+#include <linux/sizes.h>
 #include <linux/types.h>
 
-/* The latest sample counts 1 / 8. */
+/* A mean is kept times 8; the latest sample counts 1 / 8. */
 #define BP_MEAN_SHIFT	3
 
-/* Shares are out of this. */
+/* Shares are parts of this. */
 #define BP_WHOLE	256
 
-/* Share of the newcomers that has to come back soon for them to be waited for. */
+/* Newcomers are waited for if at least this share of them comes back soon. */
 #define BP_NEWCOMERS_MIN	(BP_WHOLE / 2)
 
-/* Largest share of its writes that leaves a block for a process to stay there. */
+/* A process stays in its block if at most this share of its writes leaves. */
 #define BP_STRAYS_MAX	(BP_WHOLE / 2)
 
 /* How a wait ended. */
 enum bp_outcome {
 	BP_HIT,		/* the process came back, near its last read */
 	BP_MISS,	/* it did not, or came back far from it */
-	BP_BROKEN,	/* another request went first */
+	BP_BROKEN,	/* another request was dispatched first */
 	BP_OUTCOMES,
 };
 
@@ -49,12 +54,12 @@ enum bp_outcome {
  * @done: when its last request completed
  * @mean: time from there to its next one, times 8
  * @distance: KB between the end of a read and the next read, times 8
- * @end: sector behind its last read
- * @write_end: sector behind its last write
- * @strays: share of its writes that left the erase block of the one before when
- *	it came back, of BP_WHOLE; times 8
+ * @end: sector behind its last read, 0 for none
+ * @write_end: sector behind its last write, 0 for none
+ * @strays: of the writes with which it came back, the share that left the erase
+ *	block of the write before, of BP_WHOLE; times 8
  * @known: it has come back at least once
- * @counted: as a newcomer
+ * @counted: it was counted as a newcomer
  */
 struct bp_think {
 	u32 done;
@@ -67,7 +72,7 @@ struct bp_think {
 	bool counted;
 };
 
-/* Share of the newcomers that came back soon, of BP_WHOLE; a mean as above. */
+/* Share of the newcomers that came back soon, of BP_WHOLE. */
 struct bp_newcomers {
 	u32 soon;
 };
@@ -83,7 +88,7 @@ struct bp_limits {
 };
 
 /**
- * struct bp_antic - the wait, if there is one
+ * struct bp_antic - the wait under way
  * @awaited: process that is waited for, or NULL
  * @since: when the wait began
  * @ended: number of waits by outcome
@@ -96,6 +101,7 @@ struct bp_antic {
 	u64 waited;
 };
 
+/* Add a sample to a mean that is compared with @limit. */
 static inline void bp_learn(u32 *mean, u32 sample, u32 limit, bool first)
 {
 	limit = min_t(u32, limit, U32_MAX >> (BP_MEAN_SHIFT + 1));
@@ -112,7 +118,7 @@ static inline u32 bp_distance(const struct bp_think *think, u64 sector)
 	u64 sectors = sector > think->end ? sector - think->end :
 					    think->end - sector;
 
-	return min_t(u64, sectors >> 1, U32_MAX);
+	return min_t(u64, sectors / (SZ_1K >> SECTOR_SHIFT), U32_MAX);
 }
 
 static inline bool bp_is_near(const struct bp_think *think, u64 sector,
@@ -122,7 +128,7 @@ static inline bool bp_is_near(const struct bp_think *think, u64 sector,
 	       bp_distance(think, sector) <= limits->near_kb;
 }
 
-/* A newcomer has had its first request completed: nothing until it is back. */
+/* Count a process as a newcomer that has not come back, once. */
 static inline void bp_newcomer(struct bp_newcomers *all, struct bp_think *think)
 {
 	if (think->known || think->counted)
@@ -132,10 +138,10 @@ static inline void bp_newcomer(struct bp_newcomers *all, struct bp_think *think)
 }
 
 /**
- * bp_came_back() - a process that had no request left sends one
+ * bp_came_back() - learn from a process that sends a request and had none left
  * @think: the process
  * @all: what is known of newcomers
- * @now: time
+ * @now: current time
  * @limits: settings
  */
 static inline void bp_came_back(struct bp_think *think,
@@ -151,7 +157,7 @@ static inline void bp_came_back(struct bp_think *think,
 }
 
 /**
- * bp_reads() - a process sends a read
+ * bp_reads() - learn from a read that a process sends
  * @think: the process
  * @sector: first sector of the read
  * @sectors: its size
@@ -167,7 +173,7 @@ static inline void bp_reads(struct bp_think *think, u64 sector, u32 sectors,
 }
 
 /**
- * bp_writes() - a process sends a write
+ * bp_writes() - learn from a write that a process sends
  * @think: the process
  * @sector: first sector of the write
  * @sectors: its size
@@ -183,14 +189,14 @@ static inline void bp_writes(struct bp_think *think, u64 sector, u32 sectors,
 	think->write_end = sector + sectors;
 }
 
-/* Does a process that comes back to write stay in its block, mostly? */
+/* Return true if a process that comes back to write mostly stays in a block. */
 static inline bool bp_stays(const struct bp_think *think)
 {
 	return think->write_end &&
 	       think->strays >> BP_MEAN_SHIFT <= BP_STRAYS_MAX;
 }
 
-/* Does a process come back soon, and near, as far as is known? */
+/* Return true if a process is expected to come back soon, and near. */
 static inline bool bp_worth(const struct bp_think *think,
 			    const struct bp_newcomers *all,
 			    const struct bp_limits *limits)
@@ -206,14 +212,14 @@ static inline bool bp_worth(const struct bp_think *think,
 }
 
 /**
- * bp_wait_begin() - wait for a process if that is worth it
- * @antic: no wait under way
+ * bp_wait_begin() - begin to wait for a process if that is worth it
+ * @antic: a wait that is not under way
  * @think: the process; it has no request queued or in flight
  * @all: what is known of newcomers
- * @now: time
+ * @now: current time
  * @limits: settings
  *
- * Return: for how long; 0 for no wait.
+ * Return: length of the wait, 0 for none.
  */
 static inline u32 bp_wait_begin(struct bp_antic *antic, struct bp_think *think,
 				const struct bp_newcomers *all, u32 now,
