@@ -83,8 +83,6 @@ static const char * const bp_bases[] = { "anticipatory", "fair" };
  * @cases: number of writes chosen by each case
  * @in_open: number of writes chosen because they are in another open block
  * @avoided: number of writes that stay in the open blocks where a sweep leaves
- *
- * Settings, see BP_TUNABLES.
  */
 struct bp_data {
 	struct iosched io;
@@ -107,6 +105,7 @@ struct bp_data {
 	unsigned int in_open;
 	unsigned int avoided;
 
+	/* private: settings, see BP_TUNABLES */
 	unsigned int base;
 	unsigned int preference;
 	unsigned int block_size_kb;
