@@ -5,121 +5,70 @@
  * After "PASS: a simple, efficient parallelism-aware solid state drive I/O
  * scheduler", sections 3.2 to 3.6.
  *
- * Problem: an SSD is many flash packages in parallel, yet a region of its
- * logical space serves only so many outstanding requests well: beyond that
- * they get in each other's way (buses, buffers) while other regions idle.
- * Reads and writes that are in the device together slow each other down, and
- * scattered addresses are slower than ascending ones.
+ * Problem: an SSD has many flash packages that work in parallel, yet a region
+ * of its logical space serves only a limited number of outstanding requests
+ * well. More than that compete for buses and buffers while other regions are
+ * idle. Reads and writes that are in the device together slow each other down,
+ * and scattered addresses are slower than ascending ones.
  *
- * Idea: divide the space into regions of equal size, with a sub-queue each.
+ * Idea: divide the logical space into regions of equal size, each with its own
+ * sub-queue.
  *
- *  1. Sub-queues that have work take turns, round-robin. (3.2, 3.3)
- *  2. A turn is one direction only; the sub-queue's next turn takes the other
- *     one if it can. It ends after read_batch or write_batch requests, or
- *     when no request of its direction is left. (3.3)
- *  3. Within a turn requests go in ascending order, from where the last turn
- *     of that direction stopped; past the last one from the lowest again.
- *     (Ending the turn there would make turns far shorter than the batch.)
+ *  1. The sub-queues that have requests take turns, round-robin. (3.2, 3.3)
+ *  2. A turn dispatches one direction only; the next turn of the sub-queue
+ *     prefers the other one. A turn ends after read_batch or write_batch
+ *     requests, or when no request of its direction is left. (3.3)
+ *  3. A turn dispatches in ascending order, from where the last turn of its
+ *     direction stopped, and continues with the lowest address after the
+ *     highest. (3.3; the paper does not say what follows the highest. A turn
+ *     that ended there would mostly be far shorter than a batch.)
  *  4. At most region_depth requests of a region are in flight. A sub-queue
- *     whose region is full passes, keeps the rest of its turn and goes on
- *     when it comes round again. (3.4: the paper argues with the number of
- *     outstanding requests but bounds only the batch. On blk-mq that is not
- *     the same, as a device takes many batches at once.)
- *  5. While reads are about, writes take at most write_share percent of the
- *     device's tags: the rest of a write turn is put off when they have them.
- *     (Beyond the paper, which sends to a device that takes one batch at a
- *     time. One with tags to spare is filled by the writers alone, and each
- *     read then waits for a tag before it waits for the flash.)
- *  6. A request whose deadline has passed goes before all that. (3.3)
+ *     whose region is full is passed over and keeps the rest of its turn.
+ *     (3.4; the paper argues with the number of outstanding requests but bounds
+ *     only the batch. On blk-mq a device takes many batches at once, so a
+ *     bound on the batch does not bound what is outstanding.)
+ *  5. While reads are recent, writes use at most write_share percent of the
+ *     device's tags. When they do, a write turn pauses, or ends if the
+ *     sub-queue has reads. (Not in the paper, whose device takes one batch at a
+ *     time. On a device with tags to spare, writes alone can take all tags, and
+ *     each read then waits for a tag before it waits for the flash.)
+ *  6. A request whose deadline has passed is dispatched first. (3.3; done by
+ *     the core, which asks pass_ready().)
  *
  * Example (figure 6): two regions that serve two requests at a time well;
- * R1 to R4 wait for region 0, Q1 to Q4 for region 1. With region_depth=2:
- * R1 R2 go, region 0 is full; Q1 Q2 go, region 1 is full; from then on each
- * completion lets the next request of its region go. Without it R1 to R4
- * would crowd region 0 while region 1 idles.
+ * R1 to R4 wait for region 0, Q1 to Q4 for region 1. With region_depth=2, R1 and
+ * R2 are dispatched and region 0 is full, then Q1 and Q2 and region 1 is full.
+ * From then on each completion admits the next request of its region. Without
+ * the bound R1 to R4 would crowd region 0 while region 1 is idle.
  *
- * Data: a map from sector to region; in each region a count of requests in
- * flight and, for each I/O priority tier, a sub-queue of two sector-sorted
- * trees (reads, writes). Each tier keeps a ring of the sub-queues that have
- * requests: the first one has its turn, and none without work is looked at.
- * Arrival order and deadlines are the core's (include/iosched.h): one FIFO for
- * all regions tells the oldest request as well as one each would.
- *
- * The map is replaced as a whole when the region size or the capacity of the
- * device changes. Requests in flight keep counting in the old one, which is
- * freed once they have left it.
+ * Data: a map (include/pass/map.h) leads from a sector to its region. A region
+ * has a count of its requests in flight and, for each I/O priority tier, a
+ * sub-queue: two trees sorted by sector, for reads and for writes. Each tier has
+ * a ring of the sub-queues that have requests; the first one has its turn.
+ * Arrival order and deadlines are the core's (include/iosched.h). The paper has
+ * FIFOs in each sub-queue; one for all regions finds the oldest request as well.
  */
-#include <linux/math64.h>
 #include <linux/mutex.h>
-#include <linux/sched/mm.h>
-#include <linux/sizes.h>
 #include <linux/workqueue.h>
 
 #include "iosched-debugfs.h"
+#include "pass/map.h"
 
 #define IOSCHED_NAME "pass"
 
-/*
- * A region costs some 350 bytes. This many are enough for regions of 4 GB on
- * a device of 64 TB, and few enough that the map stays below 6 MB.
- */
-#define PASS_MAX_REGIONS 16384U
-
-/* Reads are about when one was dispatched within this time. */
-#define PASS_READS_ABOUT (HZ / 10)
-
-/**
- * struct pass_queue - a sub-queue: the requests of a region and a tier
- * @sort: by sector, reads and writes apart
- * @ring: in pass_data.ring while there are requests
- * @nr: number of requests
- * @pos: where the last turn of each direction stopped
- * @taken: requests that the turn under way has had, 0 between turns
- * @dir: direction of the turn, or the one that the next turn prefers
- * @region: the region
- */
-struct pass_queue {
-	struct rb_root sort[IOSCHED_DIRS];
-	struct list_head ring;
-	unsigned int nr;
-	sector_t pos[IOSCHED_DIRS];
-	unsigned int taken;
-	unsigned int dir;
-	struct pass_region *region;
-};
-
-struct pass_region {
-	struct pass_queue queue[IOSCHED_TIERS];
-	unsigned int served[IOSCHED_DIRS];	/* requests dispatched */
-	atomic_t in_flight;
-};
-
-/**
- * struct pass_map - the regions of a device
- * @list: in pass_data.retired once another map has taken over
- * @capacity: of the device, in sectors, when the map was made
- * @region_sectors: size of a region
- * @nr: number of regions; the last one may be smaller
- * @region: the regions
- */
-struct pass_map {
-	struct list_head list;
-	sector_t capacity;
-	sector_t region_sectors;
-	unsigned int nr;
-	struct pass_region region[];
-};
+/* Reads are recent for this long after one was dispatched, in jiffies. */
+#define PASS_READS_RECENT (HZ / 10)
 
 struct pass_data {
-	struct iosched io;		/* first: the core's */
+	struct iosched io;		/* must be first */
 
 	/* run-time data, under io.lock */
 	struct pass_map *map;
 	struct list_head ring[IOSCHED_TIERS];
-	struct list_head retired;
-	unsigned long last_read;	/* jiffies, when one was dispatched */
+	struct list_head retired;	/* former maps, maybe with requests in flight */
+	unsigned long last_read;	/* when one was dispatched, in jiffies */
 	struct work_struct resize_work;
-	struct mutex resize_lock;	/* one change of the map at a time */
+	struct mutex resize_lock;	/* serialises changes of the map */
 
 	/* settings */
 	unsigned int region_size_mb;
@@ -140,150 +89,7 @@ static struct pass_queue *pass_queue_of(struct request *rq)
 }
 
 /*
- * Regions
- */
-
-static unsigned int pass_index(struct pass_map *map, sector_t sector)
-{
-	u64 index = div64_u64(sector, map->region_sectors);
-
-	return min_t(u64, index, map->nr - 1);
-}
-
-static bool pass_full(struct pass_data *pd, struct pass_region *region)
-{
-	return pd->region_depth &&
-	       atomic_read(&region->in_flight) >= pd->region_depth;
-}
-
-/* Capacity in sectors; a queue without a disk yet counts as empty. */
-static sector_t pass_capacity(struct request_queue *q)
-{
-	return q->disk ? get_capacity(q->disk) : 0;
-}
-
-/*
- * Make a map for the device as it is. Sleeps, but never waits for I/O: the
- * queue may be frozen.
- */
-static struct pass_map *pass_map_alloc(struct pass_data *pd,
-				       unsigned int size_mb)
-{
-	sector_t capacity = pass_capacity(pd->io.q);
-	sector_t sectors = (sector_t)size_mb * (SZ_1M >> SECTOR_SHIFT);
-	u64 nr = max_t(u64, DIV64_U64_ROUND_UP(capacity, sectors), 1);
-	unsigned int i, tier, flags;
-	struct pass_map *map;
-
-	if (nr > PASS_MAX_REGIONS) {
-		pr_err("pass: region_size_mb=%u makes %llu regions of %s, at most %u: use %llu or more\n",
-		       size_mb, nr, pd->io.q->disk->disk_name,
-		       PASS_MAX_REGIONS,
-		       DIV64_U64_ROUND_UP(nr * size_mb, PASS_MAX_REGIONS));
-		return ERR_PTR(-EINVAL);
-	}
-	flags = memalloc_noio_save();
-	map = kvzalloc(struct_size(map, region, nr), GFP_KERNEL);
-	memalloc_noio_restore(flags);
-	if (!map)
-		return ERR_PTR(-ENOMEM);
-
-	map->capacity = capacity;
-	map->region_sectors = sectors;
-	map->nr = nr;
-	for (i = 0; i < nr; i++)
-		for (tier = 0; tier < IOSCHED_TIERS; tier++) {
-			struct pass_queue *queue = &map->region[i].queue[tier];
-
-			queue->region = &map->region[i];
-			INIT_LIST_HEAD(&queue->ring);
-		}
-	return map;
-}
-
-static bool pass_map_idle(struct pass_map *map)
-{
-	unsigned int i;
-
-	for (i = 0; i < map->nr; i++)
-		if (atomic_read(&map->region[i].in_flight))
-			return false;
-	return true;
-}
-
-/* Free the maps that no request in flight counts in any more. */
-static void pass_reap(struct pass_data *pd)
-{
-	struct pass_map *map, *next;
-	LIST_HEAD(idle);
-
-	spin_lock(&pd->io.lock);
-	list_for_each_entry_safe(map, next, &pd->retired, list)
-		if (pass_map_idle(map))
-			list_move(&map->list, &idle);
-	spin_unlock(&pd->io.lock);
-
-	list_for_each_entry_safe(map, next, &idle, list)
-		kvfree(map);
-}
-
-static void pass_map_switch(struct iosched *io, void *map)
-{
-	struct pass_data *pd = pass_of(io);
-
-	lockdep_assert_held(&io->lock);
-	list_add(&pd->map->list, &pd->retired);
-	pd->map = map;
-}
-
-/*
- * Divide the device's present capacity anew, into regions of @size_mb, or of
- * the size that they have for 0.
- */
-static int pass_resize(struct pass_data *pd, unsigned int size_mb)
-{
-	struct pass_map *map;
-	int ret = 0;
-
-	mutex_lock(&pd->resize_lock);
-	if (!size_mb)
-		size_mb = pd->region_size_mb;
-	map = pass_map_alloc(pd, size_mb);
-	if (IS_ERR(map)) {
-		ret = PTR_ERR(map);
-	} else {
-		spin_lock(&pd->io.lock);
-		WRITE_ONCE(pd->region_size_mb, size_mb);
-		iosched_replace_all(&pd->io, pass_map_switch, map);
-		spin_unlock(&pd->io.lock);
-		pass_reap(pd);
-		iosched_run(&pd->io);
-	}
-	mutex_unlock(&pd->resize_lock);
-	return ret;
-}
-
-static void pass_resize_work(struct work_struct *work)
-{
-	struct pass_data *pd = container_of(work, struct pass_data,
-					    resize_work);
-
-	if (pass_resize(pd, 0)) {
-		/* The last region keeps what lies behind it: don't try again. */
-		spin_lock(&pd->io.lock);
-		pd->map->capacity = pass_capacity(pd->io.q);
-		spin_unlock(&pd->io.lock);
-	}
-}
-
-static int pass_set_region_size(struct iosched *io, unsigned int *field,
-				unsigned int value)
-{
-	return pass_resize(pass_of(io), value);
-}
-
-/*
- * Where requests wait
+ * Sub-queues
  */
 
 static struct rb_root *pass_root(struct iosched *io, unsigned int tier,
@@ -292,6 +98,7 @@ static struct rb_root *pass_root(struct iosched *io, unsigned int tier,
 	struct pass_map *map = pass_of(io)->map;
 	unsigned int index = pass_index(map, sector);
 
+	lockdep_assert_held(&io->lock);
 	return &map->region[index].queue[tier].sort[dir];
 }
 
@@ -300,7 +107,11 @@ static struct rb_root *pass_placed(struct request *rq)
 	return &pass_queue_of(rq)->sort[rq_data_dir(rq)];
 }
 
-/* The sub-queue of a request that arrives. */
+/*
+ * Assign @rq to its sub-queue, which is returned. Have the map replaced if the
+ * capacity of the device has changed; until then the last region takes what
+ * lies behind it.
+ */
 static struct pass_queue *pass_assign(struct pass_data *pd, struct request *rq)
 {
 	unsigned int index = pass_index(pd->map, blk_rq_pos(rq));
@@ -334,36 +145,77 @@ static void pass_removed(struct iosched *io, struct request *rq,
 		list_del_init(&queue->ring);
 }
 
-/* No merge across a region border: the two sides may go in parallel. */
+/* No request crosses a region border: the two sides may be served in parallel. */
 static bool pass_may_merge(struct iosched *io, unsigned int dir,
 			   sector_t start, sector_t end)
 {
 	struct pass_map *map = pass_of(io)->map;
 
+	lockdep_assert_held(&io->lock);
 	return pass_index(map, start) == pass_index(map, end - 1);
 }
 
 /*
- * Turns
+ * Bounds: rules 4 and 5
  */
 
-/* Have writes in flight their share? Then one of them will end and wake us. */
+/* Rule 4: return true if @region has region_depth requests in flight. */
+static bool pass_full(struct pass_data *pd, struct pass_region *region)
+{
+	return pd->region_depth &&
+	       atomic_read(&region->in_flight) >= pd->region_depth;
+}
+
+/*
+ * Rule 5: return true if reads are recent and writes have their share of the
+ * tags. At least one write is then in flight; its completion wakes the queue.
+ */
 static bool pass_writes_full(struct pass_data *pd)
 {
 	return pd->write_share < 100 &&
-	       time_before(jiffies, pd->last_read + PASS_READS_ABOUT) &&
+	       time_before(jiffies, pd->last_read + PASS_READS_RECENT) &&
 	       iosched_dir_in_flight(&pd->io, WRITE) >=
 	       max(iosched_tags(&pd->io) * pd->write_share / 100, 1U);
 }
 
-/* Return true if the bounds let a request of @region be dispatched. */
+/* Return true if the bounds let a read, or a write, of @region be dispatched. */
 static bool pass_within_bounds(struct pass_data *pd, struct pass_region *region,
 			       bool is_read, bool writes_full)
 {
 	return !pass_full(pd, region) && (is_read || !writes_full);
 }
 
-/* The next request of a direction: ascending, then from the lowest. (Rule 3) */
+/* Rule 6: a deadline overrides the share of writes, not the bound on a region. */
+static bool pass_ready(struct iosched *io, struct request *rq, bool due)
+{
+	lockdep_assert_held(&io->lock);
+	return !pass_full(pass_of(io), pass_queue_of(rq)->region);
+}
+
+static void pass_dispatched(struct iosched *io, struct request *rq)
+{
+	struct pass_region *region = pass_queue_of(rq)->region;
+
+	lockdep_assert_held(&io->lock);
+	if (rq_data_dir(rq) == READ)
+		pass_of(io)->last_read = jiffies;
+	region->served[rq_data_dir(rq)]++;
+	atomic_inc(&region->in_flight);
+}
+
+static void pass_released(struct request *rq)
+{
+	atomic_dec(&pass_queue_of(rq)->region->in_flight);
+}
+
+/*
+ * Turns: rules 1 to 3
+ */
+
+/*
+ * Rule 3: the next request of a direction in ascending order, the lowest one
+ * after the highest.
+ */
 static struct request *pass_ahead(struct pass_queue *queue, unsigned int dir)
 {
 	struct request *rq = iosched_from(&queue->sort[dir], queue->pos[dir]);
@@ -380,10 +232,14 @@ static void pass_end_turn(struct pass_data *pd, struct pass_queue *queue)
 	queue->dir = !queue->dir;
 }
 
-/* The other direction's turn, if not after one of its own. */
-static void pass_turn_over(struct pass_data *pd, struct pass_queue *queue)
+/*
+ * Change to the other direction. A turn may be open although no request of its
+ * direction is left: the last ones were merged, or dispatched past their
+ * deadline.
+ */
+static void pass_change_direction(struct pass_data *pd,
+				  struct pass_queue *queue)
 {
-	/* The rest of a turn may have been merged, or have expired. */
 	if (queue->taken)
 		pass_end_turn(pd, queue);
 	else
@@ -391,9 +247,9 @@ static void pass_turn_over(struct pass_data *pd, struct pass_queue *queue)
 }
 
 /*
- * @rq is the next request of @queue. Rule 2: it belongs to a turn of its
- * direction, which ends with it after a batch, or if it is the last one. Return
- * true if the turn has ended.
+ * Rule 2: count @rq, which is dispatched next, in a turn of its direction. The
+ * turn ends with a full batch, or with the @last request of its direction.
+ * Return true if it has ended.
  */
 static bool pass_advance(struct pass_data *pd, struct pass_queue *queue,
 			 struct request *rq, bool last)
@@ -402,7 +258,7 @@ static bool pass_advance(struct pass_data *pd, struct pass_queue *queue,
 	unsigned int batch = dir == READ ? pd->read_batch : pd->write_batch;
 
 	if (queue->dir != dir)
-		pass_turn_over(pd, queue);
+		pass_change_direction(pd, queue);
 	queue->pos[dir] = iosched_rq_end(rq);
 	if (++queue->taken < batch && !last)
 		return false;
@@ -410,7 +266,10 @@ static bool pass_advance(struct pass_data *pd, struct pass_queue *queue,
 	return true;
 }
 
-/* The next request of a sub-queue that is within its bounds. */
+/*
+ * The next request of a sub-queue that is within its bounds. The
+ * sub-queue moves to the end of the ring when its turn ends.
+ */
 static struct request *pass_take(struct pass_data *pd,
 				 struct pass_queue *queue, bool writes_full)
 {
@@ -427,7 +286,8 @@ static struct request *pass_take(struct pass_data *pd,
 }
 
 /*
- * Rule 1: the sub-queues behind the last one served come first; one lap at most.
+ * Rule 1: the first sub-queue of the ring that is within its bounds dispatches.
+ * Those passed over move to the end of the ring. One lap at most.
  */
 static struct request *pass_select(struct iosched *io, unsigned int tier)
 {
@@ -451,7 +311,7 @@ static struct request *pass_select(struct iosched *io, unsigned int tier)
 	return NULL;
 }
 
-/* The only request of all: its turn ends with it. */
+/* The only queued request is dispatched within the bounds; its turn ends. */
 static bool pass_alone(struct iosched *io, struct request *rq)
 {
 	struct pass_data *pd = pass_of(io);
@@ -466,34 +326,88 @@ static bool pass_alone(struct iosched *io, struct request *rq)
 	return true;
 }
 
-static bool pass_ready(struct iosched *io, struct request *rq, bool due)
+/*
+ * Changes of the map
+ */
+
+/* Free the former maps whose requests have all completed. */
+static void pass_reap(struct pass_data *pd)
 {
-	return !pass_full(pass_of(io), pass_queue_of(rq)->region);
+	struct pass_map *map, *next;
+	LIST_HEAD(idle);
+
+	spin_lock(&pd->io.lock);
+	list_for_each_entry_safe(map, next, &pd->retired, list)
+		if (pass_map_idle(map))
+			list_move(&map->list, &idle);
+	spin_unlock(&pd->io.lock);
+
+	list_for_each_entry_safe(map, next, &idle, list)
+		kvfree(map);
 }
 
-static void pass_dispatched(struct iosched *io, struct request *rq)
+static void pass_map_switch(struct iosched *io, void *map)
 {
-	struct pass_region *region = pass_queue_of(rq)->region;
+	struct pass_data *pd = pass_of(io);
 
 	lockdep_assert_held(&io->lock);
-	if (rq_data_dir(rq) == READ)
-		pass_of(io)->last_read = jiffies;
-	region->served[rq_data_dir(rq)]++;
-	atomic_inc(&region->in_flight);
-}
-
-static void pass_released(struct request *rq)
-{
-	atomic_dec(&pass_queue_of(rq)->region->in_flight);
+	list_add(&pd->map->list, &pd->retired);
+	pd->map = map;
 }
 
 /*
- * Coming and going
+ * Replace the map by one for the present capacity of the device, with regions of
+ * @size_mb, or of the present size if that is 0.
+ */
+static int pass_resize(struct pass_data *pd, unsigned int size_mb)
+{
+	struct pass_map *map;
+	int ret = 0;
+
+	mutex_lock(&pd->resize_lock);
+	if (!size_mb)
+		size_mb = pd->region_size_mb;
+	map = pass_map_alloc(pd->io.q, size_mb);
+	if (IS_ERR(map)) {
+		ret = PTR_ERR(map);
+	} else {
+		spin_lock(&pd->io.lock);
+		WRITE_ONCE(pd->region_size_mb, size_mb);
+		iosched_replace_all(&pd->io, pass_map_switch, map);
+		spin_unlock(&pd->io.lock);
+		pass_reap(pd);
+		iosched_run(&pd->io);
+	}
+	mutex_unlock(&pd->resize_lock);
+	return ret;
+}
+
+static void pass_resize_work(struct work_struct *work)
+{
+	struct pass_data *pd = container_of(work, struct pass_data,
+					    resize_work);
+
+	if (pass_resize(pd, 0)) {
+		/* Keep the map for this capacity, instead of trying again. */
+		spin_lock(&pd->io.lock);
+		pd->map->capacity = pass_capacity(pd->io.q);
+		spin_unlock(&pd->io.lock);
+	}
+}
+
+static int pass_set_region_size(struct iosched *io, unsigned int *field,
+				unsigned int value)
+{
+	return pass_resize(pass_of(io), value);
+}
+
+/*
+ * Tunables and lifecycle
  */
 
 #define PASS_TUNABLES(T, C)						\
 	T(pass_data, region_size_mb, 4096, 1, 1048576,			\
-	  pass_set_region_size, "MB in a region")			\
+	  pass_set_region_size, "size of a region, in MB")		\
 	T(pass_data, read_batch, 16, 1, 65535, iosched_set,		\
 	  "most reads in a turn")					\
 	T(pass_data, write_batch, 16, 1, 65535, iosched_set,		\
@@ -501,20 +415,20 @@ static void pass_released(struct request *rq)
 	T(pass_data, region_depth, 0, 0, 65535, iosched_set,		\
 	  "most requests of a region in flight, 0: no bound")		\
 	T(pass_data, write_share, 75, 1, 100, iosched_set,		\
-	  "percent of the device's tags for writes while reads are about, 100: no bound")
+	  "most of the device's tags for writes while reads are recent, in percent, 100: no bound")
 
 static int pass_init(struct iosched *io)
 {
 	struct pass_data *pd = pass_of(io);
 	unsigned int tier;
 
-	pd->last_read = jiffies - PASS_READS_ABOUT;
+	pd->last_read = jiffies - PASS_READS_RECENT;
 	INIT_LIST_HEAD(&pd->retired);
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		INIT_LIST_HEAD(&pd->ring[tier]);
 	INIT_WORK(&pd->resize_work, pass_resize_work);
 	mutex_init(&pd->resize_lock);
-	pd->map = pass_map_alloc(pd, pd->region_size_mb);
+	pd->map = pass_map_alloc(io->q, pd->region_size_mb);
 	return PTR_ERR_OR_ZERO(pd->map);
 }
 

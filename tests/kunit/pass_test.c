@@ -178,7 +178,7 @@ static void pass_test_write_share(struct kunit *test)
 	fake_complete(writes[0]);
 	pass_expect(test, 0, 6);
 	pass_expect(test, -1, 0);
-	fake_advance_ms(PASS_READS_ABOUT);
+	fake_advance_ms(PASS_READS_RECENT);
 	pass_expect(test, 0, 8);
 	fake_complete(writes[1]);
 	fake_complete(writes[2]);
@@ -441,7 +441,7 @@ static void pm_dispatched(struct model_request *mr)
 	if (mr->dir != READ)
 		return;
 	pm.reads_seen = true;
-	pm.reads_until = jiffies + PASS_READS_ABOUT;
+	pm.reads_until = jiffies + PASS_READS_RECENT;
 }
 
 static bool pm_ready(struct model_request *mr)

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * PASS's region map: the regions of a device, each with its sub-queues and a
+ * count of its requests in flight.
+ *
+ * A map does not change. When the region size or the capacity of the device
+ * does, another map takes its place. rq->elv.priv[0] points to the sub-queue of
+ * a request, so a map is freed only after the last of its requests in flight
+ * has completed.
+ */
+#ifndef _PASS_MAP_H
+#define _PASS_MAP_H
+
+#include <linux/math64.h>
+#include <linux/sched/mm.h>
+#include <linux/sizes.h>
+
+#include "iosched.h"
+
+/*
+ * A region takes some 350 bytes. This many suffice for regions of 4 GB on a
+ * device of 64 TB, and the map stays below 6 MB.
+ */
+#define PASS_MAX_REGIONS 16384U
+
+/**
+ * struct pass_queue - a sub-queue: the requests of a region and a tier
+ * @sort: requests by sector, for each direction
+ * @ring: entry in pass_data.ring while the sub-queue has requests
+ * @nr: number of requests
+ * @pos: where the last turn of each direction stopped, in sectors
+ * @taken: requests dispatched in the current turn, 0 between turns
+ * @dir: direction of the current turn; between turns, the one that the next
+ *	turn prefers
+ * @region: the region
+ */
+struct pass_queue {
+	struct rb_root sort[IOSCHED_DIRS];
+	struct list_head ring;
+	unsigned int nr;
+	sector_t pos[IOSCHED_DIRS];
+	unsigned int taken;
+	unsigned int dir;
+	struct pass_region *region;
+};
+
+/**
+ * struct pass_region - a region of a device
+ * @queue: its sub-queues
+ * @served: requests dispatched, by direction; for debugfs
+ * @in_flight: requests dispatched and not completed. Atomic: completions take
+ *	no lock.
+ */
+struct pass_region {
+	struct pass_queue queue[IOSCHED_TIERS];
+	unsigned int served[IOSCHED_DIRS];
+	atomic_t in_flight;
+};
+
+/**
+ * struct pass_map - the regions of a device
+ * @list: entry in pass_data.retired after another map has replaced this one
+ * @capacity: capacity for which the map was made, in sectors
+ * @region_sectors: size of a region
+ * @nr: number of regions; the last one may be smaller than the others
+ * @region: the regions
+ */
+struct pass_map {
+	struct list_head list;
+	sector_t capacity;
+	sector_t region_sectors;
+	unsigned int nr;
+	struct pass_region region[];
+};
+
+/* Number of the region of @sector. The last region has no upper end. */
+static inline unsigned int pass_index(struct pass_map *map, sector_t sector)
+{
+	u64 index = div64_u64(sector, map->region_sectors);
+
+	return min_t(u64, index, map->nr - 1);
+}
+
+/* Capacity of a device in sectors; 0 while the queue has no disk. */
+static inline sector_t pass_capacity(struct request_queue *q)
+{
+	return q->disk ? get_capacity(q->disk) : 0;
+}
+
+/**
+ * pass_map_alloc() - make an empty map for the present capacity of a device
+ * @q: queue of the device
+ * @size_mb: size of a region in MB
+ *
+ * Sleeps, but does not wait for I/O: the queue may be frozen.
+ *
+ * Return: the map, or an ERR_PTR() if there would be too many regions or there
+ * is no memory.
+ */
+static struct pass_map *pass_map_alloc(struct request_queue *q,
+				       unsigned int size_mb)
+{
+	sector_t capacity = pass_capacity(q);
+	sector_t sectors = (sector_t)size_mb * (SZ_1M >> SECTOR_SHIFT);
+	u64 nr = max_t(u64, DIV64_U64_ROUND_UP(capacity, sectors), 1);
+	unsigned int i, tier, flags;
+	struct pass_map *map;
+
+	if (nr > PASS_MAX_REGIONS) {
+		pr_err("pass: region_size_mb=%u makes %llu regions of %s, at most %u: use %llu or more\n",
+		       size_mb, nr, q->disk->disk_name, PASS_MAX_REGIONS,
+		       DIV64_U64_ROUND_UP(nr * size_mb, PASS_MAX_REGIONS));
+		return ERR_PTR(-EINVAL);
+	}
+	flags = memalloc_noio_save();
+	map = kvzalloc(struct_size(map, region, nr), GFP_KERNEL);
+	memalloc_noio_restore(flags);
+	if (!map)
+		return ERR_PTR(-ENOMEM);
+
+	map->capacity = capacity;
+	map->region_sectors = sectors;
+	map->nr = nr;
+	for (i = 0; i < nr; i++)
+		for (tier = 0; tier < IOSCHED_TIERS; tier++) {
+			struct pass_queue *queue = &map->region[i].queue[tier];
+
+			queue->region = &map->region[i];
+			INIT_LIST_HEAD(&queue->ring);
+		}
+	return map;
+}
+
+/* Return true if no request in flight is counted in @map. */
+static inline bool pass_map_idle(struct pass_map *map)
+{
+	unsigned int i;
+
+	for (i = 0; i < map->nr; i++)
+		if (atomic_read(&map->region[i].in_flight))
+			return false;
+	return true;
+}
+
+#endif /* _PASS_MAP_H */
