@@ -6,65 +6,69 @@
  * section 5.
  *
  * Problem: an SSD reads and programs its flash in clustered pages and has
- * buffers of a certain size. A write of part of a clustered page costs reading
- * the rest of it, and a request larger than the buffer waits for the flash.
- * File systems know nothing of either.
+ * buffers of a certain size. A write of part of a clustered page makes the
+ * device read the rest of it, and a request larger than the buffer waits for
+ * the flash. File systems know neither size.
  *
  * Idea: three parts, each of which can be used without the others.
  *
  *  1. PAS: no request is larger than the read or write buffer. (5.2)
- *  2. PASA: and cuts fall on boundaries of clustered pages or blocks: first an
- *     unaligned head, if need be, then aligned pieces. (5.2)
- *     The block layer does both by the limits of the queue, which PAI sets
- *     while it has it (include/pai/limits.h); the arithmetic and an example are
- *     in include/pai/geometry.h. Merging stops where cutting would cut.
- *  3. PAI: requests that are well-split, aligned and sized to the buffer, wait
- *     in the normal queue and go first, oldest first. The others wait in the
- *     pending queue to be merged; one that becomes well-split by merging moves
- *     to the normal queue. No request is pending for longer than read_pending_us
- *     or write_pending_us: then it takes its turn by age as if well-split. (5.3)
+ *  2. PASA: in addition, requests are cut on boundaries of clustered pages or
+ *     blocks: an unaligned head, if there is one, then aligned pieces. (5.2)
+ *  3. PAI: requests that are well-split, that is aligned and of the buffer's
+ *     size, form the normal queue and are dispatched first. The others form the
+ *     pending queue, where they wait to be merged; one that becomes well-split
+ *     by a merge moves to the normal queue. (5.3)
+ *  4. No request is pending for longer than read_pending_us or
+ *     write_pending_us. Then it is due: it is dispatched by age, as if
+ *     well-split. (5.3)
  *
- * What the paper leaves open, and what is done here:
+ * The block layer does 1 and 2: PAI sets the limits of the queue while it is
+ * the queue's elevator (include/pai/limits.h). The arithmetic and an example
+ * are in include/pai/geometry.h.
  *
- *  - Waiting must not cost more than it wins. A pending request waits only while
- *    the device has well-split ones to do, before which it would not go anyway:
- *    the last of them to complete ends that. So neither a lone request nor a
- *    load of small ones is ever held back. And one that cannot be merged (it is
- *    as large as it may get, cut off by the block layer, a discard) has nothing
- *    to wait for: it is never pending.
- *  - The oldest of reads and writes goes first, as in the NOOP that the paper
- *    extends. With it go those that begin in the clustered page in which it ends,
- *    behind its beginning, up to PAI_RUN in a row: the buffer has that page now,
- *    and what is written to it twice is programmed once. Where many wait, age
- *    alone would bring the second write when the page has long been flushed.
+ * Not in the paper, which leaves these cases open:
+ *
+ *  5. A pending request is held only while requests that are not pending are
+ *     queued or well-split ones are in flight. So neither a lone request nor a
+ *     load of small requests is ever held.
+ *  6. A request that cannot be merged is never pending, but closed: it has its
+ *     largest size, was cut by the block layer, is a discard, or was requeued.
+ *  7. Among reads and writes the oldest request is dispatched first, as in the
+ *     NOOP scheduler that the paper extends.
+ *  8. It is followed by requests that begin in the clustered page in which it
+ *     ends, behind its own beginning, at most PAI_RUN in a row. The buffer
+ *     still has that page, so two writes to it are programmed once. With a long
+ *     queue and by age alone, the page would be flushed before the second
+ *     write.
  *
  * Example: clustered pages of 16 KB, a write buffer of 64 KB. Writes of
- * [64K,128K), [4K,16K), [0,4K) arrive. The first one is well-split and goes. The
- * second is badly split and pending. The third one is put in front of it, which
- * makes it aligned, yet not of the buffer's size: it stays pending until more is
- * merged, the first write has completed or write_pending_us has passed; with
- * well_split=aligned it would be well-split now and go.
+ * [64K,128K), [4K,16K), [0,4K) are inserted. The first one is well-split and
+ * dispatched. The second one is badly split: pending. The third one is merged
+ * with it, in front. Now it is aligned, but not of the buffer's size: it stays
+ * pending until more is merged, the first write completes or write_pending_us
+ * have passed. With well_split=aligned it is well-split and dispatched.
  *
- * Data: pending or not is a property of a request, in rq->elv.priv[0]; so all
- * of them share the core's FIFOs, whose order is their age, and one
- * sector-sorted tree for each priority tier and direction, in which merging
- * finds any neighbour. Where only pending requests are left a look at the oldest
- * one is enough, so only pending requests that are not due are ever passed over.
+ * Data: the class of a request is in rq->elv.priv[0] (include/pai/classes.h).
+ * All classes share the core's FIFOs, where age is the order, and a tree sorted
+ * by sector for each priority tier and direction, where merging finds any
+ * neighbour. If a FIFO has pending requests only, looking at the oldest one is
+ * enough; so a search passes over requests only if they are pending and not
+ * due.
  *
- * The bound: a request is due read_pending_us or write_pending_us after it was
- * made, which is before it was inserted; the FIFO has the order of insertion. So
- * the oldest one is due within that time of its insertion at the latest, and
- * those behind it, inserted later, may wait for it. From then on only what is
- * older goes before it, each with its clustered page (and what goes before
- * well-split requests as well: higher priorities, deadlines, the head of the
- * queue). How long it then waits for a
- * drive that is busy is no matter of the pending queue. What comes back from the
- * driver is not merged any more by the block layer: closed.
+ * Rule 4 in detail: a request is due a fixed time after its allocation, while
+ * the FIFO is in order of insertion, which is later. The oldest request is thus
+ * due at most that time after its insertion; requests behind it may have to
+ * wait for it. Once it is due, only older requests are dispatched before it,
+ * each with its clustered page, besides those that precede well-split requests
+ * as well: higher priorities, expired deadlines, the head of the queue. How
+ * long a due request waits for a busy device is not bounded here.
  */
 #include <linux/hrtimer.h>
 
 #include "compat-hrtimer.h"
 #include "iosched-debugfs.h"
+#include "pai/classes.h"
 #include "pai/geometry.h"
 #include "pai/limits.h"
 
@@ -73,24 +77,16 @@
 /* Sectors in a KB, the unit of sizes in tunables. */
 #define PAI_KB	2
 
-/* Most requests in a row that go by their clustered page, not by age. */
+/* Rule 8: most requests in a row that are dispatched by their page. */
 #define PAI_RUN	16
 
-/* What a queued request is: rq->elv.priv[0]. */
-enum pai_class {
-	PAI_WELL_SPLIT,		/* suits the device */
-	PAI_CLOSED,		/* does not, but no merge can change that */
-	PAI_PENDING,		/* waits to be merged */
-	PAI_CLASSES,
-};
-
 /**
- * struct pai_run - where a request of the same clustered page would be
- * @tier: of the one that was dispatched last
+ * struct pai_run - where a request that rule 8 prefers would begin
+ * @tier: tier of the request dispatched last
  * @dir: its direction
- * @from: where it begins, in sectors
+ * @from: its first sector
  * @to: end of the clustered page in which it ends, exclusive
- * @length: how many have gone by their page since one went by age
+ * @length: requests dispatched by rule 8 since the last one dispatched by age
  */
 struct pai_run {
 	unsigned int tier;
@@ -100,43 +96,21 @@ struct pai_run {
 	unsigned int length;
 };
 
-/**
- * struct pai_stats - what became of the requests of a direction
- * @requests: dispatched, by class
- * @aligned: of those, begun on a boundary
- * @full: of those, as large as the buffer
- * @merges: bios and requests that a pending request has won
- * @promoted: pending requests that became well-split by that
- * @expired: requests that were pending for as long as they may
- * @waited: time for which requests were pending, in ns: until they went or were
- *	due. Those count before which others went, or that were held back.
- * @longest: the longest of these times
- */
-struct pai_stats {
-	unsigned int requests[PAI_CLASSES];
-	unsigned int aligned;
-	unsigned int full;
-	unsigned int merges;
-	unsigned int promoted;
-	unsigned int expired;
-	u64 waited;
-	u64 longest;
-};
-
 struct pai_data {
-	struct iosched io;		/* first: the core's */
+	struct iosched io;		/* must be first */
 
 	/* run-time data, under io.lock */
 	struct rb_root sort[IOSCHED_TIERS][IOSCHED_DIRS];
-	unsigned int free[IOSCHED_TIERS][IOSCHED_DIRS];	/* queued, not pending */
+	unsigned int not_pending[IOSCHED_TIERS][IOSCHED_DIRS];	/* queued */
 	struct pai_run run;
-	u64 kept;			/* when a pending one last had to wait */
-	struct hrtimer timer;		/* runs out when a pending one is due */
+	/* when a pending request was last held or passed over, in ns */
+	u64 last_held;
+	struct hrtimer timer;		/* expires when a pending one is due */
 	struct pai_loan *loan;		/* the queue's limits */
 	atomic_t well_split_in_flight;
 	struct pai_stats stats[IOSCHED_DIRS];
 
-	/* what follows from the settings, under io.lock */
+	/* derived from the settings, under io.lock */
 	struct pai_params params;
 	struct pai_cut cut[IOSCHED_DIRS];
 
@@ -157,13 +131,8 @@ static struct pai_data *pai_of(struct iosched *io)
 	return container_of(io, struct pai_data, io);
 }
 
-static enum pai_class pai_class_of(struct request *rq)
-{
-	return (unsigned long)rq->elv.priv[0];
-}
-
 /*
- * Well-split, closed or pending
+ * Classes: rules 3 and 6
  */
 
 static unsigned int pai_full(struct pai_data *pd, unsigned int dir)
@@ -172,13 +141,15 @@ static unsigned int pai_full(struct pai_data *pd, unsigned int dir)
 			     queue_max_sectors(pd->io.q));
 }
 
+/* Rules 1 and 2 bound merging as well: it stops where bios would be cut. */
 static bool pai_may_merge(struct iosched *io, unsigned int dir,
 			  sector_t start, sector_t end)
 {
+	lockdep_assert_held(&io->lock);
 	return end <= pai_cut_end(&pai_of(io)->cut[dir], start);
 }
 
-/* Can merging make @rq larger, at either end? */
+/* Return true if a merge can make @rq larger, at either end. */
 static bool pai_may_grow(struct pai_data *pd, struct request *rq)
 {
 	unsigned int dir = rq_data_dir(rq);
@@ -190,6 +161,7 @@ static bool pai_may_grow(struct pai_data *pd, struct request *rq)
 		(pos && pai_may_merge(&pd->io, dir, pos - 1, end)));
 }
 
+/* Rules 3 and 6. */
 static enum pai_class pai_classify(struct pai_data *pd, struct request *rq)
 {
 	if (req_op(rq) != REQ_OP_READ && req_op(rq) != REQ_OP_WRITE)
@@ -200,18 +172,18 @@ static enum pai_class pai_classify(struct pai_data *pd, struct request *rq)
 	return pai_may_grow(pd, rq) ? PAI_PENDING : PAI_CLOSED;
 }
 
-/* How many requests of the kind of @rq do not wait to be merged. */
-static unsigned int *pai_free(struct pai_data *pd, struct request *rq)
+/* The count of queued requests that are not pending, for @rq. */
+static unsigned int *pai_not_pending(struct pai_data *pd, struct request *rq)
 {
-	return &pd->free[iosched_rq_tier(rq)][rq_data_dir(rq)];
+	return &pd->not_pending[iosched_rq_tier(rq)][rq_data_dir(rq)];
 }
 
-static void pai_set_class(struct pai_data *pd, struct request *rq,
-			  enum pai_class class)
+static void pai_add_to_class(struct pai_data *pd, struct request *rq,
+			     enum pai_class class)
 {
-	rq->elv.priv[0] = (void *)(unsigned long)class;
+	pai_rq_set_class(rq, class);
 	if (class != PAI_PENDING)
-		++*pai_free(pd, rq);
+		++*pai_not_pending(pd, rq);
 }
 
 static struct rb_root *pai_root(struct iosched *io, unsigned int tier,
@@ -220,20 +192,20 @@ static struct rb_root *pai_root(struct iosched *io, unsigned int tier,
 	return &pai_of(io)->sort[tier][dir];
 }
 
+static struct rb_root *pai_placed(struct request *rq)
+{
+	return pai_root(iosched_of(rq->q), iosched_rq_tier(rq),
+			rq_data_dir(rq), blk_rq_pos(rq));
+}
+
 static struct rb_root *pai_place(struct iosched *io, struct request *rq)
 {
 	struct pai_data *pd = pai_of(io);
 
 	lockdep_assert_held(&io->lock);
-	pai_set_class(pd, rq, pai_classify(pd, rq));
-	return &pd->sort[iosched_rq_tier(rq)][rq_data_dir(rq)];
-}
-
-static struct rb_root *pai_placed(struct request *rq)
-{
-	struct pai_data *pd = pai_of(iosched_of(rq->q));
-
-	return &pd->sort[iosched_rq_tier(rq)][rq_data_dir(rq)];
+	pai_add_to_class(pd, rq, pai_classify(pd, rq));
+	return pai_root(io, iosched_rq_tier(rq), rq_data_dir(rq),
+			blk_rq_pos(rq));
 }
 
 static void pai_removed(struct iosched *io, struct request *rq,
@@ -241,10 +213,14 @@ static void pai_removed(struct iosched *io, struct request *rq,
 {
 	lockdep_assert_held(&io->lock);
 	if (pai_class_of(rq) != PAI_PENDING)
-		--*pai_free(pai_of(io), rq);
+		--*pai_not_pending(pai_of(io), rq);
 }
 
-/* A merge may make a request well-split, and the next one undo that. */
+/*
+ * Rule 3: classify @rq anew after a merge, which may make it well-split; the
+ * next merge may undo that. A request at the head of the queue is in no tree
+ * and has no class.
+ */
 static void pai_resized(struct iosched *io, struct request *rq)
 {
 	struct pai_data *pd = pai_of(io);
@@ -252,25 +228,25 @@ static void pai_resized(struct iosched *io, struct request *rq)
 	enum pai_class was = pai_class_of(rq), class;
 
 	lockdep_assert_held(&io->lock);
-	/* Not in a tree: it goes before all others anyway. */
 	if (RB_EMPTY_NODE(&rq->rb_node))
 		return;
 	class = pai_classify(pd, rq);
 	pai_removed(io, rq, NULL);
-	pai_set_class(pd, rq, class);
+	pai_add_to_class(pd, rq, class);
 	if (was != PAI_PENDING)
 		return;
 	st->merges++;
 	st->promoted += class == PAI_WELL_SPLIT;
-	/* It need not wait any more, and a merged bio runs no queue. */
+	/* The request need no longer wait, and merging a bio runs no queue. */
 	if (class != PAI_PENDING)
 		iosched_wake(io);
 }
 
 /*
- * Dispatch
+ * Dispatch: rules 4, 5, 7 and 8
  */
 
+/* Rule 4: the time at which @rq is due, in ns. */
 static u64 pai_due(struct pai_data *pd, struct request *rq)
 {
 	unsigned int us = rq_data_dir(rq) == READ ? pd->read_pending_us :
@@ -279,7 +255,7 @@ static u64 pai_due(struct pai_data *pd, struct request *rq)
 	return rq->start_time_ns + (u64)us * NSEC_PER_USEC;
 }
 
-/* The oldest request of a direction that need not wait, or does no more. */
+/* Rules 3 and 4: the oldest request that is due or not pending. */
 static struct request *pai_next(struct pai_data *pd, unsigned int tier,
 				unsigned int dir)
 {
@@ -292,8 +268,8 @@ static struct request *pai_next(struct pai_data *pd, unsigned int tier,
 		now = now ?: ktime_get_ns();
 		if (pai_due(pd, rq) <= now)
 			return rq;
-		pd->kept = now;
-		if (!pd->free[tier][dir])
+		pd->last_held = now;
+		if (!pd->not_pending[tier][dir])
 			break;
 	}
 	return NULL;
@@ -306,6 +282,7 @@ static struct request *pai_oldest(struct pai_data *pd, unsigned int tier,
 					queuelist);
 }
 
+/* Rule 7. Either request may be NULL. */
 static struct request *pai_older(struct request *a, struct request *b)
 {
 	if (!a || !b)
@@ -319,8 +296,8 @@ static enum hrtimer_restart pai_timeout(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* All requests of the tier wait: look again when the first of them is due. */
-static void pai_wait(struct pai_data *pd, unsigned int tier)
+/* All requests of a tier are held: arm the timer for when the first is due. */
+static void pai_arm(struct pai_data *pd, unsigned int tier)
 {
 	struct request *read = pai_oldest(pd, tier, READ);
 	struct request *write = pai_oldest(pd, tier, WRITE);
@@ -333,7 +310,7 @@ static void pai_wait(struct pai_data *pd, unsigned int tier)
 		hrtimer_start(&pd->timer, ns_to_ktime(due), HRTIMER_MODE_ABS);
 }
 
-/* The next one of the clustered page that the device has just seen. */
+/* Rule 8: the next request of the clustered page that the buffer has. */
 static struct request *pai_same_page(struct pai_data *pd, unsigned int tier)
 {
 	struct pai_run *run = &pd->run;
@@ -343,6 +320,16 @@ static struct request *pai_same_page(struct pai_data *pd, unsigned int tier)
 		return NULL;
 	rq = iosched_from(&pd->sort[tier][run->dir], run->from);
 	return rq && blk_rq_pos(rq) < run->to ? rq : NULL;
+}
+
+/*
+ * Rule 5: return true if pending requests of a tier may be held. The completion
+ * of the last well-split request wakes the queue.
+ */
+static bool pai_may_hold(struct pai_data *pd, unsigned int tier)
+{
+	return pd->not_pending[tier][READ] || pd->not_pending[tier][WRITE] ||
+	       atomic_read(&pd->well_split_in_flight);
 }
 
 static struct request *pai_select(struct iosched *io, unsigned int tier)
@@ -358,66 +345,57 @@ static struct request *pai_select(struct iosched *io, unsigned int tier)
 	}
 	pd->run.length = 0;
 
-	/* Nothing is well-split: by age, whatever the time. */
-	if (!pd->free[tier][READ] && !pd->free[tier][WRITE] &&
-	    !atomic_read(&pd->well_split_in_flight))
+	if (!pai_may_hold(pd, tier))
 		return pai_older(pai_oldest(pd, tier, READ),
 				 pai_oldest(pd, tier, WRITE));
 
 	read = pai_next(pd, tier, READ);
 	write = pai_next(pd, tier, WRITE);
 	if (!read && !write)
-		pai_wait(pd, tier);
+		pai_arm(pd, tier);
 	return pai_older(read, write);
 }
 
-/* A pending request goes: for how long was it one? */
-static void pai_count_wait(struct pai_data *pd, struct request *rq)
-{
-	struct pai_stats *st = &pd->stats[rq_data_dir(rq)];
-	u64 due = pai_due(pd, rq), until = min(due, ktime_get_ns());
-	u64 waited = until - rq->start_time_ns;
-
-	st->waited += waited;
-	st->longest = max(st->longest, waited);
-	if (until == due) {
-		st->expired++;
-		iosched_note(&pd->io, "pai due %llu",
-			     (unsigned long long)blk_rq_pos(rq));
-	}
-}
-
-/* The only request goes unless it has well-split ones to wait for. */
+/* Rule 5, for the only queued request. */
 static bool pai_alone(struct iosched *io, struct request *rq)
 {
 	struct pai_data *pd = pai_of(io);
 	enum pai_class class = pai_classify(pd, rq);
 
 	lockdep_assert_held(&io->lock);
-	rq->elv.priv[0] = (void *)(unsigned long)class;
-	return class != PAI_PENDING || !atomic_read(&pd->well_split_in_flight);
+	pai_rq_set_class(rq, class);
+	return class != PAI_PENDING || !pai_may_hold(pd, iosched_rq_tier(rq));
+}
+
+/* Count @rq, which is pending and was held or passed over before. */
+static void pai_count_wait(struct pai_data *pd, struct request *rq)
+{
+	u64 due = pai_due(pd, rq), until = min(due, ktime_get_ns());
+
+	pai_stats_waited(&pd->stats[rq_data_dir(rq)],
+			 until - rq->start_time_ns, until == due);
+	if (until == due)
+		iosched_note(&pd->io, "pai due %llu",
+			     (unsigned long long)blk_rq_pos(rq));
 }
 
 static void pai_dispatched(struct iosched *io, struct request *rq)
 {
 	struct pai_data *pd = pai_of(io);
-	unsigned int full = pai_full(pd, rq_data_dir(rq));
-	struct pai_stats *st = &pd->stats[rq_data_dir(rq)];
+	unsigned int dir = rq_data_dir(rq);
 	enum pai_class class = pai_class_of(rq);
 
 	lockdep_assert_held(&io->lock);
 	pd->run.tier = iosched_rq_tier(rq);
-	pd->run.dir = rq_data_dir(rq);
+	pd->run.dir = dir;
 	pd->run.from = blk_rq_pos(rq);
 	pd->run.to = pai_page_end(&pd->params, iosched_rq_end(rq));
-	st->requests[class]++;
-	st->aligned += pai_aligned(&pd->params, blk_rq_pos(rq), full);
-	st->full += full && pai_whole_pages(&pd->params,
-					    blk_rq_sectors(rq)) == full;
 	if (class == PAI_WELL_SPLIT)
 		atomic_inc(&pd->well_split_in_flight);
-	/* It was not yet there when one last had to wait. */
-	if (class == PAI_PENDING && rq->start_time_ns <= pd->kept)
+	pai_stats_dispatched(&pd->stats[dir], &pd->params, rq,
+			     pai_full(pd, dir));
+	/* A request allocated after last_held was not there to be held. */
+	if (class == PAI_PENDING && rq->start_time_ns <= pd->last_held)
 		pai_count_wait(pd, rq);
 }
 
@@ -428,15 +406,15 @@ static void pai_released(struct request *rq)
 }
 
 /*
- * Settings
+ * Tunables
  */
 
 static const char * const pai_align_names[] = { "page", "block" };
 static const char * const pai_split_names[] = { "none", "pas", "pasa" };
 static const char * const pai_well_split_names[] = { "paper", "aligned" };
 
-/* Take over the settings. Called when no request is in the trees. */
-static void pai_settle(struct iosched *io, void *unused)
+/* Apply the settings. No request is in the trees, or the queue is frozen. */
+static void pai_apply_settings(struct iosched *io, void *unused)
 {
 	struct pai_data *pd = pai_of(io);
 
@@ -458,28 +436,28 @@ static int pai_set(struct iosched *io, unsigned int *field, unsigned int value)
 {
 	spin_lock(&io->lock);
 	WRITE_ONCE(*field, value);
-	iosched_replace_all(io, pai_settle, NULL);
+	iosched_replace_all(io, pai_apply_settings, NULL);
 	spin_unlock(&io->lock);
 	iosched_run(io);
 	return 0;
 }
 
-/* The largest sizes are beyond any device, and far from overflowing. */
+/* The largest sizes exceed those of any device, and cannot overflow. */
 #define PAI_TUNABLES(T, C)						\
 	T(pai_data, clustered_page_kb, 16, 1, 65536, pai_set,		\
-	  "KB in a clustered page")					\
+	  "size of a clustered page, in KB")				\
 	T(pai_data, clustered_block_kb, 4096, 1, 1048576, pai_set,	\
-	  "KB in a clustered block")					\
+	  "size of a clustered block, in KB")				\
 	T(pai_data, read_buffer_kb, 0, 0, 1048576, pai_set,		\
-	  "KB in the read buffer, 0: none")				\
+	  "size of the read buffer, in KB, 0: none")			\
 	T(pai_data, write_buffer_kb, 0, 0, 1048576, pai_set,		\
-	  "KB in the write buffer, 0: none")				\
+	  "size of the write buffer, in KB, 0: none")			\
 	T(pai_data, read_pending_us, 100, 0, 10000000, iosched_set,	\
-	  "us for which a read waits to be merged at most")		\
+	  "most time for which a read waits to be merged, in us")	\
 	T(pai_data, write_pending_us, 1000, 0, 10000000, iosched_set,	\
-	  "us for which a write waits to be merged at most")		\
+	  "most time for which a write waits to be merged, in us")	\
 	C(pai_data, align, PAI_ALIGN_PAGE, pai_align_names, pai_set,	\
-	  "what requests are aligned to: page, block (default page)")	\
+	  "boundaries that requests are aligned to: page, block (default page)") \
 	C(pai_data, split, PAI_SPLIT_NONE, pai_split_names, pai_set,	\
 	  "how bios are cut: none, pas, pasa (default none)")		\
 	C(pai_data, well_split, PAI_WELL_SPLIT_PAPER,			\
@@ -487,7 +465,7 @@ static int pai_set(struct iosched *io, unsigned int *field, unsigned int value)
 	  "which requests are well-split: paper, aligned (default paper)")
 
 /*
- * Coming and going
+ * Lifecycle
  */
 
 static int pai_init(struct iosched *io)
@@ -507,7 +485,7 @@ static int pai_init(struct iosched *io)
 
 static void pai_start(struct iosched *io)
 {
-	pai_settle(io, NULL);
+	pai_apply_settings(io, NULL);
 }
 
 static void pai_stop(struct iosched *io)
@@ -523,37 +501,15 @@ static void pai_exit(struct iosched *io)
 	struct pai_data *pd = pai_of(io);
 
 	hrtimer_cancel(&pd->timer);
+	/* The loan is still there if the queue kept its other elevator. */
 	if (pd->loan)
 		pai_limits_close(pd->loan);
 }
 
 #ifdef CONFIG_BLK_DEBUG_FS
-static unsigned int pai_percent(unsigned int part, unsigned int all)
-{
-	return all ? div_u64(100ULL * part + all / 2, all) : 0;
-}
-
 static void pai_classes(struct iosched *io, struct seq_file *m)
 {
-	struct pai_data *pd = pai_of(io);
-	unsigned int dir;
-
-	seq_puts(m, "dir well_split closed pending aligned full aligned_percent full_percent merges promoted expired waited_us longest_us\n");
-	for (dir = READ; dir <= WRITE; dir++) {
-		struct pai_stats *st = &pd->stats[dir];
-		unsigned int *nr = st->requests;
-		unsigned int all = nr[PAI_WELL_SPLIT] + nr[PAI_CLOSED] +
-				   nr[PAI_PENDING];
-
-		seq_printf(m, "%s %u %u %u %u %u %u %u %u %u %u %llu %llu\n",
-			   dir == READ ? "read" : "write", nr[PAI_WELL_SPLIT],
-			   nr[PAI_CLOSED], nr[PAI_PENDING], st->aligned,
-			   st->full, pai_percent(st->aligned, all),
-			   pai_percent(st->full, all), st->merges,
-			   st->promoted, st->expired,
-			   div_u64(st->waited, NSEC_PER_USEC),
-			   div_u64(st->longest, NSEC_PER_USEC));
-	}
+	pai_stats_print(pai_of(io)->stats, m);
 }
 
 IOSCHED_SHOW(pai_classes)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * PAI's arithmetic: where requests are cut and which of them are well-split,
- * from an SSD's parameters. No state and no block layer here, so that it can be
- * tested by itself (tests/kunit/pai_test.c). All sizes are in sectors; none has
- * to be a power of two.
+ * given an SSD's parameters. It has no state and does not depend on the block
+ * layer, so it is tested by itself (tests/kunit/pai_test.c). All sizes are in
+ * sectors; none has to be a power of two.
  *
- * Example, an SSD with clustered pages of 16 KB, a read buffer of 256 KB and a
- * write buffer of 255 KB (sizes in KB here). With split=pas requests are at
- * most 255 long: the queue has one limit for both directions, the tighter
- * buffer sets it. With split=pasa that is 240, the whole pages of it, and cuts
- * fall on multiples of 240, so that they are page boundaries:
+ * Example, with sizes in KB: clustered pages of 16, a read buffer of 256, a
+ * write buffer of 255. With split=pas requests have at most 255: the queue has
+ * one limit for both directions, set by the smaller buffer. With split=pasa
+ * they have at most 240, the whole pages of 255, and are cut on multiples of
+ * 240, which are page boundaries:
  *
- *	a write of [100, 1000) becomes [100,240) [240,480) [480,720) [720,960)
- *	[960,1000): an unaligned head, aligned pieces, and what is left.
+ *	a write of [100,1000) becomes [100,240) [240,480) [480,720) [720,960)
+ *	[960,1000): an unaligned head, aligned pieces and the remainder.
  */
 #ifndef _PAI_GEOMETRY_H
 #define _PAI_GEOMETRY_H
@@ -27,11 +27,11 @@ enum { PAI_SPLIT_NONE, PAI_SPLIT_PAS, PAI_SPLIT_PASA };
 enum { PAI_WELL_SPLIT_PAPER, PAI_WELL_SPLIT_ALIGNED };
 
 /**
- * struct pai_params - what is known of an SSD, and what is wanted of requests
- * @page: clustered page
- * @block: clustered block
- * @buffer: read and write buffer, 0 for none
- * @align: PAI_ALIGN_*, what cuts and requests are aligned to
+ * struct pai_params - parameters of an SSD, and how requests are to suit it
+ * @page: size of a clustered page
+ * @block: size of a clustered block
+ * @buffer: size of the read and of the write buffer, 0 for none
+ * @align: PAI_ALIGN_*, the boundaries that cuts and requests are aligned to
  * @split: PAI_SPLIT_*, how bios are cut
  * @well_split: PAI_WELL_SPLIT_*, which requests are well-split
  */
@@ -45,16 +45,16 @@ struct pai_params {
 };
 
 /**
- * struct pai_cut - how far a request may reach
- * @max: its largest size, 0 for no bound
- * @boundary: it does not cross a multiple of this; 0 for any
+ * struct pai_cut - bounds on the extent of a request
+ * @max: largest size, 0 for no bound
+ * @boundary: no request crosses a multiple of this, 0 for no bound
  */
 struct pai_cut {
 	unsigned int max;
 	unsigned int boundary;
 };
 
-/* How far @sector lies behind a multiple of @unit. */
+/* Distance of @sector from the last multiple of @unit. */
 static inline unsigned int pai_offset(sector_t sector, unsigned int unit)
 {
 	if (is_power_of_2(unit))
@@ -62,28 +62,30 @@ static inline unsigned int pai_offset(sector_t sector, unsigned int unit)
 	return sector_div(sector, unit);
 }
 
-/* The whole clustered pages in a size; less than a page stays what it is. */
+/* Round down to whole clustered pages; less than a page stays as it is. */
 static inline unsigned int pai_whole_pages(const struct pai_params *p,
 					   unsigned int size)
 {
 	return size < p->page ? size : size - size % p->page;
 }
 
-/* Where the clustered page ends that has the last sector in front of @end. */
+/* End of the clustered page that contains the last sector before @end. */
 static inline sector_t pai_page_end(const struct pai_params *p, sector_t end)
 {
 	return end + p->page - 1 - pai_offset(end - 1, p->page);
 }
 
 /**
- * pai_queue_cut() - what to ask of the queue, for both directions
+ * pai_queue_cut() - bounds for the queue, for both directions (rules 1 and 2)
  * @p: parameters
  * @own: largest request that the driver and the user allow
  *
- * A queue has one limit for reads and writes: the tighter buffer sets it, as a
- * request that is smaller than its buffer costs less than one that overflows
- * it. But it is never less than a clustered page, part of which no device
- * writes as fast as all of it. Where there is no buffer, @own takes its place.
+ * A queue has one limit for reads and writes. The smaller buffer sets it: a
+ * request smaller than its buffer costs less than one that overflows it. The
+ * limit is at least a clustered page, as writing part of a page takes longer
+ * than writing all of it. Without a buffer, @own is the limit.
+ *
+ * Return: the bounds.
  */
 static inline struct pai_cut pai_queue_cut(const struct pai_params *p,
 					   unsigned int own)
@@ -107,11 +109,11 @@ static inline struct pai_cut pai_queue_cut(const struct pai_params *p,
 }
 
 /**
- * pai_merge_cut() - how far requests of a direction may grow by merging
+ * pai_merge_cut() - bounds for merging requests of a direction
  * @p: parameters
  * @dir: READ or WRITE
  *
- * As far as the queue lets both directions, and not beyond their own buffer.
+ * Return: the bounds of the queue, and the buffer of that direction.
  */
 static inline struct pai_cut pai_merge_cut(const struct pai_params *p,
 					   unsigned int dir)
@@ -122,7 +124,7 @@ static inline struct pai_cut pai_merge_cut(const struct pai_params *p,
 	return cut;
 }
 
-/* The sector at which a request that begins at @start has to end at last. */
+/* The greatest end of a request that begins at @start, exclusive. */
 static inline sector_t pai_cut_end(const struct pai_cut *cut, sector_t start)
 {
 	sector_t end = cut->max ? start + cut->max : (sector_t)-1;
@@ -134,12 +136,12 @@ static inline sector_t pai_cut_end(const struct pai_cut *cut, sector_t start)
 }
 
 /**
- * pai_full_size() - size of a request that is split by the buffer
+ * pai_full_size() - size of a request that is split by the buffer's size
  * @p: parameters
- * @cut: what pai_merge_cut() says of its direction
- * @most: largest request that the queue takes at present
+ * @cut: from pai_merge_cut() for its direction
+ * @most: largest request that the queue accepts at present
  *
- * Return: the whole clustered pages that fit, 0 when there is no buffer.
+ * Return: the whole clustered pages that fit, 0 if there is no buffer.
  */
 static inline unsigned int pai_full_size(const struct pai_params *p,
 					 const struct pai_cut *cut,
@@ -148,9 +150,16 @@ static inline unsigned int pai_full_size(const struct pai_params *p,
 	return cut->max ? pai_whole_pages(p, min(cut->max, most)) : 0;
 }
 
+/* Return true if a request of @size is as large as a full one of size @full. */
+static inline bool pai_is_full(const struct pai_params *p, unsigned int size,
+			       unsigned int full)
+{
+	return full && pai_whole_pages(p, size) == full;
+}
+
 /*
- * Does a request begin on a boundary? Within a clustered block, where full-size
- * pieces that are cut from its start begin counts as well.
+ * Return true if a request begins on a boundary. With PAI_ALIGN_BLOCK that is
+ * the beginning of a clustered block, or of a full-size piece of a block.
  */
 static inline bool pai_aligned(const struct pai_params *p, sector_t start,
 			       unsigned int full)
@@ -164,14 +173,15 @@ static inline bool pai_aligned(const struct pai_params *p, sector_t start,
 }
 
 /**
- * pai_well_split() - does a request suit the SSD as it is?
+ * pai_well_split() - tell whether a request suits the SSD as it is (rule 3)
  * @p: parameters
- * @start: its first sector
- * @size: its sectors
- * @full: what pai_full_size() says of its direction
+ * @start: first sector
+ * @size: number of sectors
+ * @full: from pai_full_size() for its direction
  *
- * By the paper: aligned and split by the buffer's size. Otherwise aligned and
- * whole clustered pages, as is also the paper's meaning without a buffer.
+ * Return: true if the request is aligned and split by the buffer's size, as in
+ * the paper. With PAI_WELL_SPLIT_ALIGNED, or without a buffer, true if it is
+ * aligned and consists of whole clustered pages.
  */
 static inline bool pai_well_split(const struct pai_params *p, sector_t start,
 				  unsigned int size, unsigned int full)
@@ -179,7 +189,7 @@ static inline bool pai_well_split(const struct pai_params *p, sector_t start,
 	if (!pai_aligned(p, start, full))
 		return false;
 	if (p->well_split == PAI_WELL_SPLIT_PAPER && full)
-		return pai_whole_pages(p, size) == full;
+		return pai_is_full(p, size, full);
 	return !(size % p->page);
 }
 

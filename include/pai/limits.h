@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * PAS and PASA: the limits of a device's queue while PAI has it. The block
- * layer cuts bios by them before an elevator sees any.
+ * PAS and PASA (rules 1 and 2): the limits of a queue while PAI is its
+ * elevator. The block layer splits bios by these limits before the elevator
+ * sees them.
  *
- * The limits cannot be changed where PAI is told of a change. The scheduler
- * comes and goes with the queue frozen, and its tunables are written under a
- * lock that coming and going take while it is frozen; the mutex of the limits
- * is to be taken first, as its holders wait for the queue: sd_revalidate_disk()
- * sends commands with it held. Whoever took it with the queue frozen would wait
- * for one who waits for the queue. So the limits are changed by a worker of
- * ours, as the user changes them through sysfs, a moment after; there is one
- * worker, so that changes take effect in the order in which they were asked for,
- * also from one selection of PAI to the next.
+ * PAI cannot change the limits at once when it starts or stops, or when a
+ * tunable is written. An elevator starts and stops with the queue frozen, and
+ * tunables are written under a lock that is taken for both with the queue
+ * frozen. Taking the limits mutex with the queue frozen would deadlock: its
+ * holder may be waiting for the queue to unfreeze, as sd_revalidate_disk()
+ * sends commands with the mutex held. So a worker changes the limits a moment
+ * later, in the way in which sysfs does. One worker serves all queues and keeps
+ * the order of the changes, also across the end of one elevator and the start
+ * of the next.
  *
- * What has to be given back is in a loan, which outlives the elevator until it
- * is. A limit that somebody else has changed meanwhile is theirs and stays.
+ * A loan keeps the queue's own limits. It outlives the elevator until they are
+ * restored. A limit that has another value by then than PAI gave it was changed
+ * by the user or the driver, and is left alone.
  */
 #ifndef _PAI_LIMITS_H
 #define _PAI_LIMITS_H
@@ -27,27 +29,28 @@
 
 /**
  * struct pai_limit - a limit of the queue
- * @lent: its value before, when @set
- * @ours: the value that it was given
- * @set: it was changed
+ * @saved: its value before PAI changed it
+ * @ours: the value that PAI gave it
+ * @set: PAI has changed it; otherwise @saved and @ours mean nothing
  */
 struct pai_limit {
-	unsigned int lent;
+	unsigned int saved;
 	unsigned int ours;
 	bool set;
 };
 
 /**
  * struct pai_loan - the limits of a queue that PAI has changed
- * @change: gives the queue the limits for @params
- * @end: gives back what the queue had, and frees the loan
+ * @change: sets the limits for @params
+ * @end: restores the queue's own limits and frees the loan
  * @q: the queue, with a reference
- * @disk: its disk, with a reference, or NULL once that may not be kept
+ * @disk: its disk, with a reference; NULL if there is none or it must not
+ *	be kept
  * @lock: protects @params
- * @params: what to cut for
- * @max: the limit on a request's size
- * @boundary: the one on where it may lie
- * @own: largest request as the driver and the user have it
+ * @params: parameters of the SSD
+ * @max: limit on the size of a request. The worker's, as the following.
+ * @boundary: limit on where a request may lie
+ * @own: largest request that the driver and the user allow
  */
 struct pai_loan {
 	struct work_struct change;
@@ -57,7 +60,7 @@ struct pai_loan {
 	spinlock_t lock;	/* see above */
 	struct pai_params params;
 
-	/* the worker's */
+	/* only used by the worker */
 	struct pai_limit max;
 	struct pai_limit boundary;
 	unsigned int own;
@@ -71,7 +74,7 @@ static inline int pai_limits_load(void)
 	return pai_worker ? 0 : -ENOMEM;
 }
 
-/* What PAI leaves behind on devices is tidied up before its code goes. */
+/* Waits until the limits of all queues are restored. */
 static inline void pai_limits_unload(void)
 {
 	destroy_workqueue(pai_worker);
@@ -83,27 +86,27 @@ static inline bool pai_limit_is_ours(struct pai_limit *limit,
 	return limit->set && *field == limit->ours;
 }
 
-static inline void pai_limit_give_back(struct pai_limit *limit,
-				       unsigned int *field)
+static inline void pai_limit_restore(struct pai_limit *limit,
+				     unsigned int *field)
 {
 	if (pai_limit_is_ours(limit, field))
-		*field = limit->lent;
+		*field = limit->saved;
 	limit->set = false;
 }
 
-static inline void pai_limit_take(struct pai_limit *limit, unsigned int *field,
-				  unsigned int value)
+static inline void pai_limit_override(struct pai_limit *limit,
+				      unsigned int *field, unsigned int value)
 {
-	limit->lent = *field;
+	limit->saved = *field;
 	limit->ours = value;
 	limit->set = true;
 	*field = value;
 }
 
 /*
- * May requests be kept from crossing multiples of @boundary? Not where that
- * limit means zones, would let them cross what the driver has there, or would
- * cut within a logical block or what the device writes as a whole.
+ * Return true if chunk_sectors may be set to @boundary. It may not if it is the
+ * size of zones, if requests would cross the driver's own boundary, or if they
+ * would be cut within a logical block or within an atomic write.
  */
 static inline bool pai_may_bound(struct request_queue *q,
 				 const struct queue_limits *lim,
@@ -115,31 +118,32 @@ static inline bool pai_may_bound(struct request_queue *q,
 	       !iosched_tears_atomic(lim, boundary);
 }
 
-static inline void pai_limits_ask(struct pai_loan *loan,
-				  const struct pai_params *params,
-				  struct queue_limits *lim)
+static inline void pai_limits_override(struct pai_loan *loan,
+				       const struct pai_params *params,
+				       struct queue_limits *lim)
 {
 	unsigned int block = lim->logical_block_size >> SECTOR_SHIFT;
 	unsigned int page = PAGE_SIZE >> SECTOR_SHIFT;
 	struct pai_cut cut = pai_queue_cut(params, loan->own);
 
-	/* The block layer wants a page and a logical block to fit. */
+	/* The block layer requires room for a page and a logical block. */
 	cut.max = max3(round_down(cut.max, block), block, page);
 	if (cut.max < loan->own)
-		pai_limit_take(&loan->max, iosched_max_sectors(lim), cut.max);
+		pai_limit_override(&loan->max, iosched_max_sectors(lim),
+				   cut.max);
 	if (!cut.boundary)
 		return;
 	if (pai_may_bound(loan->q, lim, cut.boundary))
-		pai_limit_take(&loan->boundary, &lim->chunk_sectors,
-			       cut.boundary);
+		pai_limit_override(&loan->boundary, &lim->chunk_sectors,
+				   cut.boundary);
 	else
 		pr_warn("pai: %s: a boundary of %u KB does not go with the device's limits, none is set\n",
 			loan->disk->disk_name, cut.boundary / 2);
 }
 
 /*
- * Set the limits for @params, or give back what the queue had if it is NULL or
- * there is no disk, which means no bios to cut.
+ * Set the limits for @params. Restore the queue's own limits if @params is
+ * NULL, or if there is no disk and thus no bio to split.
  */
 static inline void pai_limits_update(struct pai_loan *loan,
 				     const struct pai_params *params)
@@ -149,16 +153,16 @@ static inline void pai_limits_update(struct pai_loan *loan,
 	bool changed = loan->max.set || loan->boundary.set;
 	bool ours = pai_limit_is_ours(&loan->max, max);
 
-	/* Without ours, the limit is what the driver and the user made it. */
+	/* If it is not ours, the limit is the driver's and the user's. */
 	if (!ours)
 		loan->own = lim.max_sectors;
-	pai_limit_give_back(&loan->max, max);
-	pai_limit_give_back(&loan->boundary, &lim.chunk_sectors);
-	/* A commit with a disk works it out anew. */
+	pai_limit_restore(&loan->max, max);
+	pai_limit_restore(&loan->boundary, &lim.chunk_sectors);
+	/* A commit with a disk computes it anew; without one it stays. */
 	if (ours)
 		lim.max_sectors = loan->own;
 	if (params && loan->disk)
-		pai_limits_ask(loan, params, &lim);
+		pai_limits_override(loan, params, &lim);
 
 	if (!changed && !loan->max.set && !loan->boundary.set)
 		iosched_limits_cancel(loan->q);
@@ -167,10 +171,10 @@ static inline void pai_limits_update(struct pai_loan *loan,
 }
 
 /*
- * Copy the parameters before taking the limits. On 6.1 these are protected by
- * queue_lock, which blk-throttle's timer takes in a softirq, while loan->lock
- * is taken with softirqs enabled: nesting it inside would deadlock if that timer
- * fired on the CPU that holds loan->lock.
+ * Copy the parameters before beginning to change the limits. On 6.1 queue_lock
+ * protects the limits. blk-throttle's timer takes queue_lock in a softirq,
+ * while loan->lock is taken with softirqs enabled. Nesting loan->lock inside
+ * would deadlock if that timer expired on the CPU that holds loan->lock.
  */
 static void pai_limits_change(struct work_struct *work)
 {
@@ -199,10 +203,11 @@ static void pai_limits_end(struct work_struct *work)
 }
 
 /**
- * pai_limits_open() - PAI comes to a queue
- * @q: the queue, maybe frozen
+ * pai_limits_open() - prepare to change the limits of a queue
+ * @q: the queue, which may be frozen
  *
- * Return: a loan that has changed nothing yet, or NULL.
+ * Return: a loan, which has changed nothing yet, or NULL if there is no memory
+ * or the queue is dying.
  */
 static inline struct pai_loan *pai_limits_open(struct request_queue *q)
 {
@@ -225,12 +230,12 @@ static inline struct pai_loan *pai_limits_open(struct request_queue *q)
 }
 
 /**
- * pai_limits_set() - cut bios for an SSD's parameters from now on
+ * pai_limits_set() - have bios split for the parameters of an SSD
  * @loan: from pai_limits_open()
  * @params: the parameters
  *
- * Any context that may take a spinlock, also with the queue frozen; the queue
- * has its new limits a moment later.
+ * Process context, with spinlocks held or the queue frozen as well. The queue
+ * has the new limits a moment later.
  */
 static inline void pai_limits_set(struct pai_loan *loan,
 				  const struct pai_params *params)
@@ -242,12 +247,12 @@ static inline void pai_limits_set(struct pai_loan *loan,
 }
 
 /**
- * pai_limits_close() - PAI leaves the queue
- * @loan: from pai_limits_open(); not to be used any more
+ * pai_limits_close() - have the queue's own limits restored
+ * @loan: from pai_limits_open(); the caller must not use it any more
  *
- * The queue has its own limits back a moment later. The disk must not be put
- * for the last time once its driver's code has gone, so it is kept until then
- * only if the driver stays as well.
+ * The queue has its own limits a moment later. The last reference to a disk
+ * must not be dropped after its driver was unloaded. So the disk is kept until
+ * then only if its driver can be kept loaded.
  */
 static inline void pai_limits_close(struct pai_loan *loan)
 {

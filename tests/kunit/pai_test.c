@@ -443,7 +443,7 @@ static void pai_test_demoted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pai_class_of(rq), (enum pai_class)PAI_WELL_SPLIT);
 	KUNIT_EXPECT_TRUE(test, fake_merge_bio(REQ_OP_READ, 16 * KB, 4 * KB, 0));
 	KUNIT_EXPECT_EQ(test, pai_class_of(rq), (enum pai_class)PAI_PENDING);
-	KUNIT_EXPECT_EQ(test, pd->free[IOSCHED_BE][READ], 0U);
+	KUNIT_EXPECT_EQ(test, pd->not_pending[IOSCHED_BE][READ], 0U);
 	pai_end();
 }
 
@@ -596,7 +596,7 @@ static void pai_test_came_back(struct kunit *test)
 	fake_requeue(small);
 	fake_insert_request(small, false);
 	KUNIT_EXPECT_EQ(test, pai_class_of(small), (enum pai_class)PAI_CLOSED);
-	KUNIT_EXPECT_EQ(test, pd->free[IOSCHED_BE][WRITE], 1U);
+	KUNIT_EXPECT_EQ(test, pd->not_pending[IOSCHED_BE][WRITE], 1U);
 	pai_expect(test, 1);
 	pai_expect_none(test);
 	pai_end();
