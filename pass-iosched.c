@@ -35,18 +35,18 @@
  *  6. A request whose deadline has passed is dispatched first. (3.3; done by
  *     the core, which asks pass_ready().)
  *
- * Example (figure 6): two regions that serve two requests at a time well;
- * R1 to R4 wait for region 0, Q1 to Q4 for region 1. With region_depth=2, R1 and
- * R2 are dispatched and region 0 is full, then Q1 and Q2 and region 1 is full.
+ * Example (figure 6): two regions that serve two requests at a time well; R1 to
+ * R4 wait for region 0, Q1 to Q4 for region 1. With region_depth=2, R1 and R2
+ * are dispatched and region 0 is full, then Q1 and Q2 and region 1 is full.
  * From then on each completion admits the next request of its region. Without
  * the bound R1 to R4 would crowd region 0 while region 1 is idle.
  *
  * Data: a map (include/pass/map.h) leads from a sector to its region. A region
  * has a count of its requests in flight and, for each I/O priority tier, a
- * sub-queue: two trees sorted by sector, for reads and for writes. Each tier has
- * a ring of the sub-queues that have requests; the first one has its turn.
+ * sub-queue: two trees sorted by sector, for reads and for writes. Each tier
+ * has a ring of the sub-queues that have requests; the first one has its turn.
  * Arrival order and deadlines are the core's (include/iosched.h). The paper has
- * FIFOs in each sub-queue; one for all regions finds the oldest request as well.
+ * FIFOs in each sub-queue, but a FIFO for all regions finds the same requests.
  */
 #include <linux/mutex.h>
 #include <linux/workqueue.h>
@@ -65,8 +65,8 @@ struct pass_data {
 	/* run-time data, under io.lock */
 	struct pass_map *map;
 	struct list_head ring[IOSCHED_TIERS];
-	struct list_head retired;	/* former maps, maybe with requests in flight */
-	unsigned long last_read;	/* when one was dispatched, in jiffies */
+	struct list_head retired;	/* former maps still in use */
+	unsigned long last_read;	/* time of its dispatch, in jiffies */
 	struct work_struct resize_work;
 	struct mutex resize_lock;	/* serialises changes of the map */
 
@@ -145,7 +145,7 @@ static void pass_removed(struct iosched *io, struct request *rq,
 		list_del_init(&queue->ring);
 }
 
-/* No request crosses a region border: the two sides may be served in parallel. */
+/* No request crosses a region border: both sides may work in parallel. */
 static bool pass_may_merge(struct iosched *io, unsigned int dir,
 			   sector_t start, sector_t end)
 {
@@ -178,14 +178,14 @@ static bool pass_writes_full(struct pass_data *pd)
 	       max(iosched_tags(&pd->io) * pd->write_share / 100, 1U);
 }
 
-/* Return true if the bounds let a read, or a write, of @region be dispatched. */
+/* Return true if a read, or a write, of @region is within the bounds. */
 static bool pass_within_bounds(struct pass_data *pd, struct pass_region *region,
 			       bool is_read, bool writes_full)
 {
 	return !pass_full(pd, region) && (is_read || !writes_full);
 }
 
-/* Rule 6: a deadline overrides the share of writes, not the bound on a region. */
+/* Rule 6: a deadline overrides write_share, but not region_depth. */
 static bool pass_ready(struct iosched *io, struct request *rq, bool due)
 {
 	lockdep_assert_held(&io->lock);
@@ -356,8 +356,8 @@ static void pass_map_switch(struct iosched *io, void *map)
 }
 
 /*
- * Replace the map by one for the present capacity of the device, with regions of
- * @size_mb, or of the present size if that is 0.
+ * Replace the map by one for the present capacity of the device, with regions
+ * of @size_mb, or of the present size if that is 0.
  */
 static int pass_resize(struct pass_data *pd, unsigned int size_mb)
 {

@@ -3,10 +3,10 @@
  * PASS's region map: the regions of a device, each with its sub-queues and a
  * count of its requests in flight.
  *
- * A map does not change. When the region size or the capacity of the device
- * does, another map takes its place. rq->elv.priv[0] points to the sub-queue of
- * a request, so a map is freed only after the last of its requests in flight
- * has completed.
+ * The regions of a map are fixed. When the region size or the capacity of the
+ * device changes, another map replaces it. rq->elv.priv[0] points to the
+ * sub-queue of a request, so a map is freed only after the last of its requests
+ * in flight has completed.
  */
 #ifndef _PASS_MAP_H
 #define _PASS_MAP_H
