@@ -1,36 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What lies between host requests and flash pages: read-modify-write of
- * clustered pages, write buffer or cache, read buffer, prefetch, flush.
+ * Between host requests and flash pages: read-modify-write of clustered pages,
+ * write buffer or cache, read buffer, prefetch, flush.
  *
- * Every write becomes clusters (clustered pages, a page each by default). One
- * that the host covers only in part reads the rest first, then all its pages are
- * programmed. Without a write buffer, and with FUA, a write is done when its
- * clusters are programmed; with one, when all of them have found room.
+ * A write is divided into clusters (clustered pages, by default one page each). A
+ * cluster that the host writes in part is completed by reading the rest; then all
+ * its pages are programmed. With a write buffer a write completes when the buffer
+ * has admitted all its clusters; without one, or with FUA, when they are
+ * programmed.
  *
- *	FIFO buffer: clusters go to flash in order of arrival, at once, but for
- *		the youngest, which waits for its successor: so a write meets an
- *		earlier one only when nothing came between (PAI paper, 4.3).
- *	cache: clusters stay until three quarters of the cache are dirty, then
- *		the coldest go; programmed ones stay as clean until their room is
- *		needed. A write to a cached cluster replaces it.
+ *	FIFO buffer: clusters are programmed in order of arrival. Only the
+ *		youngest waits for its successor, so a write joins an earlier one
+ *		only if it directly follows it (PAI paper, 4.3).
+ *	cache: when more than three quarters of the cache are dirty, the coldest
+ *		clusters are programmed. They stay clean until their room is
+ *		needed. A write to a cached cluster replaces its data.
  *
- * Writes that find no room wait in order. FLUSH waits for all clusters that were
- * acknowledged before it.
+ * Writes that find no room wait in order. A flush waits for all clusters admitted
+ * before it.
  *
- * The read buffer keeps pages read from flash, least recently used out first. A
- * request that is larger than it goes past it (PAI paper, 4.2.5).
+ * The read buffer keeps the pages read last from flash. A request larger than the
+ * read buffer bypasses it (PAI paper, 4.2.5).
  */
 #include <linux/hash.h>
 #include <linux/mm.h>
 #include "ssdemu.h"
+
+/* A cache starts to program clusters when more bytes of it are dirty. */
+#define CACHE_DIRTY_MAX(dev)	((dev)->buffer_max / 4 * 3)
 
 static u64 full_mask(const struct ssdemu *dev)
 {
 	return GENMASK_ULL(dev->cluster_bytes / dev->granule - 1, 0);
 }
 
-/* Granules that bytes [from, to) of a cluster cover entirely. */
+/* Return the granules of a cluster that bytes [from, to) cover entirely. */
 static u64 mask_of(const struct ssdemu *dev, u32 from, u32 to)
 {
 	u32 first = DIV_ROUND_UP(from, dev->granule), end = to / dev->granule;
@@ -64,7 +68,7 @@ static void rpage_free(struct ssdemu *dev, struct ssdemu_rpage *rpage)
 	list_add(&rpage->list, &dev->rpage_free);
 }
 
-/* A page of the buffer to fill; NULL when all are being filled. */
+/* Take a page of the read buffer for @lpn; NULL if all are being filled. */
 static struct ssdemu_rpage *rpage_get(struct ssdemu *dev, u32 lpn)
 {
 	struct list_head *from = &dev->rpage_free;
@@ -86,7 +90,7 @@ static struct ssdemu_rpage *rpage_get(struct ssdemu *dev, u32 lpn)
 	return rpage;
 }
 
-/* The data on flash are no longer what the host has written. */
+/* Drop a page that the host has overwritten or trimmed. */
 static void rpage_invalidate(struct ssdemu *dev, u32 lpn)
 {
 	struct ssdemu_rpage *rpage = rpage_find(dev, lpn);
@@ -102,7 +106,11 @@ static void rpage_invalidate(struct ssdemu *dev, u32 lpn)
 	}
 }
 
-/* A read from flash has ended. */
+/**
+ * ssdemu_buffer_filled() - end the fill of a read buffer page
+ * @dev: device
+ * @rpage: page read from flash; completes the reads waiting for it
+ */
 void ssdemu_buffer_filled(struct ssdemu *dev, struct ssdemu_rpage *rpage)
 {
 	struct ssdemu_txn *txn, *next;
@@ -121,7 +129,7 @@ void ssdemu_buffer_filled(struct ssdemu *dev, struct ssdemu_rpage *rpage)
 		list_add_tail(&rpage->list, &dev->rpage_lru);
 }
 
-/* Reads the pages that follow a sequential stream, as many as there are units. */
+/* Prefetch from page @lpn on, at most as many pages as there are units. */
 static void prefetch_after(struct ssdemu *dev, u32 lpn)
 {
 	u32 end = min(lpn + min(dev->nr_units, dev->nr_rpages / 2),
@@ -145,7 +153,7 @@ static void prefetch_after(struct ssdemu *dev, u32 lpn)
 	}
 }
 
-/* Notes where a read ended; prefetches when it began where an earlier ended. */
+/* Record a read of pages [first, end); prefetch if it continues an earlier one. */
 static void follow_stream(struct ssdemu *dev, u32 first, u32 end)
 {
 	u32 i;
@@ -186,7 +194,7 @@ static void cluster_unhash(struct ssdemu_cluster *cluster)
 		hlist_del_init(&cluster->hash);
 }
 
-/* In no list any more: gives its object and its room back. */
+/* Free a cluster that is in no list, and its room in the buffer. */
 static void cluster_free(struct ssdemu *dev, struct ssdemu_cluster *cluster)
 {
 	cluster_unhash(cluster);
@@ -194,8 +202,8 @@ static void cluster_free(struct ssdemu *dev, struct ssdemu_cluster *cluster)
 	list_add(&cluster->list, &dev->cluster_free);
 }
 
-/* Nobody needs to wait for this one any more. */
-static void cluster_safe(struct ssdemu *dev, struct ssdemu_cluster *cluster)
+/* The data of a cluster are on flash or trimmed: no flush waits for it any more. */
+static void cluster_settle(struct ssdemu *dev, struct ssdemu_cluster *cluster)
 {
 	struct ssdemu_cmd *cmd, *next;
 
@@ -224,7 +232,7 @@ static void cluster_program(struct ssdemu *dev, struct ssdemu_cluster *cluster)
 	}
 }
 
-/* Takes a cluster to flash: first what is missing is read. */
+/* Read the missing pages of a cluster, then program it. */
 static void cluster_start(struct ssdemu *dev, struct ssdemu_cluster *cluster)
 {
 	u32 lpn = cluster->id * dev->cluster_pages, i;
@@ -257,7 +265,7 @@ static bool want_destage(struct ssdemu *dev)
 	if (!list_empty(&dev->flushes) || !list_empty(&dev->admission))
 		return true;
 	if (dev->cfg.write_cache)
-		return dev->dirty_bytes > dev->buffer_max / 4 * 3;
+		return dev->dirty_bytes > CACHE_DIRTY_MAX(dev);
 	return !list_is_singular(&dev->dirty);
 }
 
@@ -282,7 +290,7 @@ static void destage(struct ssdemu *dev)
 
 /* Admission of writes */
 
-/* Room for so many more bytes; clean clusters give way. */
+/* Evict clean clusters until @bytes fit. Return false if they do not. */
 static bool make_room(struct ssdemu *dev, u32 bytes)
 {
 	while (dev->buffer_bytes && dev->buffer_bytes + bytes > dev->buffer_max) {
@@ -298,7 +306,7 @@ static bool make_room(struct ssdemu *dev, u32 bytes)
 	return true;
 }
 
-/* May this write be added to what the buffer has of the cluster? */
+/* Return true if a write can be added to this cluster of the buffer. */
 static bool may_join(struct ssdemu *dev, struct ssdemu_cluster *cluster)
 {
 	if (!cluster)
@@ -310,6 +318,7 @@ static bool may_join(struct ssdemu *dev, struct ssdemu_cluster *cluster)
 	return dev->cfg.write_cache || list_is_last(&cluster->list, &dev->dirty);
 }
 
+/* Allocate a cluster; it replaces the older one of @id in the hash. */
 static struct ssdemu_cluster *cluster_new(struct ssdemu *dev, u32 id)
 {
 	struct ssdemu_cluster *old = cluster_find(dev, id), *cluster;
@@ -328,7 +337,7 @@ static struct ssdemu_cluster *cluster_new(struct ssdemu *dev, u32 id)
 	return cluster;
 }
 
-/* Puts a write's part into the buffer; false: no room. */
+/* Admit bytes [from, to) of a cluster to the buffer. Return false without room. */
 static bool buffer_add(struct ssdemu *dev, u32 id, u32 from, u32 to)
 {
 	struct ssdemu_cluster *cluster = cluster_find(dev, id);
@@ -370,7 +379,7 @@ static bool buffer_add(struct ssdemu *dev, u32 id, u32 from, u32 to)
 	return true;
 }
 
-/* Takes a write's part to flash at once; the host waits for it. */
+/* Program bytes [from, to) of a cluster; @cmd waits for it. */
 static void write_through(struct ssdemu *dev, struct ssdemu_cmd *cmd, u32 id,
 			  u32 from, u32 to)
 {
@@ -392,7 +401,7 @@ static void write_through(struct ssdemu *dev, struct ssdemu_cmd *cmd, u32 id,
 	cluster_start(dev, cluster);
 }
 
-/* Admits a write's next part; false: it has to wait. */
+/* Admit the next cluster of a write. Return false if it has to wait. */
 static bool admit_next(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 {
 	u64 start = (u64)cmd->next * dev->cluster_bytes;
@@ -431,9 +440,9 @@ static void admit(struct ssdemu *dev)
 }
 
 /**
- * ssdemu_cluster_step() - all page operations of a cluster have ended
+ * ssdemu_cluster_step() - continue a cluster after its last page operation
  * @dev: device
- * @cluster: reading, or being programmed
+ * @cluster: cluster being read (then program it) or programmed (then finish it)
  */
 void ssdemu_cluster_step(struct ssdemu *dev, struct ssdemu_cluster *cluster)
 {
@@ -445,7 +454,7 @@ void ssdemu_cluster_step(struct ssdemu *dev, struct ssdemu_cluster *cluster)
 		ssdemu_cmd_put(dev, cluster->cmd, 0);
 	if (cluster->bytes) {
 		dev->destaging--;
-		cluster_safe(dev, cluster);
+		cluster_settle(dev, cluster);
 	}
 	if (dev->cfg.write_cache && cluster->bytes &&
 	    !hlist_unhashed(&cluster->hash)) {
@@ -507,6 +516,11 @@ static void read_page(struct ssdemu *dev, struct ssdemu_cmd *cmd, u32 lpn,
 	ssdemu_txn_queue(dev, txn);
 }
 
+/**
+ * ssdemu_buffer_read() - serve a decoded read from buffers and flash
+ * @dev: device
+ * @cmd: read; completed by ssdemu_cmd_put(), possibly before this returns
+ */
 void ssdemu_buffer_read(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 {
 	u32 shift = dev->page_shift, size = 1U << shift;
@@ -529,6 +543,11 @@ void ssdemu_buffer_read(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 		follow_stream(dev, first, last + 1);
 }
 
+/**
+ * ssdemu_buffer_write() - admit a write to the buffer, or program it
+ * @dev: device
+ * @cmd: write whose data are in the drive; completed by ssdemu_cmd_put()
+ */
 void ssdemu_buffer_write(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 {
 	u64 end = cmd->offset + cmd->bytes;
@@ -544,6 +563,11 @@ void ssdemu_buffer_write(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 	destage(dev);
 }
 
+/**
+ * ssdemu_buffer_flush() - program all clusters admitted so far
+ * @dev: device
+ * @cmd: flush; completed by ssdemu_cmd_put() after the last of these clusters
+ */
 void ssdemu_buffer_flush(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 {
 	cmd->flush_seq = dev->cluster_seq;
@@ -555,7 +579,11 @@ void ssdemu_buffer_flush(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 	ssdemu_cmd_put(dev, cmd, 0);
 }
 
-/* The host does not need this cluster's data any more. */
+/**
+ * ssdemu_buffer_trim() - drop the data of a trimmed cluster
+ * @dev: device
+ * @id: number of the cluster
+ */
 void ssdemu_buffer_trim(struct ssdemu *dev, u32 id)
 {
 	struct ssdemu_cluster *cluster = cluster_find(dev, id);
@@ -569,7 +597,7 @@ void ssdemu_buffer_trim(struct ssdemu *dev, u32 id)
 	switch (cluster->state) {
 	case SSDEMU_CLUSTER_DIRTY:
 		dirty_del(dev, cluster);
-		cluster_safe(dev, cluster);
+		cluster_settle(dev, cluster);
 		cluster_free(dev, cluster);
 		break;
 	case SSDEMU_CLUSTER_CLEAN:
@@ -602,7 +630,7 @@ static int clusters_init(struct ssdemu *dev)
 {
 	const struct ssdemu_config *cfg = &dev->cfg;
 	u32 tags = cfg->queue_depth * cfg->hw_queues;
-	/* Through: as many as all tags can hold. Buffered: blocks at worst. */
+	/* All tags written through, plus a buffer full of single blocks. */
 	u32 n = tags * (cfg->max_request_kb * 1024 / dev->cluster_bytes + 2) +
 		dev->buffer_max / cfg->block_size + 1;
 	u32 i;
@@ -633,6 +661,14 @@ static int rpages_init(struct ssdemu *dev)
 	return 0;
 }
 
+/**
+ * ssdemu_buffer_init() - allocate the buffers
+ * @dev: device with a resolved configuration
+ *
+ * May sleep; needs no lock.
+ *
+ * Return: 0, or -ENOMEM; ssdemu_buffer_exit() is due in either case.
+ */
 int ssdemu_buffer_init(struct ssdemu *dev)
 {
 	int err;
@@ -650,6 +686,10 @@ int ssdemu_buffer_init(struct ssdemu *dev)
 	return err ?: rpages_init(dev);
 }
 
+/**
+ * ssdemu_buffer_exit() - free the buffers
+ * @dev: device whose engine has stopped
+ */
 void ssdemu_buffer_exit(struct ssdemu *dev)
 {
 	kvfree(dev->rpage_hash);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The keys that a device is made from: names, limits, defaults, and what follows
- * from them. A configuration that makes no sense is refused with one line that
- * names the key and what to do.
+ * The configuration of a device: its keys with limits and defaults, and the values
+ * derived from them. An invalid configuration is refused with one line that names
+ * the key and its valid values.
  */
 #include <linux/mm.h>
 #include <linux/seq_file.h>
@@ -12,7 +12,7 @@ struct config_key {
 	const char *name;
 	size_t offset;		/* in struct ssdemu_config */
 	u32 def, min, max;
-	const char *const *names; /* of the values from 0 on, or NULL: a number */
+	const char *const *names; /* of an enum's values; NULL for a number */
 };
 
 static const char *const mapping_names[] = { "page", "block", NULL };
@@ -25,13 +25,13 @@ static const char *const sched_names[] = {
 #define ENUM_KEY(field, def, names) \
 	{ #field, offsetof(struct ssdemu_config, field), def, 0, 0, names }
 
-/* The default: a small drive of no particular make. */
+/* The defaults describe a small drive of no particular make. */
 static const struct config_key keys[] = {
 	KEY(channels, 4, 1, LV_MAX_UNITS),
 	KEY(chips, 4, 1, LV_MAX_UNITS),
 	KEY(dies, 1, 1, LV_MAX_UNITS),
 	KEY(planes, 1, 1, LV_MAX_UNITS),
-	KEY(blocks, 1024, 4, 1 << 20),
+	KEY(blocks, 1024, 4, SSDEMU_MAX_BLOCKS),
 	KEY(pages, 64, 2, 4096),
 	KEY(page_size, 4096, 512, 65536),
 	KEY(capacity_mb, 0, 0, 1 << 24),
@@ -150,10 +150,12 @@ static int parse_key(struct ssdemu_config *cfg, const char *name,
 }
 
 /**
- * ssdemu_config_parse() - read "key=value key=value ..."
- * @cfg: to fill; keys that are not named get their default
- * @text: taken apart
- * @err: SSDEMU_ERR_LEN bytes for the reason of a refusal
+ * ssdemu_config_parse() - parse "key=value key=value ..."
+ * @cfg: filled; keys missing from @text get their defaults
+ * @text: modified
+ * @err: buffer of SSDEMU_ERR_LEN bytes for the reason of an error
+ *
+ * Needs no lock. Return: 0, or -EINVAL and a message in @err.
  */
 int ssdemu_config_parse(struct ssdemu_config *cfg, char *text, char *err)
 {
@@ -177,6 +179,11 @@ int ssdemu_config_parse(struct ssdemu_config *cfg, char *text, char *err)
 	return ret;
 }
 
+/**
+ * ssdemu_config_show() - print a configuration
+ * @cfg: configuration
+ * @m: file; gets a line key=value for each key
+ */
 void ssdemu_config_show(const struct ssdemu_config *cfg, struct seq_file *m)
 {
 	u32 i;
@@ -199,7 +206,7 @@ void ssdemu_config_show(const struct ssdemu_config *cfg, struct seq_file *m)
 	}
 }
 
-/* What follows from the keys */
+/* Derived values */
 
 static int resolve_geometry(struct ssdemu *dev, char *err)
 {
@@ -242,10 +249,12 @@ static int resolve_cluster(struct ssdemu *dev, char *err)
 		dev->cluster_bytes = cfg->clustered_page_kb * 1024;
 	dev->cluster_pages = dev->cluster_bytes / cfg->page_size;
 	if (dev->cluster_bytes % cfg->page_size || !dev->cluster_pages ||
-	    dev->cluster_pages > 64)
-		return refuse(err, "clustered_page_kb=%u: must be 1 to 64 pages of %u bytes",
-			      cfg->clustered_page_kb, cfg->page_size);
-	dev->granule = max_t(u32, DIV_ROUND_UP(dev->cluster_bytes, 64), 512);
+	    dev->cluster_pages > SSDEMU_MASK_BITS)
+		return refuse(err, "clustered_page_kb=%u: must be 1 to %u pages of %u bytes",
+			      cfg->clustered_page_kb, SSDEMU_MASK_BITS,
+			      cfg->page_size);
+	dev->granule = max_t(u32, DIV_ROUND_UP(dev->cluster_bytes,
+					       SSDEMU_MASK_BITS), SECTOR_SIZE);
 	dev->granule = roundup_pow_of_two(dev->granule);
 	dev->buffer_max = cfg->write_buffer_kb * 1024;
 	dev->destage_max = max(2 * dev->nr_units / dev->cluster_pages, 2U);
@@ -261,10 +270,10 @@ static int resolve_cluster(struct ssdemu *dev, char *err)
 }
 
 /*
- * Blocks of a plane that the FTL needs beyond those that hold the host's data.
- * Garbage collection: what it keeps free, the block being written, and one more,
- * so that a full block with an invalid page exists. A dynamic allocation needs
- * a choice of planes even when the host has written all of the drive.
+ * Return the blocks of a plane that the FTL needs beyond those with host data.
+ * Garbage collection needs the blocks that it keeps free, the block being written
+ * and one more, so that a full block with an invalid page exists. Dynamic
+ * allocation needs another one, to have a choice of planes on a full drive.
  */
 static u32 blocks_needed(const struct ssdemu_config *cfg)
 {
@@ -274,7 +283,7 @@ static u32 blocks_needed(const struct ssdemu_config *cfg)
 	       (cfg->allocation == SSDEMU_DYNAMIC);
 }
 
-/* The geometry's blocks, of which the host sees all but the spare ones. */
+/* Derive the capacity from the geometry: all blocks but the spare ones. */
 static void capacity_of_blocks(struct ssdemu *dev)
 {
 	const struct ssdemu_config *cfg = &dev->cfg;
@@ -285,7 +294,7 @@ static void capacity_of_blocks(struct ssdemu *dev)
 		dev->plane_lpns = rounddown(dev->plane_lpns, cfg->pages);
 }
 
-/* capacity_mb asks for a size: gives each plane the blocks for it. */
+/* Derive the blocks of a plane from capacity_mb. */
 static int blocks_of_capacity(struct ssdemu *dev, char *err)
 {
 	struct ssdemu_config *cfg = &dev->cfg;
@@ -295,9 +304,9 @@ static int blocks_of_capacity(struct ssdemu *dev, char *err)
 	u64 blocks = max(div_u64(used * 100 + 99 - cfg->spare, 100 - cfg->spare),
 			 used + blocks_needed(cfg));
 
-	if (blocks > 1 << 20)
-		return refuse(err, "capacity_mb=%u: takes more than %u blocks a plane",
-			      cfg->capacity_mb, 1 << 20);
+	if (blocks > SSDEMU_MAX_BLOCKS)
+		return refuse(err, "capacity_mb=%u: needs more than %u blocks per plane",
+			      cfg->capacity_mb, SSDEMU_MAX_BLOCKS);
 	cfg->blocks = blocks;
 	dev->plane_lpns = used * cfg->pages;
 	return 0;
@@ -313,12 +322,12 @@ static int resolve_capacity(struct ssdemu *dev, char *err)
 	else if (blocks_of_capacity(dev, err))
 		return -EINVAL;
 	if ((u64)dev->nr_planes * cfg->blocks * cfg->pages >= U32_MAX)
-		return refuse(err, "blocks=%u: more than 2^32 flash pages in all",
+		return refuse(err, "blocks=%u: must be at most 2^32 flash pages in all",
 			      cfg->blocks);
 	dev->plane_pages = cfg->blocks * cfg->pages;
 	spare_blocks = (dev->plane_pages - dev->plane_lpns) / cfg->pages;
 	if (spare_blocks < blocks_needed(cfg))
-		return refuse(err, "spare=%u: leaves %llu spare blocks a plane, not %u",
+		return refuse(err, "spare=%u: leaves %llu spare blocks per plane, %u are needed",
 			      cfg->spare, spare_blocks, blocks_needed(cfg));
 
 	lpns = (u64)dev->plane_lpns * dev->nr_planes;
@@ -330,7 +339,7 @@ static int resolve_capacity(struct ssdemu *dev, char *err)
 	dev->nr_lpns = lpns;
 	dev->capacity = rounddown(lpns * cfg->page_size, (u64)cfg->block_size);
 	if (dev->capacity < 1 << 20)
-		return refuse(err, "a capacity of %llu bytes is less than 1 MiB",
+		return refuse(err, "the capacity of %llu bytes is less than 1 MiB",
 			      dev->capacity);
 	return 0;
 }
@@ -339,7 +348,7 @@ static int resolve_mapping(struct ssdemu *dev, char *err)
 {
 	const struct ssdemu_config *cfg = &dev->cfg;
 
-	dev->sched = &ssdemu_sched_ops[cfg->device_sched];
+	dev->sched = &ssdemu_schedulers[cfg->device_sched];
 	if (cfg->mapping == SSDEMU_MAP_PAGE) {
 		dev->ftl = &ssdemu_ftl_page;
 		return 0;
@@ -350,7 +359,7 @@ static int resolve_mapping(struct ssdemu *dev, char *err)
 	return 0;
 }
 
-/* Three quarters of what is free now may go into tables. */
+/* Refuse a device whose tables need more than three quarters of the free memory. */
 static int check_memory(struct ssdemu *dev, char *err)
 {
 	const struct ssdemu_config *cfg = &dev->cfg;
@@ -365,12 +374,12 @@ static int check_memory(struct ssdemu *dev, char *err)
 	need += (clusters + dev->buffer_max / cfg->block_size) *
 		sizeof(struct ssdemu_cluster);
 	if (need > free / 4 * 3)
-		return refuse(err, "tables need %llu MiB of %llu: lower capacity_mb",
+		return refuse(err, "the tables need %llu MiB of %llu: lower capacity_mb",
 			      need >> 20, free >> 20);
 	return 0;
 }
 
-/* The n-th region of a concatenation: chip after chip, a chip's planes in turn. */
+/* Assign the regions of a concatenation to planes: chip by chip, plane by plane. */
 static int resolve_concat(struct ssdemu *dev)
 {
 	u32 per_chip = dev->nr_planes / dev->nr_chips, i;
@@ -386,9 +395,13 @@ static int resolve_concat(struct ssdemu *dev)
 }
 
 /**
- * ssdemu_config_resolve() - check a configuration and work out what follows
- * @dev: with its cfg parsed
- * @err: SSDEMU_ERR_LEN bytes for the reason of a refusal
+ * ssdemu_config_resolve() - check a configuration and derive the device's values
+ * @dev: new device with a parsed cfg
+ * @err: buffer of SSDEMU_ERR_LEN bytes for the reason of an error
+ *
+ * May sleep; needs no lock. On success dev->concat_plane must be freed.
+ *
+ * Return: 0, -EINVAL with a message in @err, or -ENOMEM.
  */
 int ssdemu_config_resolve(struct ssdemu *dev, char *err)
 {

@@ -1,20 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The truth about a device, in /sys/kernel/debug/ssdemu/<name>/:
+ * The state of a device, in /sys/kernel/debug/ssdemu/<name>/:
  *
  *	config	the effective configuration, key=value
- *	stats	what happened since the start or the last write to this file
- *	units	busy time of channels, units and planes, wear of planes
- *	where	write "sector [sectors]", read where these pages are
+ *	stats	statistics; a write to this file resets them
+ *	units	busy time of channels, units and planes, erases of planes
+ *	where	write "sector [sectors]", read the location of these pages
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 #include <linux/uaccess.h>
 #include "ssdemu.h"
 
+/* Most sectors that "where" locates at once, since it holds the lock meanwhile. */
+#define WHERE_MAX_SECTORS	4096
+
 static struct dentry *ssdemu_root;
 
-/* Counts from zero again; the state of the flash and its wear stay. */
+/**
+ * ssdemu_stats_reset() - start the statistics from zero
+ * @dev: device
+ *
+ * The state of the flash and the wear of its blocks stay.
+ */
 void ssdemu_stats_reset(struct ssdemu *dev)
 {
 	struct ssdemu_stats *stats = &dev->stats;
@@ -71,7 +79,7 @@ static void show_depths(struct seq_file *m, const struct ssdemu_stats *stats)
 	seq_putc(m, '\n');
 }
 
-/* Pages programmed for whatever reason to pages that the host wrote, x 1000. */
+/* Return pages programmed per page written by the host, in thousandths. */
 static u64 write_amplification(const struct ssdemu *dev)
 {
 	const struct ssdemu_stats *stats = &dev->stats;
@@ -232,7 +240,7 @@ static int units_show(struct seq_file *m, void *v)
 		const struct ssdemu_plane *plane = &dev->planes[i];
 
 		seq_printf(m, "plane %u busy_ns %llu erases %llu free_blocks %u valid_pages %u\n",
-			   i, plane->busy_ns, plane->erases, plane->free,
+			   i, plane->busy_ns, plane->erases, plane->nr_free,
 			   plane->valid);
 	}
 	spin_unlock_irq(&dev->lock);
@@ -247,7 +255,7 @@ static int config_show(struct seq_file *m, void *v)
 	return 0;
 }
 
-/* "sector [sectors]" */
+/* Parse "sector [sectors]". */
 static ssize_t where_write(struct file *file, const char __user *buf,
 			   size_t len, loff_t *pos)
 {
@@ -265,7 +273,7 @@ static ssize_t where_write(struct file *file, const char __user *buf,
 		return -EINVAL;
 	spin_lock_irq(&dev->lock);
 	dev->where_sector = sector;
-	dev->where_sectors = min_t(u64, sectors, 4096);
+	dev->where_sectors = min_t(u64, sectors, WHERE_MAX_SECTORS);
 	spin_unlock_irq(&dev->lock);
 	return len;
 }
@@ -330,6 +338,10 @@ SEQ_FOPS(where, .write = where_write);
 
 #undef SEQ_FOPS
 
+/**
+ * ssdemu_debugfs_add() - create the files of a device
+ * @dev: device with a disk; the remover of dev->debugfs removes them
+ */
 void ssdemu_debugfs_add(struct ssdemu *dev)
 {
 	struct dentry *dir;

@@ -2,18 +2,18 @@
 /*
  * The timing engine: events in virtual time, host requests, buses, flash units.
  *
- * A page operation holds its unit from its command to its end:
+ * A page operation occupies its unit from its command to its end:
  *
  *	read     command | sense .............. | transfer out
  *	program  command, transfer in | program ...............
  *	copy     command | sense ... | (out, command, in) | program ...
  *	erase    command | erase ...
  *
- * Commands and transfers hold the channel. Commands, which are short and set
- * flash to work, go before transfers that wait; else it is first come, first
- * served. The firmware and the host interface are buses with one queue. Events are
- * handled in the order of their time and book a bus from that time on, so such a
- * bus is just the time at which it becomes free.
+ * Commands and transfers occupy the channel. A command is short and starts the
+ * flash, so it is sent before waiting transfers; otherwise the channel is first
+ * come, first served. The firmware and the host interface are buses with one queue.
+ * Events are handled in the order of their time and book a bus from that time on,
+ * so the state of a bus is the time at which it becomes free.
  */
 #include <linux/ktime.h>
 #include "ssdemu.h"
@@ -30,7 +30,15 @@ static bool event_before(struct rb_node *a, const struct rb_node *b)
 	       rb_entry(b, struct ssdemu_event, node)->at;
 }
 
-/* Equal times: first scheduled, first handled. */
+/**
+ * ssdemu_schedule() - add an event
+ * @dev: device
+ * @ev: event that is not scheduled
+ * @at: its time, in ns, not before dev->now
+ * @fn: called with the lock held, with dev->now set to @at
+ *
+ * Events of the same time are handled in the order in which they were added.
+ */
 void ssdemu_schedule(struct ssdemu *dev, struct ssdemu_event *ev, u64 at,
 		     void (*fn)(struct ssdemu *, struct ssdemu_event *))
 {
@@ -46,8 +54,8 @@ static struct ssdemu_event *next_event(struct ssdemu *dev)
 	return node ? rb_entry(node, struct ssdemu_event, node) : NULL;
 }
 
-/* Lives through all that happens up to @now. */
-static void advance(struct ssdemu *dev, u64 now)
+/* Handle all events up to @now, in ns. */
+static void run_events(struct ssdemu *dev, u64 now)
 {
 	struct ssdemu_event *ev;
 
@@ -60,8 +68,8 @@ static void advance(struct ssdemu *dev, u64 now)
 	dev->now = max(dev->now, now);
 }
 
-/* Has the host interrupted at the next event. */
-static void arm(struct ssdemu *dev)
+/* Program the hrtimer for the next event. */
+static void arm_timer(struct ssdemu *dev)
 {
 	struct ssdemu_event *ev = next_event(dev);
 
@@ -72,11 +80,12 @@ static void arm(struct ssdemu *dev)
 }
 
 /**
- * ssdemu_run() - bring the device up to the present
- * @dev: device, its lock not held
- * @cmd: a request that arrives now, or NULL
+ * ssdemu_run() - run_events the device to the present time
+ * @dev: device; its lock must not be held
+ * @cmd: request that arrives now, or NULL
  *
- * Ends the requests that are done.
+ * Completes the requests that are done, after dropping the lock. May be called in
+ * interrupt context.
  */
 void ssdemu_run(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 {
@@ -85,10 +94,10 @@ void ssdemu_run(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 	LIST_HEAD(done);
 
 	spin_lock_irqsave(&dev->lock, flags);
-	advance(dev, ktime_get_ns());
+	run_events(dev, ktime_get_ns());
 	if (cmd)
 		cmd_arrive(dev, cmd);
-	arm(dev);
+	arm_timer(dev);
 	list_splice_init(&dev->done, &done);
 	spin_unlock_irqrestore(&dev->lock, flags);
 
@@ -112,8 +121,8 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 /* Buses */
 
 /*
- * Use the bus for @ns as soon as it is free, and return when that is over. There
- * is no booking for a later time: the bus would count as busy until then.
+ * Use the bus for @ns as soon as it is free; return the end of the transfer. A bus
+ * cannot be booked from a later time on, since it would count as busy until then.
  */
 static u64 bus_use(struct ssdemu *dev, struct ssdemu_bus *bus, u32 ns)
 {
@@ -129,7 +138,7 @@ static u64 bus_use(struct ssdemu *dev, struct ssdemu_bus *bus, u32 ns)
 
 static void transfer_ended(struct ssdemu *dev, struct ssdemu_event *ev);
 
-/* The unit has the channel from now on; its event comes then_ns after that. */
+/* Start the unit's transfer and schedule its event, then_ns after the transfer. */
 static void channel_grant(struct ssdemu *dev, struct ssdemu_channel *channel,
 			  struct ssdemu_unit *unit)
 {
@@ -146,7 +155,14 @@ static void channel_grant(struct ssdemu *dev, struct ssdemu_channel *channel,
 	}
 }
 
-/* Has the end of the transfer under way noticed. */
+/**
+ * ssdemu_channel_watch() - schedule an event at the end of the current transfer
+ * @dev: device
+ * @channel: busy channel
+ *
+ * The event grants the channel to the next unit in its lists, then calls the
+ * scheduler's channel_free().
+ */
 void ssdemu_channel_watch(struct ssdemu *dev, struct ssdemu_channel *channel)
 {
 	if (channel->ev_pending)
@@ -155,7 +171,7 @@ void ssdemu_channel_watch(struct ssdemu *dev, struct ssdemu_channel *channel)
 	ssdemu_schedule(dev, &channel->ev, channel->bus.free_at, transfer_ended);
 }
 
-/* A transfer has ended that something waited for. */
+/* End of a watched transfer. */
 static void transfer_ended(struct ssdemu *dev, struct ssdemu_event *ev)
 {
 	struct ssdemu_channel *channel;
@@ -178,7 +194,7 @@ static void transfer_ended(struct ssdemu *dev, struct ssdemu_event *ev)
 		ssdemu_channel_watch(dev, channel);
 }
 
-/* The unit wants its channel for @bus_ns, then has @then_ns of work, then @fn. */
+/* Use the channel for @bus_ns, then work for @then_ns, then call @fn. */
 static void channel_use(struct ssdemu *dev, struct ssdemu_unit *unit, u32 bus_ns,
 			u64 then_ns, bool command,
 			void (*fn)(struct ssdemu *, struct ssdemu_event *))
@@ -250,10 +266,12 @@ static void cmd_ended(struct ssdemu *dev, struct ssdemu_event *ev)
 }
 
 /**
- * ssdemu_cmd_put() - a part of a host request is done
+ * ssdemu_cmd_put() - finish one part of a host request
  * @dev: device
- * @cmd: request
- * @bytes: of data that now go to the host
+ * @cmd: request; it may be complete when this returns
+ * @bytes: data of this part to transfer to the host
+ *
+ * The last part (cmd->left) schedules the end of the request behind the transfer.
  */
 void ssdemu_cmd_put(struct ssdemu *dev, struct ssdemu_cmd *cmd, u32 bytes)
 {
@@ -286,7 +304,7 @@ static void cmd_trim(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 	cmd_finish(dev, cmd);
 }
 
-/* The firmware has decoded the request, and a write's data are in the drive. */
+/* The request is decoded, and the data of a write are in the drive. */
 static void cmd_ready(struct ssdemu *dev, struct ssdemu_event *ev)
 {
 	struct ssdemu_cmd *cmd = container_of(ev, struct ssdemu_cmd, ev);
@@ -307,7 +325,7 @@ static void cmd_ready(struct ssdemu *dev, struct ssdemu_event *ev)
 	}
 }
 
-/* Call @fn for @cmd at the time @at, at once if that is now. */
+/* Call @fn for @cmd at the time @at, in ns; directly if that is now. */
 static void cmd_at(struct ssdemu *dev, struct ssdemu_cmd *cmd, u64 at,
 		   void (*fn)(struct ssdemu *, struct ssdemu_event *))
 {
@@ -318,8 +336,8 @@ static void cmd_at(struct ssdemu *dev, struct ssdemu_cmd *cmd, u64 at,
 }
 
 /*
- * The firmware has decoded a write: its data take the host interface. Not before,
- * or a read whose data are ready earlier would wait for an idle interface.
+ * The firmware has decoded a write. Its transfer is booked only now; otherwise a
+ * read with data ready before that would wait for an idle host interface.
  */
 static void cmd_decoded(struct ssdemu *dev, struct ssdemu_event *ev)
 {
@@ -346,7 +364,7 @@ static void account_arrival(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 	}
 }
 
-/* A request from the host, at dev->now. */
+/* Accept a request from the host at dev->now. */
 static void cmd_arrive(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 {
 	u64 decoded;
@@ -362,9 +380,15 @@ static void cmd_arrive(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 
 /* Page operations */
 
-/*
- * The pool holds what all tags and all destaging together can need
- * (engine_init), so that only a prefetch may find it empty.
+/**
+ * ssdemu_txn_get() - allocate a page operation
+ * @dev: device
+ * @lpn: logical page
+ * @dir: read or program
+ *
+ * The pool holds the operations of all tags and of all destaging (txn_limit()).
+ *
+ * Return: the operation, or NULL, which only a prefetch can get.
  */
 struct ssdemu_txn *ssdemu_txn_get(struct ssdemu *dev, u32 lpn,
 				  enum ssdemu_dir dir)
@@ -384,19 +408,24 @@ struct ssdemu_txn *ssdemu_txn_get(struct ssdemu *dev, u32 lpn,
 	return txn;
 }
 
+/**
+ * ssdemu_txn_put() - free a page operation
+ * @dev: device
+ * @txn: operation in no list
+ */
 void ssdemu_txn_put(struct ssdemu *dev, struct ssdemu_txn *txn)
 {
 	list_add(&txn->list, &dev->txn_free);
 }
 
 /**
- * ssdemu_home_plane() - where a static or concatenated allocation puts a page
+ * ssdemu_home_plane() - plane of a page by static or concatenated allocation
  * @dev: device
  * @lpn: logical page
  * @row: set to the page's number among those of its plane
  *
- * Pages that nobody wrote are read from there too, as if the drive came
- * formatted, and so are they with dynamic allocation.
+ * A page that was never written is read from there, too, whatever the allocation,
+ * as if the drive came formatted. Needs no lock.
  */
 u32 ssdemu_home_plane(const struct ssdemu *dev, u32 lpn, u32 *row)
 {
@@ -422,8 +451,8 @@ static void account_conflict(struct ssdemu *dev, struct ssdemu_unit *unit,
 	if (!unit->busy && !unit->waiting)
 		return;
 	other_writes = unit->busy ? unit->writing :
-				    unit->last_queued == SSDEMU_WRITE;
-	if (unit->is_cleaning)
+				    unit->last_queued_dir == SSDEMU_WRITE;
+	if (unit->cleaning)
 		stats->conflict_clean++;
 	else if (other_writes != (dir == SSDEMU_WRITE))
 		stats->conflict_rw++;
@@ -433,7 +462,11 @@ static void account_conflict(struct ssdemu *dev, struct ssdemu_unit *unit,
 		stats->conflict_rr++;
 }
 
-/* Lets a page operation into the device's queue. */
+/**
+ * ssdemu_txn_queue() - hand a page operation to the device scheduler
+ * @dev: device
+ * @txn: operation; it may be complete when this returns
+ */
 void ssdemu_txn_queue(struct ssdemu *dev, struct ssdemu_txn *txn)
 {
 	u32 unused;
@@ -452,7 +485,7 @@ void ssdemu_txn_queue(struct ssdemu *dev, struct ssdemu_txn *txn)
 		account_conflict(dev, unit, txn->dir);
 		txn->writes_seen = unit->writes - unit->writing;
 		unit->waiting++;
-		unit->last_queued = txn->dir;
+		unit->last_queued_dir = txn->dir;
 	}
 	dev->sched->add(dev, txn);
 }
@@ -464,7 +497,7 @@ static void txn_done(struct ssdemu *dev, struct ssdemu_txn *txn)
 	struct ssdemu_cmd *cmd = txn->cmd;
 	u32 bytes = txn->bytes;
 
-	/* First: what follows may need it. */
+	/* First, since the calls below may allocate an operation. */
 	ssdemu_txn_put(dev, txn);
 	if (rpage)
 		ssdemu_buffer_filled(dev, rpage);
@@ -527,15 +560,18 @@ static void unit_sensed(struct ssdemu *dev, struct ssdemu_event *ev)
 		    dev->page_transfer_ns, 0, false, unit_txn_done);
 }
 
-/* What the papers saw beyond a plain flash array, in unit time. */
-static u64 paper_costs(struct ssdemu *dev, struct ssdemu_unit *unit,
-		       struct ssdemu_txn *txn)
+/*
+ * Account the costs that the papers observed beyond those of a flash array, and
+ * return their unit time in ns.
+ */
+static u64 charge_paper_costs(struct ssdemu *dev, struct ssdemu_unit *unit,
+			      struct ssdemu_txn *txn)
 {
 	const struct ssdemu_config *cfg = &dev->cfg;
 	struct ssdemu_cmd *cmd = txn->cmd;
 	u64 ns = 0;
 
-	if (cfg->rw_switch_ns && unit->last != txn->dir) {
+	if (cfg->rw_switch_ns && unit->last_dir != txn->dir) {
 		dev->stats.rw_switches++;
 		ns += cfg->rw_switch_ns;
 	}
@@ -547,7 +583,7 @@ static u64 paper_costs(struct ssdemu *dev, struct ssdemu_unit *unit,
 			ns += cfg->random_ns;
 		unit->next_row = row + 1;
 	}
-	unit->last = txn->dir;
+	unit->last_dir = txn->dir;
 
 	if (!cmd && txn->cluster)
 		cmd = txn->cluster->cmd;
@@ -567,11 +603,12 @@ static u64 paper_costs(struct ssdemu *dev, struct ssdemu_unit *unit,
 }
 
 /*
- * The unit whose command this operation can share: another plane of the die that
- * starts the same at this very moment, at the same page of a block. NULL: none.
+ * Return the unit whose command this operation shares: another plane of the die
+ * that starts the same operation at the same time, at the same page of a block.
+ * Return NULL if there is none; the operation is then the one to share.
  */
-static struct ssdemu_unit *command_leader(struct ssdemu *dev,
-					  struct ssdemu_unit *unit, u32 page)
+static struct ssdemu_unit *share_command(struct ssdemu *dev,
+					 struct ssdemu_unit *unit, u32 page)
 {
 	struct ssdemu_txn *txn = unit->txn;
 	struct ssdemu_die *die = &dev->dies[txn->plane % dev->nr_dies];
@@ -599,7 +636,7 @@ static void issue_read(struct ssdemu *dev, struct ssdemu_unit *unit, u64 extra)
 	dev->stats.interference += unit->writes != txn->writes_seen;
 	if (cfg->advanced) {
 		dev->ftl->locate(dev, txn->lpn, &block, &page);
-		leader = command_leader(dev, unit, page);
+		leader = share_command(dev, unit, page);
 	}
 	if (!leader) {
 		channel_use(dev, unit, cfg->command_ns, extra + cfg->read_ns,
@@ -608,7 +645,7 @@ static void issue_read(struct ssdemu *dev, struct ssdemu_unit *unit, u64 extra)
 		ssdemu_schedule(dev, &unit->ev, leader->bus_end + extra +
 				cfg->read_ns, unit_sensed);
 	} else {
-		/* The shared command waits for the channel, and this with it. */
+		/* The shared command waits for the channel; start together with it. */
 		unit->then_ns = extra + cfg->read_ns;
 		unit->ev.fn = unit_sensed;
 		unit->rider = leader->rider;
@@ -624,17 +661,17 @@ static void issue_program(struct ssdemu *dev, struct ssdemu_unit *unit,
 	u32 command = cfg->command_ns;
 
 	dev->stats.flash_programs++;
-	if (cfg->advanced && command_leader(dev, unit, page))
+	if (cfg->advanced && share_command(dev, unit, page))
 		command = 0;
 	channel_use(dev, unit, command + dev->page_transfer_ns,
 		    extra + cfg->program_ns, false, unit_txn_done);
 }
 
-/* Does what the unit has taken. */
+/* Start the operation that the unit has taken. */
 static void unit_issue(struct ssdemu *dev, struct ssdemu_unit *unit)
 {
 	enum ssdemu_dir dir = unit->txn->dir;
-	u64 extra = paper_costs(dev, unit, unit->txn);
+	u64 extra = charge_paper_costs(dev, unit, unit->txn);
 
 	unit_op_begin(dev, unit, dir == SSDEMU_WRITE);
 	if (dir == SSDEMU_WRITE)
@@ -644,10 +681,10 @@ static void unit_issue(struct ssdemu *dev, struct ssdemu_unit *unit)
 }
 
 /**
- * ssdemu_unit_start() - a free unit takes a page operation
+ * ssdemu_unit_start() - give a page operation to a free unit
  * @dev: device
- * @unit: free, and without cleaning to do
- * @txn: off all queues, its plane chosen
+ * @unit: idle unit without planes to clean
+ * @txn: operation in no list, with its plane chosen
  */
 void ssdemu_unit_start(struct ssdemu *dev, struct ssdemu_unit *unit,
 		       struct ssdemu_txn *txn)
@@ -657,7 +694,7 @@ void ssdemu_unit_start(struct ssdemu *dev, struct ssdemu_unit *unit,
 	unit_next(dev, unit);
 }
 
-/* Cleaning: garbage collection or a merge, page by page. */
+/* Cleaning: garbage collection or a merge of blocks, page by page */
 
 static void unit_cleaned(struct ssdemu *dev, struct ssdemu_event *ev)
 {
@@ -665,7 +702,7 @@ static void unit_cleaned(struct ssdemu *dev, struct ssdemu_event *ev)
 
 	unit_op_end(dev, unit, unit->clean_plane);
 	unit->clean_ns += dev->now - unit->op_since;
-	unit->is_cleaning = false;
+	unit->cleaning = false;
 	unit_next(dev, unit);
 }
 
@@ -679,13 +716,13 @@ static void unit_copy_sensed(struct ssdemu *dev, struct ssdemu_event *ev)
 		    dev->cfg.program_ns, false, unit_cleaned);
 }
 
-/* Starts the next step; false: that plane is clean. */
+/* Start the next step of cleaning. Return false if the plane is clean. */
 static bool unit_clean_step(struct ssdemu *dev, struct ssdemu_unit *unit)
 {
 	struct ssdemu_plane *plane;
 	enum ssdemu_clean_step step;
 
-	while (!dev->planes[unit->clean_plane].cleaning) {
+	while (!dev->planes[unit->clean_plane].to_clean) {
 		unit->clean_plane += dev->nr_units;
 		if (unit->clean_plane >= dev->nr_planes)
 			unit->clean_plane = ssdemu_unit_index(dev, unit);
@@ -694,13 +731,13 @@ static bool unit_clean_step(struct ssdemu *dev, struct ssdemu_unit *unit)
 
 	step = dev->ftl->clean(dev, unit->clean_plane);
 	if (step == SSDEMU_CLEAN_DONE) {
-		plane->cleaning = false;
-		unit->cleaning--;
+		plane->to_clean = false;
+		unit->planes_to_clean--;
 		return false;
 	}
 
 	unit_op_begin(dev, unit, true);
-	unit->is_cleaning = true;
+	unit->cleaning = true;
 	if (step == SSDEMU_CLEAN_COPY) {
 		dev->stats.flash_copies++;
 		channel_use(dev, unit, dev->cfg.command_ns, dev->cfg.read_ns,
@@ -714,13 +751,13 @@ static bool unit_clean_step(struct ssdemu *dev, struct ssdemu_unit *unit)
 	return true;
 }
 
-/* A read that may go between two steps of cleaning. */
-static struct ssdemu_txn *unit_yields_to(struct ssdemu *dev,
-					 struct ssdemu_unit *unit)
+/* Dequeue the read to serve between two steps of cleaning, if any. */
+static struct ssdemu_txn *unit_yield(struct ssdemu *dev,
+				     struct ssdemu_unit *unit)
 {
 	struct ssdemu_txn *txn;
 
-	if (!dev->cfg.gc_yield || unit->last == SSDEMU_READ)
+	if (!dev->cfg.gc_yield || unit->last_dir == SSDEMU_READ)
 		return NULL;
 	txn = list_first_entry_or_null(&unit->queue[SSDEMU_READ],
 				       struct ssdemu_txn, list);
@@ -729,17 +766,17 @@ static struct ssdemu_txn *unit_yields_to(struct ssdemu *dev,
 	return txn;
 }
 
-/* The unit, busy until now, goes on with the next thing or becomes free. */
+/* Start the next step or operation of a busy unit, or make the unit free. */
 static void unit_next(struct ssdemu *dev, struct ssdemu_unit *unit)
 {
-	while (unit->cleaning) {
-		unit->txn = unit_yields_to(dev, unit);
+	while (unit->planes_to_clean) {
+		unit->txn = unit_yield(dev, unit);
 		if (unit->txn) {
 			unit->waiting--;
 			unit_issue(dev, unit);
 			return;
 		}
-		unit->last = SSDEMU_WRITE;
+		unit->last_dir = SSDEMU_WRITE;
 		if (unit_clean_step(dev, unit))
 			return;
 	}
@@ -761,15 +798,21 @@ static void unit_next(struct ssdemu *dev, struct ssdemu_unit *unit)
 	dev->sched->unit_free(dev, unit);
 }
 
-/* A plane has cleaning to do; its unit starts at once when it is free. */
-void ssdemu_unit_clean(struct ssdemu *dev, u32 plane)
+/**
+ * ssdemu_clean_plane() - have a plane cleaned
+ * @dev: device
+ * @plane: plane for which the FTL's clean() has a step to take
+ *
+ * A free unit starts at once, a busy one after its current operation.
+ */
+void ssdemu_clean_plane(struct ssdemu *dev, u32 plane)
 {
 	struct ssdemu_unit *unit = ssdemu_unit_of(dev, plane);
 
-	if (dev->planes[plane].cleaning)
+	if (dev->planes[plane].to_clean)
 		return;
-	dev->planes[plane].cleaning = true;
-	unit->cleaning++;
+	dev->planes[plane].to_clean = true;
+	unit->planes_to_clean++;
 	if (!unit->busy) {
 		unit_set_busy(dev, unit);
 		unit_next(dev, unit);
@@ -778,7 +821,7 @@ void ssdemu_unit_clean(struct ssdemu *dev, u32 plane)
 
 /* Set-up */
 
-/* Most page operations that can be in the device at once, but prefetches. */
+/* Return the most page operations that can be in the device at once. */
 static u32 txn_limit(const struct ssdemu *dev)
 {
 	const struct ssdemu_config *cfg = &dev->cfg;
@@ -808,6 +851,14 @@ static void init_units(struct ssdemu *dev)
 	}
 }
 
+/**
+ * ssdemu_engine_init() - allocate units, channels and page operations
+ * @dev: device with a resolved configuration
+ *
+ * May sleep; needs no lock.
+ *
+ * Return: 0, or -ENOMEM; ssdemu_engine_exit() is due in either case.
+ */
 int ssdemu_engine_init(struct ssdemu *dev)
 {
 	u32 txns = txn_limit(dev), i;
@@ -846,7 +897,10 @@ int ssdemu_engine_init(struct ssdemu *dev)
 	return 0;
 }
 
-/* No request is inside any more. */
+/**
+ * ssdemu_engine_exit() - stop the timer and free the engine
+ * @dev: device without requests; its lock must not be held
+ */
 void ssdemu_engine_exit(struct ssdemu *dev)
 {
 	hrtimer_cancel(&dev->timer);

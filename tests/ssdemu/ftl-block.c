@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Block mapping with open (log) blocks: what the block-preferential paper calls
- * the block-crossing penalty.
+ * Block mapping with open (log) blocks. It has the block-crossing penalty of the
+ * block-preferential paper.
  *
  * A logical block is one flash block on every plane (the clustered block of the
- * PAI paper: planes * pages * page size). A write goes to the log block that is
- * open for its logical block, page after page. At most open_blocks are open. A
- * write to a logical block that is not open opens one, and merges the oldest
- * open one first when there is none left; a write that finds its log block full
- * merges that one.
+ * PAI paper: planes * pages * page size). A write is appended to the log block that
+ * is open for its logical block. At most open_blocks are open. A write to a logical
+ * block that is not open opens a log block, after merging the oldest open one if
+ * none is left. A write that finds its log block full merges that one.
  *
  * A merge costs, on every plane:
  *
- *	log written in order from the first page, to the end:	erase of the old
- *	... to somewhere:	copies of the old's remaining pages, erase of the old
- *	log written in another order:	copies of all pages that have data, erases
- *		of the log and of the old
+ *	log written in order, from the first page to the last: erase of the old block
+ *	log written in order, up to a page: copies of the remaining pages, erase of
+ *		the old block
+ *	log written in another order: copies of all pages with data, erases of the
+ *		log block and of the old block
  *
- * An old block that was never written costs no erase. Allocation is static.
+ * An old block that was never written needs no erase. Allocation is static.
  */
 #include <linux/bitmap.h>
 #include <linux/mm.h>
@@ -27,8 +27,8 @@ struct ssdemu_log {
 	struct list_head list;
 	u32 lbn;		/* logical block */
 	u16 *used;		/* log pages written, by plane */
-	bool empty;		/* nothing written yet: closed at no cost */
-	bool ordered;		/* as far as written, page n of a plane is its n-th */
+	bool empty;		/* nothing written yet; closing it costs nothing */
+	bool ordered;		/* the n-th write of every plane was its n-th page */
 };
 
 static u32 lbn_pages(const struct ssdemu *dev)
@@ -47,15 +47,16 @@ static struct ssdemu_log *find_log(struct ssdemu *dev, u32 lbn)
 }
 
 /*
- * Pages of the logical block on a plane that have data. The log's are counted
- * in from the moment at which they are programmed.
+ * Return the counter of a logical block's pages with data on a plane. It includes
+ * the pages programmed in the log block.
  */
-static u16 *pages_written(struct ssdemu *dev, u32 lbn, u32 plane)
+static u16 *written_counter(struct ssdemu *dev, u32 lbn, u32 plane)
 {
 	return &dev->written_count[lbn * dev->nr_planes + plane];
 }
 
-static void merge(struct ssdemu *dev, struct ssdemu_log *log)
+/* Close a log block and have its logical block merged. */
+static void merge_log(struct ssdemu *dev, struct ssdemu_log *log)
 {
 	bool had_old = test_bit(log->lbn, dev->lbn_mapped);
 	u32 p;
@@ -66,14 +67,14 @@ static void merge(struct ssdemu *dev, struct ssdemu_log *log)
 	dev->stats.merges++;
 	__set_bit(log->lbn, dev->lbn_mapped);
 	for (p = 0; p < dev->nr_planes; p++) {
-		u32 copies = *pages_written(dev, log->lbn, p);
+		u32 copies = *written_counter(dev, log->lbn, p);
 
 		if (log->ordered)
 			copies -= min_t(u32, copies, log->used[p]);
 		dev->planes[p].copies_due += copies;
 		dev->planes[p].erases_due += had_old + !log->ordered;
 		if (dev->planes[p].copies_due || dev->planes[p].erases_due)
-			ssdemu_unit_clean(dev, p);
+			ssdemu_clean_plane(dev, p);
 	}
 }
 
@@ -82,8 +83,8 @@ static void open_log(struct ssdemu *dev, u32 lbn)
 	struct ssdemu_log *log;
 
 	if (list_empty(&dev->logs_free))
-		merge(dev, list_first_entry(&dev->logs_open, struct ssdemu_log,
-					    list));
+		merge_log(dev, list_first_entry(&dev->logs_open,
+						struct ssdemu_log, list));
 	log = list_first_entry(&dev->logs_free, struct ssdemu_log, list);
 	list_move_tail(&log->list, &dev->logs_open);
 	log->lbn = lbn;
@@ -100,9 +101,9 @@ static bool block_prepare(struct ssdemu *dev, u32 plane, u32 lpn)
 	if (log && log->used[plane] < dev->cfg.pages)
 		return false;
 	if (log)
-		merge(dev, log);
+		merge_log(dev, log);
 	open_log(dev, lbn);
-	return dev->planes[plane].cleaning;
+	return dev->planes[plane].to_clean;
 }
 
 static u32 block_program(struct ssdemu *dev, u32 plane, u32 lpn)
@@ -115,7 +116,7 @@ static u32 block_program(struct ssdemu *dev, u32 plane, u32 lpn)
 	if (offset / dev->nr_planes != page)
 		log->ordered = false;
 	if (!__test_and_set_bit(lpn, dev->written))
-		(*pages_written(dev, log->lbn, plane))++;
+		(*written_counter(dev, log->lbn, plane))++;
 	return page;
 }
 
@@ -139,7 +140,7 @@ static void block_trim(struct ssdemu *dev, u32 lpn)
 	u32 row, plane = ssdemu_home_plane(dev, lpn, &row);
 
 	if (__test_and_clear_bit(lpn, dev->written))
-		(*pages_written(dev, lpn / lbn_pages(dev), plane))--;
+		(*written_counter(dev, lpn / lbn_pages(dev), plane))--;
 }
 
 static u32 block_locate(struct ssdemu *dev, u32 lpn, u32 *block, u32 *page)
@@ -160,12 +161,18 @@ static void block_fill(struct ssdemu *dev)
 		u32 lbn = lpn / lbn_pages(dev);
 
 		__set_bit(lbn, dev->lbn_mapped);
-		(*pages_written(dev, lbn, ssdemu_home_plane(dev, lpn, &row)))++;
+		(*written_counter(dev, lbn, ssdemu_home_plane(dev, lpn, &row)))++;
 		if (!(lpn & 0xffff))
 			cond_resched();
 	}
 }
 
+/**
+ * ssdemu_ftl_block_memory() - size of the block mapping's tables
+ * @dev: device with a resolved capacity
+ *
+ * Return: bytes that init() will allocate.
+ */
 u64 ssdemu_ftl_block_memory(const struct ssdemu *dev)
 {
 	return dev->nr_lpns / 8 +

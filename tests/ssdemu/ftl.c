@@ -2,23 +2,23 @@
 /*
  * Page mapping with greedy garbage collection.
  *
- * Each plane fills one block after another, with host pages and collected pages
- * alike. When its block is full and only gc_free_blocks are free, the full block
- * with the fewest valid pages is cleaned first: its valid pages move within the
- * plane, then it is erased. The engine gives each step its time.
+ * Each plane fills one active block after another, with host pages and copied pages
+ * alike. If the active block is full and no more than gc_free_blocks are free, the
+ * plane is cleaned before the next write: the valid pages of the full block with
+ * the fewest of them move within the plane, then the block is erased. The engine
+ * adds the time of each step.
  *
- * Cleaning finds its victim in buckets, lists of full blocks by their number of
- * valid pages. Tables take 8 bytes a page and 16 a block: 128 GiB of 4 KiB pages
- * in 256 MiB.
+ * Full blocks are in buckets, lists by their number of valid pages. The tables take
+ * 8 bytes per page and 16 per block, or 256 MiB for 128 GiB of 4 KiB pages.
  */
 #include <linux/mm.h>
 #include <linux/prandom.h>
 #include <linux/sched.h>
 #include "ssdemu.h"
 
-/* A flash block; linked into its plane's free list or one of its buckets. */
+/* A flash block, in the free list or in a bucket of its plane. */
 struct ssdemu_block {
-	u32 next, prev;		/* SSDEMU_NONE: end */
+	u32 next, prev;		/* SSDEMU_NONE: end of the list */
 	u32 wear;		/* erases */
 	u32 valid;		/* valid pages */
 };
@@ -55,7 +55,7 @@ static void bucket_del(struct ssdemu *dev, u32 plane, u32 b)
 static void free_add(struct ssdemu *dev, struct ssdemu_plane *plane, u32 b)
 {
 	dev->blocks[b].next = SSDEMU_NONE;
-	if (plane->free++)
+	if (plane->nr_free++)
 		dev->blocks[plane->free_last].next = b;
 	else
 		plane->free_first = b;
@@ -67,7 +67,7 @@ static u32 free_take(struct ssdemu *dev, struct ssdemu_plane *plane)
 	u32 b = plane->free_first;
 
 	plane->free_first = dev->blocks[b].next;
-	plane->free--;
+	plane->nr_free--;
 	return b;
 }
 
@@ -86,8 +86,8 @@ static void invalidate(struct ssdemu *dev, u32 ppn)
 		bucket_add(dev, p, b);
 }
 
-/* The plane's next free page gets the logical page. */
-static u32 place(struct ssdemu *dev, u32 p, u32 lpn)
+/* Map @lpn to the next free page of a plane; return its offset in the block. */
+static u32 map_page(struct ssdemu *dev, u32 p, u32 lpn)
 {
 	struct ssdemu_plane *plane = &dev->planes[p];
 	u32 page, ppn;
@@ -112,7 +112,7 @@ static u32 page_program(struct ssdemu *dev, u32 plane, u32 lpn)
 {
 	if (dev->l2p[lpn] != SSDEMU_NONE)
 		invalidate(dev, dev->l2p[lpn]);
-	return place(dev, plane, lpn);
+	return map_page(dev, plane, lpn);
 }
 
 static void page_trim(struct ssdemu *dev, u32 lpn)
@@ -138,6 +138,7 @@ static u32 page_locate(struct ssdemu *dev, u32 lpn, u32 *block, u32 *page)
 	return ppn / dev->plane_pages;
 }
 
+/* Return the full block with the fewest valid pages; SSDEMU_NONE if all are valid. */
 static u32 greedy_victim(struct ssdemu *dev, u32 plane)
 {
 	u32 valid;
@@ -157,7 +158,7 @@ static bool page_prepare(struct ssdemu *dev, u32 p, u32 lpn)
 	u32 victim;
 
 	if (plane->active_page < dev->cfg.pages ||
-	    plane->free > dev->cfg.gc_free_blocks)
+	    plane->nr_free > dev->cfg.gc_free_blocks)
 		return false;
 	victim = greedy_victim(dev, p);
 	if (victim == SSDEMU_NONE)
@@ -165,7 +166,7 @@ static bool page_prepare(struct ssdemu *dev, u32 p, u32 lpn)
 	bucket_del(dev, p, victim);
 	plane->victim = victim;
 	plane->victim_page = 0;
-	ssdemu_unit_clean(dev, p);
+	ssdemu_clean_plane(dev, p);
 	return true;
 }
 
@@ -184,7 +185,7 @@ static enum ssdemu_clean_step page_clean(struct ssdemu *dev, u32 p)
 		if (lpn == SSDEMU_NONE)
 			continue;
 		invalidate(dev, ppn);
-		place(dev, p, lpn);
+		map_page(dev, p, lpn);
 		return SSDEMU_CLEAN_COPY;
 	}
 	plane->victim = SSDEMU_NONE;
@@ -194,9 +195,14 @@ static enum ssdemu_clean_step page_clean(struct ssdemu *dev, u32 p)
 	return SSDEMU_CLEAN_ERASE;
 }
 
-/*
- * Dynamic allocation must not put more on a plane than garbage collection can
- * handle. The others never do: config.c sees to it.
+/**
+ * ssdemu_plane_has_room() - check a plane for dynamic allocation
+ * @dev: device
+ * @plane: plane
+ *
+ * The capacity bounds the pages of a plane for every other allocation.
+ *
+ * Return: true if garbage collection has room left after one more valid page.
  */
 bool ssdemu_plane_has_room(const struct ssdemu *dev, u32 plane)
 {
@@ -205,7 +211,10 @@ bool ssdemu_plane_has_room(const struct ssdemu *dev, u32 plane)
 	return dev->planes[plane].valid < dev->plane_pages - reserve;
 }
 
-/* A write before the start: it costs no time and counts for nothing. */
+/*
+ * Write a page at creation, without time and statistics. @next is the plane at
+ * which dynamic allocation continues.
+ */
 static void fill_write(struct ssdemu *dev, u32 lpn, u32 *next)
 {
 	u32 row, plane;
@@ -219,7 +228,7 @@ static void fill_write(struct ssdemu *dev, u32 lpn, u32 *next)
 		plane = ssdemu_home_plane(dev, lpn, &row);
 	}
 	if (dev->planes[plane].active_page == dev->cfg.pages &&
-	    dev->planes[plane].free <= dev->cfg.gc_free_blocks) {
+	    dev->planes[plane].nr_free <= dev->cfg.gc_free_blocks) {
 		dev->planes[plane].victim = greedy_victim(dev, plane);
 		dev->planes[plane].victim_page = 0;
 		bucket_del(dev, plane, dev->planes[plane].victim);
@@ -230,10 +239,10 @@ static void fill_write(struct ssdemu *dev, u32 lpn, u32 *next)
 }
 
 /*
- * Preconditioning: the first fill percent of the pages in order, then random
- * ones of them again until all planes together have used up their free blocks,
- * so that garbage collection works from the first write. Always the same for
- * the same configuration.
+ * Precondition the device: write the first fill percent of its pages in order, then
+ * rewrite random ones of them until all planes together have used up their free
+ * blocks. Garbage collection then starts with the first write. The result depends
+ * on the configuration alone.
  */
 static void page_fill(struct ssdemu *dev)
 {
@@ -260,6 +269,12 @@ static void page_fill(struct ssdemu *dev)
 		dev->blocks[b].wear = 0;
 }
 
+/**
+ * ssdemu_ftl_page_memory() - size of the page mapping's tables
+ * @dev: device with a resolved capacity
+ *
+ * Return: bytes that init() will allocate.
+ */
 u64 ssdemu_ftl_page_memory(const struct ssdemu *dev)
 {
 	u64 planes = dev->nr_planes;

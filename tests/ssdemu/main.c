@@ -2,12 +2,12 @@
 /*
  * ssdemu: module, devices, blk-mq driver.
  *
- * Devices come and go by the module's parameters "add" (a line of key=value) and
- * "remove" (a device's name); reading "add" gives the name of the last device
- * made or the reason why there is none. scripts/ssdemu does this.
+ * Writing key=value pairs to the module parameter "add" makes a device; reading
+ * "add" returns the name of the last device or the reason of the last error.
+ * Writing a device's name to "remove" removes it. scripts/ssdemu does both.
  *
- * A device that is removed fails new requests, ends those that it has in their
- * time, and forgets its data.
+ * A device being removed fails new requests, completes those inside at their
+ * time, and drops its data.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -18,10 +18,11 @@
 #include "compat-blkdev.h"
 #include "ssdemu.h"
 
-/* Bounds the time with interrupts off for one discard. */
+/* Bounds the time that one discard keeps interrupts disabled. */
 #define MAX_DISCARD_BYTES	(32 << 20)
 
-static DEFINE_MUTEX(ssdemu_mutex);	/* the list, the result, the life cycle */
+/* Protects the list of devices and add_result; serialises add and remove. */
+static DEFINE_MUTEX(ssdemu_mutex);
 static LIST_HEAD(ssdemu_devices);
 static DEFINE_IDA(ssdemu_ida);
 static char add_result[SSDEMU_ERR_LEN];
@@ -123,7 +124,7 @@ free_tags:
 
 static void free_device(struct ssdemu *dev)
 {
-	/* First: a device that has no requests may still be programming. */
+	/* First, since an idle device may still be programming its buffer. */
 	ssdemu_engine_exit(dev);
 	ssdemu_store_exit(dev);
 	ssdemu_buffer_exit(dev);
@@ -134,7 +135,7 @@ static void free_device(struct ssdemu *dev)
 	kfree(dev);
 }
 
-/* All of a resolved device but its disk. */
+/* Initialise a device with a resolved configuration, except for its disk. */
 static int init_device(struct ssdemu *dev)
 {
 	int err;
@@ -156,7 +157,8 @@ static int init_device(struct ssdemu *dev)
 	return min(dev->id, 0);
 }
 
-static int add_device(char *text, char *err)
+/* Make a device from @text; set @result to its name or to an error message. */
+static int add_device(char *text, char *result)
 {
 	struct ssdemu *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
 	int ret;
@@ -164,9 +166,9 @@ static int add_device(char *text, char *err)
 	if (!dev)
 		return -ENOMEM;
 	dev->id = -1;
-	ret = ssdemu_config_parse(&dev->cfg, text, err);
+	ret = ssdemu_config_parse(&dev->cfg, text, result);
 	if (!ret)
-		ret = ssdemu_config_resolve(dev, err);
+		ret = ssdemu_config_resolve(dev, result);
 	if (ret) {
 		kfree(dev);
 		return ret;
@@ -180,7 +182,7 @@ static int add_device(char *text, char *err)
 	}
 	ssdemu_debugfs_add(dev);
 	list_add_tail(&dev->list, &ssdemu_devices);
-	scnprintf(err, SSDEMU_ERR_LEN, "%s", dev->disk->disk_name);
+	scnprintf(result, SSDEMU_ERR_LEN, "%s", dev->disk->disk_name);
 	return 0;
 }
 
@@ -205,7 +207,7 @@ static int add_set(const char *val, const struct kernel_param *kp)
 	int err;
 
 	if (!module_ready) {
-		pr_err("add devices when the module is loaded, with scripts/ssdemu\n");
+		pr_err("load the module first, then add devices with scripts/ssdemu\n");
 		return -EINVAL;
 	}
 	text = kstrdup(val, GFP_KERNEL);
@@ -253,9 +255,9 @@ static const struct kernel_param_ops add_ops = { .set = add_set, .get = add_get 
 static const struct kernel_param_ops remove_ops = { .set = remove_set };
 
 module_param_cb(add, &add_ops, NULL, 0600);
-MODULE_PARM_DESC(add, "write key=value ... to make a device; read its name or the reason of a refusal");
+MODULE_PARM_DESC(add, "write key=value pairs to make a device; read its name or the error");
 module_param_cb(remove, &remove_ops, NULL, 0200);
-MODULE_PARM_DESC(remove, "write a device's name to remove it");
+MODULE_PARM_DESC(remove, "write the name of a device to remove it");
 
 static int __init ssdemu_init(void)
 {
@@ -282,5 +284,5 @@ static void __exit ssdemu_exit(void)
 module_init(ssdemu_init);
 module_exit(ssdemu_exit);
 
-MODULE_DESCRIPTION("Emulated SSD");
+MODULE_DESCRIPTION("Emulated SSD in virtual time");
 MODULE_LICENSE("GPL");

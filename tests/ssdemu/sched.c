@@ -1,35 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The device's own scheduling: which waiting page operation does a free unit
- * take? (device_sched=)
+ * The device's own scheduling (device_sched=): which waiting page operation a free
+ * unit takes.
  *
- *	fifo      strictly in order of arrival. While the unit of the oldest is
- *		  busy, everything behind it waits: the baseline of the PIQ and
- *		  AOS papers.
+ *	fifo      in order of arrival. While the unit of the oldest operation is
+ *		  busy, all others wait: the baseline of the PIQ and AOS papers.
  *	ooo       a queue per unit, oldest first.
- *	ooo-read  the same, reads before writes; at most read_bound reads of a
- *		  unit go before a write that waits for it.
- *	aos       adaptive out-of-order scheduling (the AOS paper, page 1). The
- *		  operations are those after mapping, so conflicts are detected
- *		  on physical units: what waits for a busy unit conflicts. All
- *		  others, one for each free unit, are the re-ordering set; a unit
- *		  enters it with its oldest read, or with its oldest write when
- *		  there is no read or read_bound reads have passed that write. So
- *		  earlier writes do not block reads, and writes do not starve.
- *		  The set is dispatched round-robin over the channels: reads at
- *		  once, since their command is short, writes when their channel
- *		  is free, one whenever a transfer ends, so that data for several
- *		  channels overlap and a unit that a read may still come for is
- *		  not held by a write that only waits for the channel.
+ *	ooo-read  a queue per unit, reads first; at most read_bound reads pass a
+ *		  waiting write of their unit.
+ *	aos       adaptive out-of-order scheduling (the AOS paper, page 1).
+ *		  Operations are scheduled after mapping, so an operation
+ *		  conflicts if its physical unit is busy. The re-ordering set
+ *		  has one operation without conflict for each free unit: the
+ *		  oldest read, or the oldest write if there is no read or
+ *		  read_bound reads have passed that write. So writes do not
+ *		  block reads and do not starve. The set is dispatched
+ *		  round-robin over the channels: a read at once, since its
+ *		  command is short; a write when its channel is free, one at
+ *		  each end of a transfer. Data of several channels overlap, and
+ *		  no write occupies a unit while it waits for the channel.
  *
- * A write of a dynamic allocation has no unit until a free one takes it; such
- * writes wait in one queue, in order.
+ * With dynamic allocation a write has no unit until a free one takes it. These
+ * unbound writes wait in one queue, in order.
  */
 #include "ssdemu.h"
 
-/* Writes without a unit */
+/* Unbound writes */
 
-/* The plane of the unit that takes the next page; SSDEMU_NONE: none has room. */
+/* Return the unit's plane for the next page, or SSDEMU_NONE if none has room. */
 static u32 choose_plane(struct ssdemu *dev, struct ssdemu_unit *unit)
 {
 	u32 plane = unit->next_plane;
@@ -44,8 +42,9 @@ static u32 choose_plane(struct ssdemu *dev, struct ssdemu_unit *unit)
 	return SSDEMU_NONE;
 }
 
-static bool bind(struct ssdemu *dev, struct ssdemu_unit *unit,
-		 struct ssdemu_txn *txn)
+/* Choose a plane of @unit for a write. Return false if none has room. */
+static bool bind_unit(struct ssdemu *dev, struct ssdemu_unit *unit,
+		      struct ssdemu_txn *txn)
 {
 	txn->plane = choose_plane(dev, unit);
 	if (txn->plane == SSDEMU_NONE)
@@ -58,7 +57,7 @@ static bool bind(struct ssdemu *dev, struct ssdemu_unit *unit,
 	return true;
 }
 
-/* Binds a write to the next free unit, if there is one. */
+/* Bind a write to the next free unit with room; return it, or NULL. */
 static struct ssdemu_unit *bind_to_free(struct ssdemu *dev,
 					struct ssdemu_txn *txn)
 {
@@ -73,7 +72,7 @@ static struct ssdemu_unit *bind_to_free(struct ssdemu *dev,
 		if (n >= dev->nr_units)
 			return NULL;
 		unit = &dev->units[n];
-		if (bind(dev, unit, txn)) {
+		if (bind_unit(dev, unit, txn)) {
 			dev->next_unit = n + 1 < dev->nr_units ? n + 1 : 0;
 			return unit;
 		}
@@ -127,14 +126,14 @@ static void fifo_unit_free(struct ssdemu *dev, struct ssdemu_unit *unit)
 	fifo_run(dev);
 }
 
-/* A queue per unit */
+/* ooo, ooo-read: a queue per unit */
 
 static struct ssdemu_txn *oldest(struct list_head *queue)
 {
 	return list_first_entry_or_null(queue, struct ssdemu_txn, list);
 }
 
-/* The oldest write that the unit may take: its own, or one without a unit. */
+/* Return the oldest write that the unit can take: an unbound one, or its own. */
 static struct ssdemu_txn *oldest_write(struct ssdemu *dev,
 				       struct ssdemu_unit *unit)
 {
@@ -143,9 +142,10 @@ static struct ssdemu_txn *oldest_write(struct ssdemu *dev,
 	return oldest(&dev->fifo);
 }
 
-static bool read_first(struct ssdemu *dev, struct ssdemu_unit *unit,
-		       const struct ssdemu_txn *read,
-		       const struct ssdemu_txn *write)
+/* Let @read pass @write if the scheduler allows it; return true if it does. */
+static bool let_read_pass(struct ssdemu *dev, struct ssdemu_unit *unit,
+			  const struct ssdemu_txn *read,
+			  const struct ssdemu_txn *write)
 {
 	if (dev->cfg.device_sched == SSDEMU_OOO)
 		return read->seq < write->seq;
@@ -155,7 +155,7 @@ static bool read_first(struct ssdemu *dev, struct ssdemu_unit *unit,
 	return true;
 }
 
-/* Takes the unit's next operation off its queue, or NULL. */
+/* Dequeue the unit's next operation; NULL if there is none. */
 static struct ssdemu_txn *unit_pick(struct ssdemu *dev,
 				    struct ssdemu_unit *unit)
 {
@@ -164,20 +164,20 @@ static struct ssdemu_txn *unit_pick(struct ssdemu *dev,
 	struct ssdemu_txn *txn;
 
 	if (read && write)
-		txn = read_first(dev, unit, read, write) ? read : write;
+		txn = let_read_pass(dev, unit, read, write) ? read : write;
 	else
 		txn = read ?: write;
 	if (!txn)
 		return NULL;
 	if (txn->plane == SSDEMU_NONE)
-		bind(dev, unit, txn);
+		bind_unit(dev, unit, txn);
 	if (txn == write)
 		unit->passed = 0;
 	list_del(&txn->list);
 	return txn;
 }
 
-/* Writes without a unit: this may have made room on one that was free before. */
+/* Start unbound writes: a plane of a unit that is free already may have room now. */
 static void ooo_run_unbound(struct ssdemu *dev)
 {
 	struct ssdemu_txn *txn;
@@ -225,22 +225,23 @@ static void aos_set_ready(struct ssdemu *dev, struct ssdemu_unit *unit,
 		return;
 	unit->ready = ready;
 	if (ready)
-		channel->ready++;
+		channel->nr_ready++;
 	else
-		channel->ready--;
+		channel->nr_ready--;
 }
 
 /*
- * The channel's next free unit with work, after the last one served; while the
- * channel is busy one with a read.
+ * Pick the channel's next unit of the re-ordering set, behind the last one picked;
+ * only one with a read if the channel is @busy. Units that became busy leave the
+ * set.
  */
-static struct ssdemu_unit *aos_next_unit(struct ssdemu *dev,
+static struct ssdemu_unit *aos_pick_unit(struct ssdemu *dev,
 					 struct ssdemu_channel *channel,
 					 bool busy)
 {
 	u32 units = dev->nr_units / dev->cfg.channels, i;
 
-	for (i = 0; channel->ready && i < units; i++) {
+	for (i = 0; channel->nr_ready && i < units; i++) {
 		u32 n = (channel->next_chip + i) % units;
 		struct ssdemu_unit *unit;
 
@@ -257,13 +258,13 @@ static struct ssdemu_unit *aos_next_unit(struct ssdemu *dev,
 	return NULL;
 }
 
-/* Dispatches one operation of the re-ordering set on a channel. */
+/* Dispatch one operation of the re-ordering set; return false if there is none. */
 static bool aos_dispatch(struct ssdemu *dev, struct ssdemu_channel *channel,
 			 bool busy)
 {
 	struct ssdemu_unit *unit;
 
-	while ((unit = aos_next_unit(dev, channel, busy))) {
+	while ((unit = aos_pick_unit(dev, channel, busy))) {
 		struct ssdemu_txn *txn;
 
 		aos_set_ready(dev, unit, false);
@@ -276,7 +277,7 @@ static bool aos_dispatch(struct ssdemu *dev, struct ssdemu_channel *channel,
 	return false;
 }
 
-/* Round-robin over the channels until none can take more. */
+/* Dispatch round-robin over the channels until none takes another operation. */
 static void aos_run(struct ssdemu *dev)
 {
 	u32 idle = 0;
@@ -289,7 +290,7 @@ static void aos_run(struct ssdemu *dev)
 		dev->next_channel = (dev->next_channel + 1) % dev->cfg.channels;
 		busy = channel->bus.free_at > dev->now;
 		idle = aos_dispatch(dev, channel, busy) ? 0 : idle + 1;
-		if (busy && channel->ready)
+		if (busy && channel->nr_ready)
 			ssdemu_channel_watch(dev, channel);
 	}
 }
@@ -297,11 +298,11 @@ static void aos_run(struct ssdemu *dev)
 static void aos_channel_free(struct ssdemu *dev, struct ssdemu_channel *channel)
 {
 	aos_dispatch(dev, channel, false);
-	if (channel->ready && channel->bus.free_at > dev->now)
+	if (channel->nr_ready && channel->bus.free_at > dev->now)
 		ssdemu_channel_watch(dev, channel);
 }
 
-/* Any free unit may take the writes that have none. */
+/* Add all free units to the re-ordering set: each can take an unbound write. */
 static void aos_offer_unbound(struct ssdemu *dev)
 {
 	u32 n;
@@ -337,7 +338,8 @@ static void aos_add(struct ssdemu *dev, struct ssdemu_txn *txn)
 	aos_run(dev);
 }
 
-const struct ssdemu_sched_ops ssdemu_sched_ops[] = {
+/* By enum ssdemu_device_sched. */
+const struct ssdemu_sched_ops ssdemu_schedulers[] = {
 	[SSDEMU_FIFO]	  = { .add = fifo_add, .unit_free = fifo_unit_free },
 	[SSDEMU_OOO]	  = { .add = ooo_add, .unit_free = ooo_unit_free },
 	[SSDEMU_OOO_READ] = { .add = ooo_add, .unit_free = ooo_unit_free },

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * ssdemu: an emulated SSD that judges I/O schedulers.
+ * ssdemu: an emulated SSD for measuring I/O schedulers.
  *
- * A request that the block layer dispatches waits inside the device until the
- * flash unit it needs takes it (late binding), so that the device's own
- * scheduling is real. All times are virtual: every step of the device is an
- * event with an exact time in nanoseconds, handled in order, and an hrtimer
- * tells the host no earlier than that time. Late timer interrupts delay what the
- * host sees, never what the device does next.
+ * A dispatched request waits inside the device until the flash unit that it
+ * needs takes it (late binding), so the device has a scheduler of its own. All
+ * times are virtual. Every step of the device is an event with an exact time in
+ * nanoseconds, and events are handled in order. An hrtimer reports a step to the
+ * host no earlier than its time. A late timer interrupt delays what the host
+ * sees, but does not change what the device does next.
  *
  *	main.c       module, devices, blk-mq driver
- *	config.c     the keys a device is made from, their limits
- *	engine.c     events, host requests, channels, flash units: the timing
- *	sched.c      which page operation a free unit takes: device_sched=
- *	ftl.c        page mapping, allocation of pages, greedy garbage collection
+ *	config.c     the configuration keys and their limits
+ *	engine.c     timing: events, host requests, channels, flash units
+ *	sched.c      device_sched=: which page operation a free unit takes
+ *	ftl.c        page mapping with greedy garbage collection
  *	ftl-block.c  block mapping with open (log) blocks
  *	buffer.c     write buffer or cache, read buffer, prefetch
- *	store.c      the data, when memory_backed=1
- *	debugfs.c    the truth, readable
+ *	store.c      the data of a device with memory_backed=1
+ *	debugfs.c    statistics and state for user space
  *
- * Locking: one spinlock a device (ssdemu.lock, taken with interrupts off) guards
- * everything below that does not say otherwise. Functions of engine.c, sched.c,
- * ftl*.c and buffer.c expect it to be held.
+ * Locking: each device has one spinlock, ssdemu.lock, taken with interrupts
+ * disabled. It protects every field below that does not name another rule. The
+ * caller of a function of engine.c, sched.c, ftl*.c or buffer.c holds it unless
+ * the function's comment says otherwise.
  */
 #ifndef _SSDEMU_H
 #define _SSDEMU_H
@@ -34,16 +35,19 @@
 #include <linux/xarray.h>
 #include "location-vector.h"
 
-#define SSDEMU_NONE		U32_MAX
+#define SSDEMU_NONE		U32_MAX		/* no plane, block or page */
+#define SSDEMU_MAX_BLOCKS	0x100000	/* per plane */
+#define SSDEMU_MASK_BITS	64		/* of ssdemu_cluster.mask */
+#define SSDEMU_STREAMS		8		/* sequential reads tracked at once */
 
 struct ssdemu;
 struct ssdemu_event;
 
-/* How a logical page finds its plane. */
+/* How the plane of a logical page is chosen. */
 enum ssdemu_allocation {
-	SSDEMU_STATIC,		/* one of the 24 orders */
+	SSDEMU_STATIC,		/* striped, in one of the 24 orders */
 	SSDEMU_DYNAMIC,		/* the next free unit takes the next write */
-	SSDEMU_CONCAT,		/* a contiguous region on each unit */
+	SSDEMU_CONCAT,		/* each unit holds one contiguous region */
 };
 
 enum ssdemu_device_sched {
@@ -59,8 +63,8 @@ enum ssdemu_mapping {
 };
 
 /*
- * What a device is made from. Written once, before the device exists. The keys
- * are the names of the fields; config.c has defaults and limits.
+ * The configuration of a device, constant once the device exists. Each field has
+ * the name of its key. config.c has the defaults and the limits.
  */
 struct ssdemu_config {
 	/* geometry */
@@ -71,19 +75,19 @@ struct ssdemu_config {
 	u32 blocks;		/* per plane */
 	u32 pages;		/* per block */
 	u32 page_size;		/* bytes */
-	u32 capacity_mb;	/* MiB seen by the host; 0: what the geometry gives */
-	u32 spare;		/* percent of the flash that the host does not see */
+	u32 capacity_mb;	/* MiB seen by the host; 0: derived from the geometry */
+	u32 spare;		/* percent of the flash hidden from the host */
 	u32 advanced;		/* 1: planes work in parallel, 0: a chip is one unit */
 
 	/* times */
 	u32 read_ns;		/* cell to page register */
 	u32 program_ns;		/* page register to cell */
 	u32 erase_ns;		/* one block */
-	u32 command_ns;		/* channel time of a flash command's cycles */
+	u32 command_ns;		/* channel time of a flash command */
 	u32 channel_mbps;	/* 10^6 B/s */
 	u32 host_mbps;		/* 10^6 B/s; 0: no limit */
-	u32 host_duplex;	/* 1: reads and writes do not share host_mbps */
-	u32 firmware_ns;	/* per request, one request after another */
+	u32 host_duplex;	/* 1: host_mbps in each direction */
+	u32 firmware_ns;	/* per request; requests are decoded one by one */
 
 	/* flash translation */
 	u32 allocation;		/* enum ssdemu_allocation */
@@ -93,35 +97,35 @@ struct ssdemu_config {
 	u32 clustered_page_kb;	/* KiB; unit of read-modify-write; 0: a page */
 	u32 gc_free_blocks;	/* per plane, kept free by garbage collection */
 	u32 gc_copyback;	/* 1: copies stay in the plane, off the channel */
-	u32 gc_yield;		/* 1: waiting reads go between two copies */
-	u32 fill;		/* percent of the pages written before the start */
+	u32 gc_yield;		/* 1: a waiting read is served between two copies */
+	u32 fill;		/* percent of the pages written at creation */
 
 	/* buffers */
 	u32 read_buffer_kb;	/* KiB */
 	u32 prefetch;		/* 1: sequential reads fill the read buffer ahead */
-	u32 write_buffer_kb;	/* KiB; 0: a write is done when it is programmed */
+	u32 write_buffer_kb;	/* KiB; 0: a write completes when it is programmed */
 	u32 write_cache;	/* 1: cache with replacement, 0: FIFO buffer */
 
-	/* inside scheduling */
+	/* device scheduling */
 	u32 device_sched;	/* enum ssdemu_device_sched */
 	u32 read_bound;		/* reads of a unit that may pass a waiting write */
 
-	/* observations of papers, off by default */
-	u32 region_mb;		/* MiB; region in which crowding counts */
+	/* costs observed by the papers, off by default */
+	u32 region_mb;		/* MiB; region in which crowding is counted */
 	u32 crowd_depth;	/* requests in a region before crowding */
 	u32 crowd_ns;		/* unit time per request and excess request */
-	u32 rw_switch_ns;	/* unit time when it turns between read and program */
-	u32 random_ns;		/* unit time of a page that does not follow its last */
+	u32 rw_switch_ns;	/* unit time to turn between read and program */
+	u32 random_ns;		/* unit time of a page out of sequence */
 
 	/* host side */
 	u32 queue_depth;	/* tags of a hardware queue */
 	u32 hw_queues;
 	u32 block_size;		/* bytes; logical block */
 	u32 max_request_kb;	/* KiB */
-	u32 memory_backed;	/* 1: keeps the data */
+	u32 memory_backed;	/* 1: the device stores the data */
 };
 
-/* A moment at which the device does something. */
+/* A point in virtual time at which the device takes a step. */
 struct ssdemu_event {
 	struct rb_node node;
 	u64 at;			/* ns */
@@ -136,112 +140,109 @@ enum ssdemu_dir {
 
 /* A host request inside the device; lives in the request. */
 struct ssdemu_cmd {
-	struct ssdemu_event ev;	/* decoded, transferred, ended */
-	struct list_head list;	/* waits for the write buffer or for a flush, or done */
+	struct ssdemu_event ev;	/* end of decoding, of the transfer, of the request */
+	struct list_head list;	/* admission, flushes or done list of the device */
 	u64 arrived;		/* ns */
-	u64 offset;		/* bytes from the device's start */
+	u64 offset;		/* bytes from the start of the device */
 	u32 bytes;
-	u32 left;		/* pages or clusters that it waits for */
-	u32 next;		/* write: next cluster for the buffer */
+	u32 left;		/* pages or clusters still to complete */
+	u32 next;		/* write: next cluster to admit */
 	u32 region;
-	u64 flush_seq;		/* flush: youngest cluster that it waits for */
+	u64 flush_seq;		/* flush: youngest cluster that must be programmed */
 	enum req_op op;
 	bool fua;
-	bool crowded;		/* has paid for a crowded region */
+	bool crowded;		/* the cost of a crowded region was charged */
 };
 
-/* An operation on one flash page, wanted by a host request or by the device. */
+/* An operation on one flash page, for a host request or for the device itself. */
 struct ssdemu_txn {
 	struct list_head list;
-	struct ssdemu_cmd *cmd;		/* read by the host, or NULL */
-	struct ssdemu_cluster *cluster;	/* part of this cluster's write, or NULL */
+	struct ssdemu_cmd *cmd;		/* host request of a read, or NULL */
+	struct ssdemu_cluster *cluster;	/* cluster being written, or NULL */
 	struct ssdemu_rpage *rpage;	/* read buffer page to fill, or NULL */
 	u64 seq;			/* order of arrival */
-	u64 writes_seen;		/* programs and erases begun on the unit before */
+	u64 writes_seen;		/* unit->writes when this was queued */
 	u32 lpn;			/* logical page */
-	u32 bytes;			/* that go to the host */
+	u32 bytes;			/* to transfer to the host */
 	u32 plane;			/* SSDEMU_NONE: not chosen yet (dynamic) */
 	u8 dir;				/* enum ssdemu_dir */
 };
 
 enum ssdemu_cluster_state {
-	SSDEMU_CLUSTER_DIRTY,	/* waits to be programmed */
-	SSDEMU_CLUSTER_READING,	/* reads what the host did not write */
-	SSDEMU_CLUSTER_PROGRAM,
-	SSDEMU_CLUSTER_CLEAN,	/* still in the cache */
+	SSDEMU_CLUSTER_DIRTY,	/* not programmed yet */
+	SSDEMU_CLUSTER_READING,	/* reading the pages that the host did not write */
+	SSDEMU_CLUSTER_PROGRAM,	/* being programmed */
+	SSDEMU_CLUSTER_CLEAN,	/* programmed and kept in the cache */
 };
 
-/*
- * A clustered page on its way to flash: the unit of read-modify-write, and of
- * the write buffer.
- */
+/* A clustered page to be written: the unit of read-modify-write and buffering. */
 struct ssdemu_cluster {
 	struct list_head list;	/* free, dirty or clean list */
-	struct hlist_node hash;	/* by id; only the newest of an id */
-	struct ssdemu_cmd *cmd;	/* done when this is programmed, or NULL */
+	struct hlist_node hash;	/* by id; only the newest cluster of an id */
+	struct ssdemu_cmd *cmd;	/* host request waiting for this write, or NULL */
 	u64 seq;		/* order of admission */
 	u64 mask;		/* granules with new data */
 	u32 id;
-	u32 bytes;		/* of the write buffer */
-	u32 left;		/* page operations that it waits for */
+	u32 bytes;		/* used in the write buffer */
+	u32 left;		/* page operations still to complete */
 	u8 state;		/* enum ssdemu_cluster_state */
 };
 
 /* A page of the read buffer. */
 struct ssdemu_rpage {
-	struct list_head list;	/* LRU or free */
-	struct list_head waiters; /* txns that came while it was being filled */
+	struct list_head list;	/* LRU or free list */
+	struct list_head waiters; /* txns queued while the page is being filled */
 	struct hlist_node hash;	/* by lpn */
 	u32 lpn;
 	bool filling;
 	bool stale;		/* overwritten while being filled */
-	bool prefetch;		/* nobody asked for it yet */
+	bool prefetch;		/* filled by a prefetch */
 };
 
-/* A bus that serves first come, first served: a point in time is enough. */
+/* A first come, first served bus. The time at which it is free is its queue. */
 struct ssdemu_bus {
 	u64 free_at;		/* ns */
 	u64 busy_ns;
 	u64 transfers;
-	u64 conflicts;		/* found it busy */
+	u64 conflicts;		/* transfers that found the bus busy */
 };
 
 struct ssdemu_channel {
 	struct ssdemu_bus bus;
-	struct ssdemu_event ev;	/* end of a transfer that something waits for */
+	struct ssdemu_event ev;	/* end of the current transfer, if watched */
 	bool ev_pending;
-	struct list_head commands; /* units that wait to send one */
-	struct list_head data;	/* units that wait to move data */
-	u32 ready;		/* aos: free units with work */
-	u32 next_chip;		/* aos: where the search goes on */
+	struct list_head commands; /* units waiting to send a command */
+	struct list_head data;	/* units waiting to transfer data */
+	u32 nr_ready;		/* aos: units in the re-ordering set */
+	u32 next_chip;		/* aos: chip at which the next search starts */
 };
 
-/* What cannot work on two things at once: a chip, or a plane (advanced=1). */
+/* The smallest part that works on its own: a chip, or a plane (advanced=1). */
 struct ssdemu_unit {
 	struct ssdemu_event ev;
-	struct list_head wait;	/* for the channel */
-	u32 bus_ns;		/* time wanted on the channel */
-	u64 then_ns;		/* time after it until the event */
-	u64 bus_end;		/* ns, of the last use of the channel */
-	struct ssdemu_unit *rider; /* next plane that shares this one's command */
-	struct ssdemu_txn *txn;	/* served */
-	struct ssdemu_txn *held; /* write that waits for its plane's cleaning */
+	struct list_head wait;	/* entry in a list of the channel */
+	u32 bus_ns;		/* channel time of the next transfer */
+	u64 then_ns;		/* from the end of that transfer to the event */
+	u64 bus_end;		/* ns, end of the last transfer */
+	struct ssdemu_unit *rider; /* next plane that shares this command */
+	struct ssdemu_txn *txn;	/* being served */
+	struct ssdemu_txn *held; /* accepted, waiting for cleaning */
 	struct list_head queue[SSDEMU_DIRS];
-	u32 waiting;		/* page operations in the device for this unit */
-	u32 passed;		/* reads that went before a waiting write */
-	u32 cleaning;		/* planes that have cleaning to do */
-	u32 clean_plane;	/* plane that is cleaned at the moment */
+	u32 waiting;		/* page operations queued for this unit */
+	u32 passed;		/* reads that passed the oldest write */
+	u32 planes_to_clean;
+	u32 clean_plane;	/* plane being cleaned */
 	u32 next_plane;		/* dynamic: plane for the next write */
-	u32 next_row;		/* home row that follows the last operation's */
-	u8 last;		/* enum ssdemu_dir of the last page operation */
-	u8 last_queued;		/* the same, of the last that came to wait */
+	u32 next_row;		/* home row that continues the last operation */
+	u8 last_dir;		/* enum ssdemu_dir of the last page operation */
+	u8 last_queued_dir;	/* enum ssdemu_dir of the last one queued */
 	bool busy;
 	bool writing;		/* busy with a program or an erase */
-	bool is_cleaning;	/* busy with garbage collection or a merge */
+	bool cleaning;		/* busy with garbage collection or a merge */
 	bool ready;		/* aos: in the re-ordering set */
 	u64 writes;		/* programs and erases begun */
 	u64 busy_since;		/* ns */
-	u64 op_since;		/* ns, the operation under way */
+	u64 op_since;		/* ns, start of the current operation */
 	u64 busy_ns;
 	u64 clean_ns;
 };
@@ -249,26 +250,26 @@ struct ssdemu_unit {
 struct ssdemu_plane {
 	/* page mapping */
 	u32 active;		/* block being written */
-	u32 active_page;	/* next page in it */
+	u32 active_page;	/* next page of the active block */
 	u32 free_first;		/* free blocks, oldest first */
 	u32 free_last;
-	u32 free;
+	u32 nr_free;		/* free blocks */
 	u32 valid;		/* valid pages */
 	u32 victim;		/* block being cleaned, or SSDEMU_NONE */
-	u32 victim_page;	/* next page to look at */
+	u32 victim_page;	/* next page of the victim to copy */
 	/* block mapping */
 	u32 copies_due;
 	u32 erases_due;
-	/* truth */
-	bool cleaning;
+	/* both */
+	bool to_clean;		/* counted in planes_to_clean of the unit */
 	u64 busy_ns;
 	u64 erases;
 };
 
-/* Two planes of a die that start the same operation together share a command. */
+/* Planes of a die that start the same operation together share a command. */
 struct ssdemu_die {
-	u64 started;		/* ns */
-	struct ssdemu_unit *leader; /* whose command others may share */
+	u64 started;		/* ns, start of the last operation */
+	struct ssdemu_unit *leader; /* unit that sends the shared command */
 	u32 page;		/* offset in the block */
 	u8 dir;
 };
@@ -279,33 +280,44 @@ enum ssdemu_clean_step {
 	SSDEMU_CLEAN_ERASE,
 };
 
-/* A mapping of logical pages to flash. */
+/**
+ * struct ssdemu_ftl_ops - a mapping of logical pages to flash
+ * @init: allocate and fill the tables; may sleep, the lock is not held
+ * @exit: free the tables; called after a failed @init, too
+ * @locate: return the plane of a page and set its block and page in the block
+ * @prepare: return true if the plane must be cleaned before the page can be
+ *	programmed there, and start the cleaning
+ * @program: map the page to the plane's next free flash page; return its offset
+ *	in the block
+ * @clean: take and return the next step of cleaning
+ * @trim: unmap the page
+ */
 struct ssdemu_ftl_ops {
 	int (*init)(struct ssdemu *dev);
 	void (*exit)(struct ssdemu *dev);
-	/* plane that holds the page, *page: its offset in the block */
 	u32 (*locate)(struct ssdemu *dev, u32 lpn, u32 *block, u32 *page);
-	/* true: the plane must be cleaned before the page can be written there */
 	bool (*prepare)(struct ssdemu *dev, u32 plane, u32 lpn);
-	/* give the page a place; returns its offset in the block */
 	u32 (*program)(struct ssdemu *dev, u32 plane, u32 lpn);
-	/* do and return the next step of cleaning */
 	enum ssdemu_clean_step (*clean)(struct ssdemu *dev, u32 plane);
 	void (*trim)(struct ssdemu *dev, u32 lpn);
 };
 
+/**
+ * struct ssdemu_sched_ops - a device scheduler
+ * @add: queue a new page operation
+ * @unit_free: the unit became idle; start the next operation, if any
+ * @channel_free: (optional) a transfer that ssdemu_channel_watch() was called
+ *	for has ended
+ */
 struct ssdemu_sched_ops {
-	/* a page operation is new in the device */
 	void (*add)(struct ssdemu *dev, struct ssdemu_txn *txn);
-	/* a unit has nothing to do */
 	void (*unit_free)(struct ssdemu *dev, struct ssdemu_unit *unit);
-	/* a transfer has ended; optional, asked for by ssdemu_channel_watch() */
 	void (*channel_free)(struct ssdemu *dev, struct ssdemu_channel *channel);
 };
 
 #define SSDEMU_DEPTH_BUCKETS	12
 
-/* Latency of one kind of host request, from arrival to its exact end. */
+/* Latency of one kind of host request, from arrival to its exact completion. */
 struct ssdemu_latency {
 	u64 count;
 	u64 sum_ns;
@@ -314,77 +326,77 @@ struct ssdemu_latency {
 };
 
 struct ssdemu_stats {
-	u64 since;		/* ns, start or last reset */
+	u64 since;		/* ns, creation or last reset */
 	struct ssdemu_latency read, write, flush, discard;
 	u64 host_read_bytes;
 	u64 host_write_bytes;
 	u64 host_pages_read;	/* pages that host reads touched */
 	u64 host_pages_written;
-	u64 flash_reads;	/* for the host, for read-modify-write, prefetch */
+	u64 flash_reads;	/* for the host, read-modify-write or prefetch */
 	u64 flash_programs;
 	u64 flash_copies;	/* pages moved by cleaning */
 	u64 flash_erases;
-	u64 rmw_reads;		/* of flash_reads */
-	u64 prefetch_reads;	/* of flash_reads */
+	u64 rmw_reads;		/* part of flash_reads */
+	u64 prefetch_reads;	/* part of flash_reads */
 	u64 trimmed_pages;
 	u64 merges;		/* block mapping */
 	u64 multiplane;		/* operations that shared a command */
-	u64 conflict_rr;	/* entered while its unit had: read, read */
-	u64 conflict_rw;	/* a read and a write */
-	u64 conflict_ww;
-	u64 conflict_clean;	/* cleaning */
+	u64 conflict_rr;	/* reads that found a read on or queued for the unit */
+	u64 conflict_rw;	/* the same, a read and a write */
+	u64 conflict_ww;	/* the same, two writes */
+	u64 conflict_clean;	/* operations that found the unit cleaning */
 	u64 interference;	/* reads that waited for a program or an erase */
-	u64 head_blocked;	/* fifo: the head waited for its unit */
+	u64 head_blocked;	/* fifo: times the oldest operation waited */
 	u64 head_blocked_ns;
-	u64 buffer_write_hits;	/* cache: cluster was there already */
+	u64 buffer_write_hits;	/* writes that replaced buffered data */
 	u64 buffer_read_hits;	/* pages served from the write buffer */
 	u64 read_buffer_hits;	/* pages served from the read buffer */
 	u64 buffer_waits;	/* writes that found the write buffer full */
-	u64 crowd_ns;		/* paid */
+	u64 crowd_ns;		/* unit time charged for crowded regions */
 	u64 rw_switches;
-	u64 active_ns;		/* at least one unit busy */
+	u64 active_ns;		/* time with at least one unit busy */
 	u64 max_units_busy;
 	u64 events;
-	u64 timers;
-	u64 depth[SSDEMU_DEPTH_BUCKETS]; /* arrivals by requests inside, log2 */
+	u64 timers;		/* timer interrupts */
+	u64 depth[SSDEMU_DEPTH_BUCKETS]; /* arrivals by log2 of requests inside */
 };
 
 struct ssdemu {
-	/* settings, constant once the device exists */
+	/* constant once the device exists */
 	struct ssdemu_config cfg;
-	struct lv_geometry geo;		/* at plane level, also when advanced=0 */
+	struct lv_geometry geo;		/* always at plane level */
 	const struct ssdemu_ftl_ops *ftl;
 	const struct ssdemu_sched_ops *sched;
 	u64 capacity;			/* bytes */
 	u32 nr_planes, nr_units, nr_chips, nr_dies;
 	u32 nr_lpns;			/* logical pages */
 	u32 page_shift;			/* log2 of cfg.page_size */
-	u32 plane_lpns;			/* logical pages a plane holds (not dynamic) */
+	u32 plane_lpns;			/* logical pages of a plane (not dynamic) */
 	u32 plane_pages;		/* flash pages of a plane */
 	u32 cluster_pages;
 	u32 cluster_bytes;
-	u32 granule;			/* bytes a bit of ssdemu_cluster.mask covers */
-	u32 page_transfer_ns;		/* one page over a channel */
+	u32 granule;			/* bytes per bit of ssdemu_cluster.mask */
+	u32 page_transfer_ns;		/* channel time of a page */
 	u32 *concat_plane;		/* concat: plane of the n-th region */
 
 	/* blk-mq */
-	struct list_head list;		/* of all devices, under ssdemu_mutex */
+	struct list_head list;		/* all devices; ssdemu_mutex */
 	int id;
 	struct gendisk *disk;
 	struct blk_mq_tag_set tag_set;
 	struct dentry *debugfs;
-	struct xarray store;		/* data, by PAGE_SIZE; own lock */
+	struct xarray store;		/* data, by PAGE_SIZE; has its own lock */
 	spinlock_t store_lock;		/* contents of the store's pages */
 
-	spinlock_t lock;		/* all that follows */
+	spinlock_t lock;		/* protects all that follows */
 	bool dead;			/* being removed: new requests fail */
 
 	/* timing */
-	u64 now;			/* ns, virtual time the device has reached */
+	u64 now;			/* ns, virtual time of the device */
 	struct rb_root_cached events;
 	struct hrtimer timer;
-	u64 armed;			/* ns the timer is set to, U64_MAX: not set */
-	struct list_head done;		/* requests to complete outside the lock */
+	u64 armed;			/* ns, expiry of the timer; U64_MAX: not armed */
+	struct list_head done;		/* requests to complete without the lock */
 	struct ssdemu_bus firmware;
 	struct ssdemu_bus host[SSDEMU_DIRS];
 	struct ssdemu_channel *channels;
@@ -393,16 +405,16 @@ struct ssdemu {
 	struct ssdemu_die *dies;
 	u32 inside;			/* host requests */
 	u32 units_busy;
-	u64 active_since;		/* ns, units_busy left 0 */
+	u64 active_since;		/* ns, when units_busy left 0 */
 	u32 *region_inside;		/* host requests, by region */
 
 	/* scheduling */
 	u64 seq;
-	struct list_head fifo;		/* fifo: all; else: writes without a unit */
-	u64 head_blocked_since;		/* ns, 0: head is not blocked */
+	struct list_head fifo;		/* fifo: all; otherwise: unbound writes */
+	u64 head_blocked_since;		/* ns; 0: the head is not blocked */
 	unsigned long *busy_units;	/* bitmap, for dynamic allocation */
-	u32 next_unit;			/* dynamic: where the search starts */
-	u32 next_channel;		/* aos */
+	u32 next_unit;			/* dynamic: unit at which the search starts */
+	u32 next_channel;		/* aos: channel at which the search starts */
 	struct ssdemu_txn *txn_pool;
 	struct list_head txn_free;
 
@@ -410,7 +422,7 @@ struct ssdemu {
 	u32 *l2p;
 	u32 *p2l;
 	struct ssdemu_block *blocks;
-	u32 *buckets;			/* per plane: full blocks by valid pages */
+	u32 *buckets;			/* by plane and valid pages: full blocks */
 
 	/* block mapping */
 	unsigned long *written;		/* bitmap of logical pages */
@@ -432,21 +444,21 @@ struct ssdemu {
 	u32 buffer_bytes;		/* used */
 	u32 buffer_max;			/* bytes; 0: no write buffer */
 	u32 dirty_bytes;		/* of buffer_bytes, on the dirty list */
-	u32 nr_unwritten;		/* clusters of the buffer not yet programmed */
-	u32 destaging;			/* of these, under way */
-	u32 destage_max;
+	u32 nr_unwritten;		/* buffered clusters not yet programmed */
+	u32 destaging;			/* of nr_unwritten, being written to flash */
+	u32 destage_max;		/* limit of destaging */
 	u64 cluster_seq;
 	struct ssdemu_rpage *rpage_pool;
 	struct list_head rpage_free;
 	struct list_head rpage_lru;	/* coldest first */
 	struct hlist_head *rpage_hash;
 	u32 rpage_hash_bits;
-	u32 streams[8];			/* next page of recent sequential reads */
+	u32 streams[SSDEMU_STREAMS];	/* next page of recent sequential reads */
 	u32 next_stream;
 	u32 nr_rpages;
-	u32 prefetching;		/* page operations under way */
+	u32 prefetching;		/* prefetch operations in the device */
 
-	u64 where_sector;		/* debugfs: the span to locate */
+	u64 where_sector;		/* debugfs: the span that was asked for */
 	u64 where_sectors;
 	struct ssdemu_stats stats;
 };
@@ -467,7 +479,7 @@ void ssdemu_cmd_put(struct ssdemu *dev, struct ssdemu_cmd *cmd, u32 bytes);
 void ssdemu_unit_start(struct ssdemu *dev, struct ssdemu_unit *unit,
 		       struct ssdemu_txn *txn);
 void ssdemu_channel_watch(struct ssdemu *dev, struct ssdemu_channel *channel);
-void ssdemu_unit_clean(struct ssdemu *dev, u32 plane);
+void ssdemu_clean_plane(struct ssdemu *dev, u32 plane);
 struct ssdemu_txn *ssdemu_txn_get(struct ssdemu *dev, u32 lpn,
 				  enum ssdemu_dir dir);
 void ssdemu_txn_put(struct ssdemu *dev, struct ssdemu_txn *txn);
@@ -492,7 +504,7 @@ ssdemu_channel_of(struct ssdemu *dev, const struct ssdemu_unit *unit)
 }
 
 /* sched.c */
-extern const struct ssdemu_sched_ops ssdemu_sched_ops[];
+extern const struct ssdemu_sched_ops ssdemu_schedulers[];
 
 /* ftl.c, ftl-block.c */
 extern const struct ssdemu_ftl_ops ssdemu_ftl_page;

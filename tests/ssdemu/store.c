@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The data of a device with memory_backed=1: pages of memory, allocated when
- * they are first written. Data move when a request arrives, so a write is stored
- * in the order in which the host issued it, whatever the flash does; a device
- * that is removed forgets everything.
+ * The data of a device with memory_backed=1, in pages of memory that the first
+ * write allocates. Data are copied when a request arrives, so writes are stored in
+ * the order of their dispatch, independently of the emulated flash. Removing a
+ * device drops its data.
  */
 #include <linux/bio.h>
 #include <linux/highmem.h>
 #include "ssdemu.h"
 
+/* Return the memory of @offset, or NULL: no data, or (@create) no memory. */
 static struct page *store_page(struct ssdemu *dev, u64 offset, bool create)
 {
 	unsigned long index = offset >> PAGE_SHIFT;
@@ -26,7 +27,7 @@ static struct page *store_page(struct ssdemu *dev, u64 offset, bool create)
 	return xa_is_err(old) ? NULL : old;
 }
 
-/* Within one page of the store. */
+/* Copy within one page of the store. Return false if a write gets no memory. */
 static bool copy_piece(struct ssdemu *dev, u64 offset, struct page *mem,
 		       u32 mem_offset, u32 len, bool write)
 {
@@ -64,7 +65,7 @@ static blk_status_t copy_data(struct ssdemu *dev, struct request *rq, bool write
 	return BLK_STS_OK;
 }
 
-/* Discarded data read as zeroes. */
+/* Drop the data of [offset, end), in bytes; they read as zeroes from now on. */
 static void erase_data(struct ssdemu *dev, u64 offset, u64 end)
 {
 	while (offset < end) {
@@ -86,12 +87,14 @@ static void erase_data(struct ssdemu *dev, u64 offset, u64 end)
 }
 
 /**
- * ssdemu_store_request() - move a request's data
+ * ssdemu_store_request() - copy or discard the data of a request
  * @dev: memory-backed device
- * @rq: any request; called without the device's lock
+ * @rq: any request
  *
- * Return: BLK_STS_RESOURCE when there is no memory now; the request can be
- * tried again as a whole.
+ * Takes dev->store_lock; does not need dev->lock.
+ *
+ * Return: BLK_STS_OK, or BLK_STS_RESOURCE if there is no memory. The caller may
+ * then retry the whole request.
  */
 blk_status_t ssdemu_store_request(struct ssdemu *dev, struct request *rq)
 {
@@ -116,6 +119,10 @@ blk_status_t ssdemu_store_request(struct ssdemu *dev, struct request *rq)
 	return status;
 }
 
+/**
+ * ssdemu_store_exit() - free all data
+ * @dev: device without requests
+ */
 void ssdemu_store_exit(struct ssdemu *dev)
 {
 	unsigned long index;
