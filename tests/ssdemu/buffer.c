@@ -63,8 +63,7 @@ static struct ssdemu_rpage *rpage_find(struct ssdemu *dev, u32 lpn)
 
 static void rpage_free(struct ssdemu *dev, struct ssdemu_rpage *rpage)
 {
-	if (!hlist_unhashed(&rpage->hash))
-		hlist_del_init(&rpage->hash);
+	hlist_del_init(&rpage->hash);
 	list_add(&rpage->list, &dev->rpage_free);
 }
 
@@ -80,8 +79,7 @@ static struct ssdemu_rpage *rpage_get(struct ssdemu *dev, u32 lpn)
 	if (!rpage)
 		return NULL;
 	list_del(&rpage->list);
-	if (!hlist_unhashed(&rpage->hash))
-		hlist_del_init(&rpage->hash);
+	hlist_del_init(&rpage->hash);
 	rpage->lpn = lpn;
 	rpage->filling = true;
 	rpage->stale = false;
@@ -188,16 +186,10 @@ static struct ssdemu_cluster *cluster_find(struct ssdemu *dev, u32 id)
 	return NULL;
 }
 
-static void cluster_unhash(struct ssdemu_cluster *cluster)
-{
-	if (!hlist_unhashed(&cluster->hash))
-		hlist_del_init(&cluster->hash);
-}
-
 /* Free a cluster that is in no list, and its room in the buffer. */
 static void cluster_free(struct ssdemu *dev, struct ssdemu_cluster *cluster)
 {
-	cluster_unhash(cluster);
+	hlist_del_init(&cluster->hash);
 	dev->buffer_bytes -= cluster->bytes;
 	list_add(&cluster->list, &dev->cluster_free);
 }
@@ -331,7 +323,7 @@ static struct ssdemu_cluster *cluster_new(struct ssdemu *dev, u32 id)
 	cluster->mask = 0;
 	cluster->bytes = 0;
 	if (old)
-		cluster_unhash(old);
+		hlist_del_init(&old->hash);
 	if (dev->buffer_max)
 		hlist_add_head(&cluster->hash, cluster_slot(dev, id));
 	return cluster;
@@ -605,7 +597,7 @@ void ssdemu_buffer_trim(struct ssdemu *dev, u32 id)
 		cluster_free(dev, cluster);
 		break;
 	default:
-		cluster_unhash(cluster);
+		hlist_del_init(&cluster->hash);
 		break;
 	}
 	admit(dev);
@@ -628,11 +620,9 @@ static struct hlist_head *hash_alloc(u32 entries, u32 *bits)
 
 static int clusters_init(struct ssdemu *dev)
 {
-	const struct ssdemu_config *cfg = &dev->cfg;
-	u32 tags = cfg->queue_depth * cfg->hw_queues;
 	/* All tags written through, plus a buffer full of single blocks. */
-	u32 n = tags * (cfg->max_request_kb * 1024 / dev->cluster_bytes + 2) +
-		dev->buffer_max / cfg->block_size + 1;
+	u32 n = ssdemu_host_clusters(dev) +
+		dev->buffer_max / dev->cfg.block_size + 1;
 	u32 i;
 
 	dev->cluster_pool = kvcalloc(n, sizeof(*dev->cluster_pool), GFP_KERNEL);

@@ -235,8 +235,8 @@ static int resolve_geometry(struct ssdemu *dev, char *err)
 	dev->nr_chips = cfg->channels * cfg->chips;
 	dev->nr_dies = dev->nr_chips * cfg->dies;
 	dev->nr_units = cfg->advanced ? dev->nr_planes : dev->nr_chips;
-	dev->page_transfer_ns = max_t(u64, 1, div_u64((u64)cfg->page_size * 1000,
-						      cfg->channel_mbps));
+	dev->page_transfer_ns = max(ssdemu_transfer_ns(cfg->page_size,
+						       cfg->channel_mbps), 1U);
 	return 0;
 }
 
@@ -363,8 +363,7 @@ static int resolve_mapping(struct ssdemu *dev, char *err)
 static int check_memory(struct ssdemu *dev, char *err)
 {
 	const struct ssdemu_config *cfg = &dev->cfg;
-	u64 tags = (u64)cfg->queue_depth * cfg->hw_queues;
-	u64 clusters = tags * (cfg->max_request_kb * 1024 / dev->cluster_bytes + 2);
+	u64 clusters = ssdemu_host_clusters(dev);
 	u64 free = (u64)si_mem_available() << PAGE_SHIFT;
 	u64 need;
 

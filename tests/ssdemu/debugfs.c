@@ -301,42 +301,28 @@ static int where_show(struct seq_file *m, void *v)
 	return 0;
 }
 
-static int config_open(struct inode *inode, struct file *file)
-{
-	return single_open(file, config_show, inode->i_private);
+/* A file of name##_show(); the operations may follow, such as .write. */
+#define SEQ_FILE(name, ...)						\
+static int name##_open(struct inode *inode, struct file *file)		\
+{									\
+	return single_open(file, name##_show, inode->i_private);	\
+}									\
+									\
+static const struct file_operations name##_fops = {			\
+	.owner = THIS_MODULE,						\
+	.open = name##_open,						\
+	.read = seq_read,						\
+	.llseek = seq_lseek,						\
+	.release = single_release,					\
+	__VA_ARGS__							\
 }
 
-static int stats_open(struct inode *inode, struct file *file)
-{
-	return single_open(file, stats_show, inode->i_private);
-}
+SEQ_FILE(config);
+SEQ_FILE(stats, .write = stats_write);
+SEQ_FILE(units);
+SEQ_FILE(where, .write = where_write);
 
-static int units_open(struct inode *inode, struct file *file)
-{
-	return single_open(file, units_show, inode->i_private);
-}
-
-static int where_open(struct inode *inode, struct file *file)
-{
-	return single_open(file, where_show, inode->i_private);
-}
-
-#define SEQ_FOPS(name, ...)					\
-static const struct file_operations name##_fops = {		\
-	.owner = THIS_MODULE,					\
-	.open = name##_open,					\
-	.read = seq_read,					\
-	.llseek = seq_lseek,					\
-	.release = single_release,				\
-	__VA_ARGS__						\
-}
-
-SEQ_FOPS(config);
-SEQ_FOPS(stats, .write = stats_write);
-SEQ_FOPS(units);
-SEQ_FOPS(where, .write = where_write);
-
-#undef SEQ_FOPS
+#undef SEQ_FILE
 
 /**
  * ssdemu_debugfs_add() - create the files of a device

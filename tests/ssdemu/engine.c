@@ -222,7 +222,7 @@ static u64 host_transfer(struct ssdemu *dev, enum ssdemu_dir dir, u32 bytes)
 	if (!cfg->host_mbps)
 		return dev->now;
 	return bus_use(dev, &dev->host[cfg->host_duplex ? dir : 0],
-		       div_u64((u64)bytes * 1000, cfg->host_mbps));
+		       ssdemu_transfer_ns(bytes, cfg->host_mbps));
 }
 
 /* Host requests */
@@ -824,12 +824,8 @@ void ssdemu_clean_plane(struct ssdemu *dev, u32 plane)
 /* Return the most page operations that can be in the device at once. */
 static u32 txn_limit(const struct ssdemu *dev)
 {
-	const struct ssdemu_config *cfg = &dev->cfg;
-	u32 tags = cfg->queue_depth * cfg->hw_queues;
-	u32 clusters = cfg->max_request_kb * 1024 / dev->cluster_bytes + 2;
-
-	return (tags * clusters + dev->destage_max) * dev->cluster_pages +
-	       (cfg->prefetch ? dev->nr_units : 0);
+	return (ssdemu_host_clusters(dev) + dev->destage_max) *
+	       dev->cluster_pages + (dev->cfg.prefetch ? dev->nr_units : 0);
 }
 
 static void init_units(struct ssdemu *dev)

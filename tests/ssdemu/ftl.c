@@ -152,7 +152,11 @@ static u32 greedy_victim(struct ssdemu *dev, u32 plane)
 	return SSDEMU_NONE;
 }
 
-static bool page_prepare(struct ssdemu *dev, u32 p, u32 lpn)
+/*
+ * Choose the victim of a plane that must be cleaned before the next write. Return
+ * false if the plane need not be cleaned, or cannot.
+ */
+static bool choose_victim(struct ssdemu *dev, u32 p)
 {
 	struct ssdemu_plane *plane = &dev->planes[p];
 	u32 victim;
@@ -166,7 +170,14 @@ static bool page_prepare(struct ssdemu *dev, u32 p, u32 lpn)
 	bucket_del(dev, p, victim);
 	plane->victim = victim;
 	plane->victim_page = 0;
-	ssdemu_clean_plane(dev, p);
+	return true;
+}
+
+static bool page_prepare(struct ssdemu *dev, u32 plane, u32 lpn)
+{
+	if (!choose_victim(dev, plane))
+		return false;
+	ssdemu_clean_plane(dev, plane);
 	return true;
 }
 
@@ -227,14 +238,9 @@ static void fill_write(struct ssdemu *dev, u32 lpn, u32 *next)
 	} else {
 		plane = ssdemu_home_plane(dev, lpn, &row);
 	}
-	if (dev->planes[plane].active_page == dev->cfg.pages &&
-	    dev->planes[plane].nr_free <= dev->cfg.gc_free_blocks) {
-		dev->planes[plane].victim = greedy_victim(dev, plane);
-		dev->planes[plane].victim_page = 0;
-		bucket_del(dev, plane, dev->planes[plane].victim);
+	if (choose_victim(dev, plane))
 		while (page_clean(dev, plane) != SSDEMU_CLEAN_ERASE)
 			;
-	}
 	page_program(dev, plane, lpn);
 }
 

@@ -523,6 +523,32 @@ void ssdemu_buffer_flush(struct ssdemu *dev, struct ssdemu_cmd *cmd);
 void ssdemu_buffer_trim(struct ssdemu *dev, u32 cluster);
 void ssdemu_cluster_step(struct ssdemu *dev, struct ssdemu_cluster *cluster);
 
+/**
+ * ssdemu_transfer_ns() - duration of a transfer
+ * @bytes: size
+ * @mbps: speed in 10^6 bytes per second, not 0
+ *
+ * Return: time in ns, rounded down.
+ */
+static inline u32 ssdemu_transfer_ns(u32 bytes, u32 mbps)
+{
+	return div_u64((u64)bytes * (NSEC_PER_SEC / 1000000), mbps);
+}
+
+/**
+ * ssdemu_host_clusters() - bound of the clusters that host requests touch
+ * @dev: device with a resolved cluster size
+ *
+ * Return: the most clusters that requests on all tags can touch together.
+ */
+static inline u64 ssdemu_host_clusters(const struct ssdemu *dev)
+{
+	const struct ssdemu_config *cfg = &dev->cfg;
+	u64 tags = (u64)cfg->queue_depth * cfg->hw_queues;
+
+	return tags * (cfg->max_request_kb * 1024 / dev->cluster_bytes + 2);
+}
+
 /* store.c */
 blk_status_t ssdemu_store_request(struct ssdemu *dev, struct request *rq);
 void ssdemu_store_exit(struct ssdemu *dev);
