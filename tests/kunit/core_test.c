@@ -1,143 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The elevator core under the plainest policy: lowest sector first, reads before
- * writes, a bound on what is in flight, and borders that nothing merges across.
- * Its FIFOs, deadlines, priority tiers, merging, accounting and wake-ups, one by
- * one and in random sequences against the model.
+ * Tests of the elevator core under a minimal policy: FIFOs, deadlines, priority
+ * tiers, merging, accounting and wake-ups one by one, then random sequences against
+ * the model.
  */
-#include "fake-blk.h"
-#include "iosched-debugfs.h"
-
-#define IOSCHED_NAME "core"
-#define CORE_BORDER 64U		/* sectors */
-
-struct core_data {
-	struct iosched io;
-	struct rb_root sort[IOSCHED_TIERS][IOSCHED_DIRS];
-	atomic_t in_flight;
-
-	unsigned int limit;
-	unsigned int longest;	/* sectors of a merged request, 0: any */
-	unsigned int flavour;
-
-	/* the core's calls, counted */
-	unsigned int placed, removed, inherited, resized;
-};
-
-static int core_init_error;
-
-static struct core_data *core_of(struct iosched *io)
-{
-	return container_of(io, struct core_data, io);
-}
-
-static const char * const core_flavours[] = { "plain", "salted" };
-
-#define CORE_TUNABLES(T, C)						\
-	T(core_data, limit, 0, 0, 100, iosched_set, "most in flight")	\
-	C(core_data, flavour, 0, core_flavours, iosched_set, "a choice")
-
-static int core_init(struct iosched *io)
-{
-	return core_init_error;
-}
-
-static void core_exit(struct iosched *io)
-{
-	struct core_data *data = core_of(io);
-
-	WARN_ON(data->placed != data->removed ||
-		atomic_read(&data->in_flight));
-}
-
-static struct rb_root *core_root(struct iosched *io, unsigned int tier,
-				 unsigned int dir, sector_t sector)
-{
-	return &core_of(io)->sort[tier][dir];
-}
-
-static struct rb_root *core_placed(struct request *rq)
-{
-	return rq->elv.priv[0];
-}
-
-static struct rb_root *core_place(struct iosched *io, struct request *rq)
-{
-	core_of(io)->placed++;
-	rq->elv.priv[0] = &core_of(io)->sort[iosched_rq_tier(rq)][rq_data_dir(rq)];
-	return rq->elv.priv[0];
-}
-
-static void core_removed(struct iosched *io, struct request *rq,
-			 struct request *heir)
-{
-	core_of(io)->removed++;
-	core_of(io)->inherited += !!heir;
-}
-
-static void core_resized(struct iosched *io, struct request *rq)
-{
-	core_of(io)->resized++;
-}
-
-static bool core_may_merge(struct iosched *io, unsigned int dir,
-			   sector_t start, sector_t end)
-{
-	unsigned int longest = core_of(io)->longest;
-
-	return start / CORE_BORDER == (end - 1) / CORE_BORDER &&
-	       (!longest || end - start <= longest);
-}
-
-static bool core_ready(struct iosched *io, struct request *rq, bool due)
-{
-	struct core_data *data = core_of(io);
-
-	return !data->limit || atomic_read(&data->in_flight) < data->limit;
-}
-
-static struct request *core_select(struct iosched *io, unsigned int tier)
-{
-	struct request *rq = iosched_from(&core_of(io)->sort[tier][READ], 0);
-
-	if (!rq)
-		rq = iosched_from(&core_of(io)->sort[tier][WRITE], 0);
-	return rq && core_ready(io, rq, false) ? rq : NULL;
-}
-
-static void core_dispatched(struct iosched *io, struct request *rq)
-{
-	atomic_inc(&core_of(io)->in_flight);
-}
-
-static void core_released(struct request *rq)
-{
-	atomic_dec(&core_of(iosched_of(rq->q))->in_flight);
-}
-
-static const struct iosched_policy core_policy = {
-	.size		= sizeof(struct core_data),
-	.init		= core_init,
-	.exit		= core_exit,
-	.root		= core_root,
-	.place		= core_place,
-	.placed		= core_placed,
-	.removed	= core_removed,
-	.resized	= core_resized,
-	.may_merge	= core_may_merge,
-	.ready		= core_ready,
-	.select		= core_select,
-	.dispatched	= core_dispatched,
-	.released	= core_released,
-};
-
-#define IOSCHED_POLICY		core_policy
-#define IOSCHED_POLICY_TUNABLES	CORE_TUNABLES
-#define IOSCHED_POLICY_DEBUGFS	{ "none", 0400, iosched_queue_show }
-#include "iosched-tmpl.h"
+#include "core-policy.h"
 #include "model.h"
 
-#define CAPACITY 4096U
+#define CAPACITY	4096U	/* sectors */
 
 static struct core_data *core_begin(struct kunit *test)
 {
@@ -146,13 +16,9 @@ static struct core_data *core_begin(struct kunit *test)
 }
 
 static struct request *core_insert(blk_opf_t opf, sector_t sector,
-				   unsigned short class)
+				   unsigned int class)
 {
-	struct request *rq = fake_alloc(opf, sector, 8,
-					IOPRIO_PRIO_VALUE(class, 0));
-
-	fake_insert_request(rq, false);
-	return rq;
+	return fake_insert_prio(opf, sector, 8, class, 0);
 }
 
 static void core_test_order(struct kunit *test)
@@ -165,8 +31,7 @@ static void core_test_order(struct kunit *test)
 	w = fake_insert(REQ_OP_WRITE, 0, 8);
 	b = fake_insert(REQ_OP_READ, 300, 8);
 	a = fake_insert(REQ_OP_READ, 100, 8);
-	c = fake_alloc(REQ_OP_READ, 900, 8, 0);
-	fake_insert_request(c, true);
+	c = fake_insert_head(REQ_OP_READ, 900, 8);
 	KUNIT_EXPECT_TRUE(test, fake_has_work());
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), c);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), a);
@@ -176,7 +41,7 @@ static void core_test_order(struct kunit *test)
 	fake_finish();
 }
 
-/* A deadline overrides the policy: to the millisecond, the earlier one first. */
+/* From its deadline on, a request overrides the policy; the earliest comes first. */
 static void core_test_deadlines(struct kunit *test)
 {
 	struct request *w, *r, *x;
@@ -202,7 +67,7 @@ static void core_test_deadlines(struct kunit *test)
 	fake_finish();
 }
 
-/* A lower class waits while a higher one is queued or in flight, but ages. */
+/* A lower class waits for a higher one that is queued or in flight, until it ages. */
 static void core_test_classes(struct kunit *test)
 {
 	struct request *rt, *be, *idle, *old;
@@ -229,7 +94,7 @@ static void core_test_classes(struct kunit *test)
 	fake_finish();
 }
 
-/* The joint request has the earlier deadline, and its place in the FIFO. */
+/* A merged request has the earlier deadline, and its place in the FIFO. */
 static void core_test_merge(struct kunit *test)
 {
 	struct core_data *data = core_begin(test);
@@ -239,7 +104,7 @@ static void core_test_merge(struct kunit *test)
 	fake_advance_ms(10);
 	b = fake_insert(REQ_OP_READ, 200, 8);
 	a = fake_insert(REQ_OP_READ, 8, 8);
-	/* Fills the gap between a and c: all become one, in the place of c. */
+	/* Fills the gap between a and c: all are merged, in the place of c. */
 	KUNIT_EXPECT_TRUE(test, fake_merge_bio(REQ_OP_READ, 16, 8, 0));
 	KUNIT_EXPECT_EQ(test, fake.nr_freed, 1U);
 	KUNIT_EXPECT_PTR_EQ(test, fake.freed[0], c);
@@ -247,16 +112,16 @@ static void core_test_merge(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, data->inherited, 1U);
 	KUNIT_EXPECT_PTR_EQ(test, list_first_entry(&data->io.fifo[IOSCHED_BE][READ],
 						   struct request, queuelist), a);
-	/* In front. */
+	/* A front merge. */
 	KUNIT_EXPECT_TRUE(test, fake_merge_bio(REQ_OP_READ, 0, 8, 0));
 	KUNIT_EXPECT_EQ(test, (u64)blk_rq_pos(a), 0ULL);
 	data->io.front_merges = 0;
 	KUNIT_EXPECT_FALSE(test, fake_merge_bio(REQ_OP_READ, 192, 8, 0));
-	/* Not with another direction, or class. */
+	/* No merge with another direction or class. */
 	KUNIT_EXPECT_FALSE(test, fake_merge_bio(REQ_OP_WRITE, 208, 8, 0));
 	KUNIT_EXPECT_FALSE(test, fake_merge_bio(REQ_OP_READ, 208, 8,
 						IOPRIO_PRIO_VALUE(IOPRIO_CLASS_RT, 0)));
-	/* A request. */
+	/* Merge of a request. */
 	fake_insert(REQ_OP_READ, 208, 8);
 	KUNIT_EXPECT_EQ(test, fake.nr_freed, 1U);
 	KUNIT_EXPECT_EQ(test, blk_rq_sectors(b), 16U);
@@ -265,7 +130,7 @@ static void core_test_merge(struct kunit *test)
 	fake_finish();
 }
 
-/* Nothing merges across what the policy keeps apart, however it comes there. */
+/* No kind of merge crosses a border of the policy. */
 static void core_test_borders(struct kunit *test)
 {
 	struct request *left, *right;
@@ -275,7 +140,7 @@ static void core_test_borders(struct kunit *test)
 	right = fake_insert(REQ_OP_READ, CORE_BORDER, 8);
 	KUNIT_EXPECT_FALSE(test, fake_merge_bio(REQ_OP_READ, CORE_BORDER - 8,
 						16, 0));
-	/* Now they touch, but are not joined. */
+	/* The requests are adjacent, but not merged. */
 	KUNIT_EXPECT_TRUE(test, fake_merge_bio(REQ_OP_READ, CORE_BORDER - 8,
 					       8, 0));
 	KUNIT_EXPECT_EQ(test, fake.nr_freed, 0U);
@@ -286,15 +151,14 @@ static void core_test_borders(struct kunit *test)
 	fake_finish();
 }
 
-/* Bounds: what waits is not polled for, and each way to room wakes it. */
+/* Requests held by a bound are no work; each event that makes room wakes them. */
 static void core_test_bounds(struct kunit *test)
 {
 	struct core_data *data = core_begin(test);
 	struct request *rqs[3];
 	unsigned int i;
 
-	KUNIT_EXPECT_EQ(test, fake_set(iosched_attrs, "depth", "1\n"),
-			(ssize_t)2);
+	fake_set(test, "depth", "1\n");
 	for (i = 0; i < 3; i++)
 		rqs[i] = fake_insert(REQ_OP_READ, 100 * i, 8);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rqs[0]);
@@ -307,7 +171,7 @@ static void core_test_bounds(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rqs[1]);
 	KUNIT_EXPECT_NULL(test, fake_dispatch());
 
-	fake_set(iosched_attrs, "depth", "0");
+	fake_set(test, "depth", "0");
 	KUNIT_EXPECT_EQ(test, fake_runs, 2U);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rqs[2]);
 
@@ -322,13 +186,13 @@ static void core_test_bounds(struct kunit *test)
 	fake_finish();
 }
 
-/* Who comes while nobody may go is not looked at, but for what is due. */
+/* Insertion runs no queue while a bound is reached. */
 static void core_test_full(struct kunit *test)
 {
 	struct core_data *data = core_begin(test);
 	struct request *first, *head;
 
-	fake_set(iosched_attrs, "depth", "1");
+	fake_set(test, "depth", "1");
 	first = fake_insert(REQ_OP_READ, 0, 8);
 	KUNIT_EXPECT_TRUE(test, fake_has_work());
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), first);
@@ -337,30 +201,29 @@ static void core_test_full(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, fake_dispatch());
 	fake_insert(REQ_OP_READ, 200, 8);
 	KUNIT_EXPECT_FALSE(test, fake_has_work());
-	/* Bounds are not for the head. */
-	head = fake_alloc(REQ_OP_READ, 900, 8, 0);
-	fake_insert_request(head, true);
+	/* Bounds do not hold requests at the head. */
+	head = fake_insert_head(REQ_OP_READ, 900, 8);
 	KUNIT_EXPECT_TRUE(test, fake_has_work());
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), head);
 	KUNIT_EXPECT_NULL(test, fake_dispatch());
 
-	/* The same by the device's tags, whatever the bound. */
+	/* The same for the tags of the device, independent of the bound. */
 	fake.set.queue_depth = 2;
-	fake_set(iosched_attrs, "depth", "5");
+	fake_set(test, "depth", "5");
 	KUNIT_EXPECT_TRUE(test, fake_has_work());
 	KUNIT_EXPECT_NULL(test, fake_dispatch());
 	fake_insert(REQ_OP_READ, 400, 8);
 	KUNIT_EXPECT_FALSE(test, fake_has_work());
 	fake.set.queue_depth = FAKE_REQUESTS;
 
-	/* And by the policy's bound. */
-	fake_set(iosched_attrs, "depth", "0");
+	/* The same for the policy's bound. */
+	fake_set(test, "depth", "0");
 	data->limit = 1;
 	KUNIT_EXPECT_TRUE(test, fake_has_work());
 	KUNIT_EXPECT_NULL(test, fake_dispatch());
 	fake_insert(REQ_OP_READ, 300, 8);
 	KUNIT_EXPECT_FALSE(test, fake_has_work());
-	/* A merge may have changed anything. */
+	/* A merge can change what is dispatched next. */
 	fake_insert(REQ_OP_READ, 308, 8);
 	KUNIT_EXPECT_TRUE(test, fake_has_work());
 	KUNIT_EXPECT_NULL(test, fake_dispatch());
@@ -369,7 +232,7 @@ static void core_test_full(struct kunit *test)
 	fake_finish();
 }
 
-/* A request that the driver returned may end without coming back to us. */
+/* A requeued request may complete without another insertion. */
 static void core_test_bypass(struct kunit *test)
 {
 	struct core_data *data = core_begin(test);
@@ -384,7 +247,7 @@ static void core_test_bypass(struct kunit *test)
 	fake_complete(rq);
 	KUNIT_EXPECT_EQ(test, atomic_read(&done->bypassed), 1);
 	KUNIT_EXPECT_EQ(test, iosched_in_flight(io, IOSCHED_BE, READ), 0U);
-	/* Neither are those that never came, as a flush. */
+	/* A flush is never inserted, so it is not counted. */
 	rq = fake_alloc(REQ_OP_FLUSH, 0, 0, 0);
 	fake_requeue(rq);
 	rq->rq_flags = 0;
@@ -394,7 +257,7 @@ static void core_test_bypass(struct kunit *test)
 	fake_finish();
 }
 
-/* The same of a driver that has had its special_vec in the place of the node. */
+/* A driver may overwrite rb_node by special_vec before it requeues a request. */
 static void core_test_special_vec(struct kunit *test)
 {
 	struct core_data *data = core_begin(test);
@@ -402,15 +265,15 @@ static void core_test_special_vec(struct kunit *test)
 
 	rq = fake_insert(REQ_OP_DISCARD, 0, 8);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rq);
-	memset(&rq->special_vec, 0x5a, sizeof(rq->special_vec));
+	memset(&rq->special_vec, FAKE_POISON, sizeof(rq->special_vec));
 	fake_requeue(rq);
 	other = fake_insert(REQ_OP_WRITE, 100, 8);
 	fake_insert_request(rq, true);
 	KUNIT_EXPECT_EQ(test, data->io.nr, 2U);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rq);
 	KUNIT_EXPECT_EQ(test, data->placed, data->removed + 1);
-	/* Not at the head either. */
-	memset(&rq->special_vec, 0x5a, sizeof(rq->special_vec));
+	/* The same without insertion at the head. */
+	memset(&rq->special_vec, FAKE_POISON, sizeof(rq->special_vec));
 	fake_requeue(rq);
 	fake_insert_request(rq, false);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rq);
@@ -418,7 +281,7 @@ static void core_test_special_vec(struct kunit *test)
 	fake_finish();
 }
 
-/* A request that was not prepared is accounted for like others. */
+/* A request that was not prepared is accounted like others. */
 static void core_test_unprepared(struct kunit *test)
 {
 	struct core_data *data = core_begin(test);
@@ -441,14 +304,14 @@ static void core_test_unprepared(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, data->io.stats[IOSCHED_BE][READ].inserted, 3U);
 	KUNIT_EXPECT_EQ(test, atomic_read(&done->completed), 3);
 	KUNIT_EXPECT_EQ(test, atomic_read(&data->in_flight), 0);
-	/* One that another takes in is freed as others are. */
+	/* If it is merged into another request, it is freed. */
 	fake_insert(REQ_OP_READ, 0, 8);
 	fake_insert_request(fake_alloc_unprepared(REQ_OP_READ, 8, 8, 0), false);
 	KUNIT_EXPECT_EQ(test, fake.nr_freed, 1U);
 	fake_finish();
 }
 
-/* Polled requests are not held, and hold no others. */
+/* Polled requests are not held and hold no others. */
 static void core_test_polled(struct kunit *test)
 {
 	struct core_data *data = core_begin(test);
@@ -457,12 +320,12 @@ static void core_test_polled(struct kunit *test)
 	unsigned int i;
 
 	data->limit = 1;
-	fake_set(iosched_attrs, "depth", "2");
+	fake_set(test, "depth", "2");
 	for (i = 0; i < 2; i++)
 		rqs[i] = fake_insert(REQ_OP_READ, 100 * i, 8);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rqs[0]);
 	KUNIT_EXPECT_NULL(test, fake_dispatch());
-	/* Held: the bound is reached. One that is polled goes all the same. */
+	/* The bound is reached, but a polled request is dispatched. */
 	polled = fake_alloc(REQ_OP_READ | REQ_POLLED, 108, 8,
 			    IOPRIO_PRIO_VALUE(IOPRIO_CLASS_RT, 0));
 	fake_insert_request(polled, false);
@@ -474,7 +337,7 @@ static void core_test_polled(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, iosched_all_in_flight(io), 1U);
 	KUNIT_EXPECT_EQ(test, atomic_read(&io->done[IOSCHED_RT][READ].polled),
 			1);
-	/* It is of a higher class, and in no bound: it holds nothing. */
+	/* It counts in no bound, so its higher class holds nothing. */
 	fake_complete(rqs[0]);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rqs[1]);
 	data->limit = 0;
@@ -491,13 +354,13 @@ static void core_test_polled(struct kunit *test)
 	fake_finish();
 }
 
-/* Passthrough has no place among what is ordered, and is not held. */
+/* Passthrough requests are not sorted and not held. */
 static void core_test_passthrough(struct kunit *test)
 {
 	struct core_data *data = core_begin(test);
 	struct request *rq, *through;
 
-	fake_set(iosched_attrs, "depth", "1");
+	fake_set(test, "depth", "1");
 	rq = fake_insert(REQ_OP_READ, 0, 8);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rq);
 	fake_insert(REQ_OP_READ, 100, 8);
@@ -511,8 +374,8 @@ static void core_test_passthrough(struct kunit *test)
 }
 
 /*
- * A completion that never comes holds others only until their deadline and a
- * little more, whichever bound it is; then the timer has the queue run.
+ * A missing completion holds others until their deadline plus IOSCHED_SLACK, by
+ * whatever bound; then the timer runs the queue.
  */
 static void core_test_overdue(struct kunit *test)
 {
@@ -522,13 +385,13 @@ static void core_test_overdue(struct kunit *test)
 
 	for (i = 0; i < 2; i++) {
 		data = core_begin(test);
-		fake_set(iosched_attrs, "depth", i ? "0" : "1");
+		fake_set(test, "depth", i ? "0" : "1");
 		data->limit = i;
 		stuck = fake_insert(REQ_OP_READ, 0, 8);
 		KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), stuck);
 		late = fake_insert(REQ_OP_WRITE, 100, 8);
 		KUNIT_EXPECT_NULL(test, fake_dispatch());
-		/* Its deadline is before that for which the timer is armed. */
+		/* Its deadline is before the timer's expiry. */
 		rq = fake_insert(REQ_OP_READ, 200, 8);
 		runs = fake_runs;
 		fake_advance_ms(499);
@@ -548,7 +411,7 @@ static void core_test_overdue(struct kunit *test)
 		fake_finish();
 	}
 
-	/* Without a tag for it, it is no use. */
+	/* A request without a tag is not dispatched even then. */
 	fake.set.queue_depth = 1;
 	core_begin(test);
 	stuck = fake_insert(REQ_OP_READ, 0, 8);
@@ -562,7 +425,7 @@ static void core_test_overdue(struct kunit *test)
 	fake_finish();
 	fake.set.queue_depth = FAKE_REQUESTS;
 
-	/* A lower class has prio_aging_expire. */
+	/* A lower class waits for prio_aging_expire. */
 	core_begin(test);
 	stuck = core_insert(REQ_OP_READ, 0, IOPRIO_CLASS_RT);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), stuck);
@@ -577,7 +440,7 @@ static void core_test_overdue(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, fake_core_timer, (struct timer_list *)NULL);
 }
 
-/* A tier that nothing uses any more costs nothing any more. */
+/* An unused tier is removed from the tiers in use. */
 static void core_test_tiers(struct kunit *test)
 {
 	struct core_data *data = core_begin(test);
@@ -591,7 +454,7 @@ static void core_test_tiers(struct kunit *test)
 	fake_complete(rt);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), be);
 	KUNIT_EXPECT_EQ(test, data->io.tiers, BIT(IOSCHED_BE));
-	/* One that comes back is of its tier again. */
+	/* A requeued request adds its tier again. */
 	fake_requeue(be);
 	rt = core_insert(REQ_OP_READ, 0, IOPRIO_CLASS_RT);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rt);
@@ -600,17 +463,17 @@ static void core_test_tiers(struct kunit *test)
 	fake_finish();
 }
 
-/* The block layer goes on joining: each of these joins may be the one too many. */
+/* The block layer repeats merges; the policy can refuse each of them. */
 static void core_test_chain(struct kunit *test)
 {
 	struct core_data *data = core_begin(test);
 	struct request *first, *second;
 
 	data->longest = 20;
-	/* The block layer's last_merge, with which it does not go on. */
+	/* Becomes last_merge; the block layer does not repeat a merge with that one. */
 	fake_insert(REQ_OP_WRITE, 1000, 8);
 	second = fake_insert(REQ_OP_READ, 8, 8);
-	/* Nothing joins a request behind it when it is inserted. */
+	/* On insertion a request is not merged with the one behind it. */
 	first = fake_insert(REQ_OP_READ, 0, 8);
 	KUNIT_EXPECT_EQ(test, fake.nr_freed, 0U);
 	fake_insert(REQ_OP_READ, 16, 8);
@@ -629,17 +492,17 @@ static void core_test_chain(struct kunit *test)
 	fake_finish();
 }
 
-/* Deadlines follow the setting, for what is queued too. */
+/* A change of the tunable moves the deadlines of queued requests, too. */
 static void core_test_expire(struct kunit *test)
 {
 	struct request *write, *read;
 
 	core_begin(test);
-	fake_set(iosched_attrs, "read_expire", "3600000");
+	fake_set(test, "read_expire", "3600000");
 	write = fake_insert(REQ_OP_WRITE, 0, 8);
 	read = fake_insert(REQ_OP_READ, 100, 8);
-	fake_set(iosched_attrs, "read_expire", "50");
-	fake_set(iosched_attrs, "write_expire", "10");
+	fake_set(test, "read_expire", "50");
+	fake_set(test, "write_expire", "10");
 	KUNIT_EXPECT_EQ(test, (unsigned long)read->fifo_time, jiffies + 50);
 	fake_advance_ms(49);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), write);
@@ -670,7 +533,7 @@ static void core_test_replace(struct kunit *test)
 	fake_finish();
 }
 
-/* Every tunable: its range is enforced, a refused value changes nothing. */
+/* The range of a tunable is enforced; a refused value changes nothing. */
 static void core_test_tunables(struct kunit *test)
 {
 	static const char * const bad[] = {
@@ -678,29 +541,26 @@ static void core_test_tunables(struct kunit *test)
 		"99999999999999999999", "1e3", " 1", "\001", "100.5",
 	};
 	struct core_data *data = core_begin(test);
-	char *page = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
+	char *page = fake_zalloc(test, PAGE_SIZE);
 	const struct kernel_param kp = { .arg = &limit_tunable };
 	const struct kernel_param choice = { .arg = &flavour_tunable };
 	unsigned int i, limit = limit_tunable.value;
 
-	KUNIT_ASSERT_NOT_NULL(test, page);
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
-		KUNIT_EXPECT_EQ_MSG(test, fake_set(iosched_attrs, "read_expire",
-						   bad[i]),
+		KUNIT_EXPECT_EQ_MSG(test, fake_try_set("read_expire", bad[i]),
 				    (ssize_t)-EINVAL, "'%s'", bad[i]);
 		KUNIT_EXPECT_EQ_MSG(test, iosched_param_set(bad[i], &kp), -EINVAL,
 				    "'%s'", bad[i]);
-		KUNIT_EXPECT_EQ(test, fake_set(iosched_attrs, "flavour", bad[i]),
+		KUNIT_EXPECT_EQ(test, fake_try_set("flavour", bad[i]),
 				(ssize_t)-EINVAL);
 		KUNIT_EXPECT_EQ(test, iosched_param_set(bad[i], &choice),
 				-EINVAL);
 	}
 	KUNIT_EXPECT_EQ(test, data->io.read_expire, 500U);
 	KUNIT_EXPECT_EQ(test, limit_tunable.value, limit);
-	KUNIT_EXPECT_EQ(test, fake_set(iosched_attrs, "limit", "101"),
+	KUNIT_EXPECT_EQ(test, fake_try_set("limit", "101"),
 			(ssize_t)-EINVAL);
-	KUNIT_EXPECT_EQ(test, fake_set(iosched_attrs, "limit", "0x10\n"),
-			(ssize_t)5);
+	fake_set(test, "limit", "0x10\n");
 	KUNIT_EXPECT_EQ(test, data->limit, 16U);
 	limit_show(fake.q->elevator, page);
 	KUNIT_EXPECT_STREQ(test, page, "16\n");
@@ -708,8 +568,7 @@ static void core_test_tunables(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, limit_tunable.value, 7U);
 	limit_tunable.value = limit;
 
-	KUNIT_EXPECT_EQ(test, fake_set(iosched_attrs, "flavour", "salted\n"),
-			(ssize_t)7);
+	fake_set(test, "flavour", "salted\n");
 	flavour_show(fake.q->elevator, page);
 	KUNIT_EXPECT_STREQ(test, page, "salted\n");
 	KUNIT_EXPECT_EQ(test, iosched_param_set("salted", &choice), 0);
@@ -719,7 +578,7 @@ static void core_test_tunables(struct kunit *test)
 	fake_stop();
 }
 
-/* A policy that cannot start leaves nothing behind. */
+/* If the policy fails to start, the queue has no elevator. */
 static void core_test_no_start(struct kunit *test)
 {
 	core_init_error = -ENOMEM;
@@ -728,28 +587,22 @@ static void core_test_no_start(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, fake.q->elevator);
 }
 
-/* The file that shows what waits has each list and its requests. */
+/* The debugfs file of queued requests shows the lists that are not empty. */
 static void core_test_queue_file(struct kunit *test)
 {
-	struct seq_file m = {
-		.buf = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL),
-		.size = PAGE_SIZE - 1,
-	};
-	struct request *rq;
+	const char *text;
 
-	KUNIT_ASSERT_NOT_NULL(test, m.buf);
 	core_begin(test);
 	fake_insert(REQ_OP_WRITE, 0, 8);
-	rq = fake_alloc(REQ_OP_READ, 8, 8, 0);
-	fake_insert_request(rq, true);
-	KUNIT_EXPECT_EQ(test, iosched_queue_show(fake.q, &m), 0);
-	KUNIT_EXPECT_NOT_NULL(test, strstr(m.buf, "head:\n"));
-	KUNIT_EXPECT_NOT_NULL(test, strstr(m.buf, "be write:\n"));
-	KUNIT_EXPECT_NULL(test, strstr(m.buf, "be read:\n"));
+	fake_insert_head(REQ_OP_READ, 8, 8);
+	text = fake_read_file(test, iosched_queue_show);
+	KUNIT_EXPECT_NOT_NULL(test, strstr(text, "head:\n"));
+	KUNIT_EXPECT_NOT_NULL(test, strstr(text, "be write:\n"));
+	KUNIT_EXPECT_NULL(test, strstr(text, "be read:\n"));
 	fake_finish();
 }
 
-/* Synchronous reads have all tags, the rest async_depth of them. */
+/* Synchronous reads can use all tags, other requests async_depth of them. */
 static void core_test_tags(struct kunit *test)
 {
 	struct blk_mq_alloc_data alloc = { .q = fake.q, .hctx = fake.hctx };
@@ -772,25 +625,24 @@ static void core_test_tags(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, alloc.shallow_depth, 5U);
 	fake_stop();
 
-	/* The bitmap expects a bound only if there is one. */
+	/* The bitmap is told of a bound only if there is one. */
 	core_begin(test);
 	fake.hctx->sched_tags = fake.hctx->tags;
 	bits = &fake.hctx->tags->bitmap_tags;
 	KUNIT_EXPECT_EQ(test, fake_ops()->init_hctx(fake.hctx, 0), 0);
 	KUNIT_EXPECT_EQ(test, bits->min_shallow_depth, UINT_MAX);
 	KUNIT_EXPECT_GT(test, bits->wake_batch, 1U);
-	fake_set(iosched_attrs, "async_depth", "3");
+	fake_set(test, "async_depth", "3");
 	KUNIT_EXPECT_EQ(test, bits->min_shallow_depth, 1U);
-	fake_set(iosched_attrs, "async_depth", "0");
+	fake_set(test, "async_depth", "0");
 	fake_ops()->depth_updated(compat_depth_handle(fake.hctx));
 	KUNIT_EXPECT_EQ(test, bits->min_shallow_depth, UINT_MAX);
 	fake.hctx->sched_tags = tags;
 	fake_stop();
 }
 
-/*
- * The model
- */
+/* The model */
+
 static unsigned int cm_limit, cm_longest;
 
 static void cm_start(struct kunit *test)
@@ -829,7 +681,7 @@ static void cm_queued(struct model_request *mr)
 {
 }
 
-/* The deadlines of what is queued move with the setting. */
+/* A change of an expiry time moves the deadlines of queued requests. */
 static void cm_expire(struct kunit *test, unsigned int dir, const char *name,
 		      unsigned int *field, unsigned int value)
 {
@@ -855,7 +707,7 @@ static void cm_disturb(struct kunit *test)
 		spin_lock(&io->lock);
 		iosched_replace_all(io, core_count, &left);
 		spin_unlock(&io->lock);
-		MODEL_ASSERT(test, !left, "%u left while replacing", left);
+		MODEL_ASSERT(test, !left, "%u requests are sorted while replacing", left);
 		model_replaced();
 		break;
 	case 2:
@@ -923,5 +775,5 @@ static struct kunit_suite core_suite = {
 
 kunit_test_suite(core_suite);
 
-MODULE_DESCRIPTION("Unit tests of what the SSD-aware schedulers share");
+MODULE_DESCRIPTION("Unit tests of the core of the SSD-aware schedulers");
 MODULE_LICENSE("GPL");

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A block device for a unit test, in the test's hands: the first thing that a
- * test includes, the policy's source file being the second. So each test is a
- * module of its own with the whole elevator in it, nothing of which is visible
- * to others, and all of whose static functions are visible to the test.
+ * A block device under the control of a unit test. A test includes this file
+ * first and the policy's source second. So each test is a module that contains the
+ * whole elevator and can call all its static functions.
  *
- * Real: the request queue, the hardware queue, the elevator's hash and trees,
- * all of merging. Fake: the requests (not from the tag set), the clock, running
- * the hardware queues (counted, not done), timers and work (done when the test
- * lets time pass or says so). Nothing happens but by a call of the test; nothing runs beside it.
+ * Real: the request queue, the hardware queue, the elevator's hash and trees, all
+ * of merging. Fake: the requests (not from the tag set), the clock, runs of the
+ * hardware queues (only counted), timers and work (executed when the test advances
+ * the clock or asks for it). Everything happens in calls of the test, and nothing
+ * runs concurrently, so no function here needs a lock.
+ *
+ * The functions are static inline where not all tests use them.
  */
 #ifndef _FAKE_BLK_H
 #define _FAKE_BLK_H
@@ -34,23 +36,24 @@
 
 #include "compat-kunit.h"
 
-/* Seed 0 stands for a random one, which is printed. */
 static unsigned int seed;
 module_param(seed, uint, 0444);
-MODULE_PARM_DESC(seed, "of the first random sequence, 0: a random one");
+MODULE_PARM_DESC(seed, "seed of the first random sequence (0: random, printed)");
 static unsigned int sequences = 10000;
 module_param(sequences, uint, 0444);
-MODULE_PARM_DESC(sequences, "number of random sequences, each with the next seed");
+MODULE_PARM_DESC(sequences, "number of random sequences; each uses the next seed");
 
 /*
- * The clock: nanoseconds. Jiffies begin close to their overflow, as the
- * kernel's do; there are a thousand a second, whatever HZ is.
+ * The clock, in ns. Jiffies start shortly before their overflow, as the kernel's
+ * do; one is a millisecond, independent of HZ.
  */
+#define FAKE_FIRST_JIFFIES	((unsigned long)-5000)
+
 static u64 fake_ns;
 
 static inline unsigned long fake_jiffies(void)
 {
-	return (unsigned long)-5000 + fake_ns / NSEC_PER_MSEC;
+	return FAKE_FIRST_JIFFIES + fake_ns / NSEC_PER_MSEC;
 }
 
 static inline ktime_t fake_ktime_get(void)
@@ -63,7 +66,7 @@ static inline u64 fake_ktime_get_ns(void)
 	return fake_ns;
 }
 
-/* Running the hardware queues: how often it was asked for. */
+/* Number of times that a run of the hardware queues was requested. */
 static unsigned int fake_runs;
 
 static inline void fake_run_hw_queues(struct request_queue *q, bool async)
@@ -76,13 +79,13 @@ static inline void fake_run_hw_queue(struct blk_mq_hw_ctx *hctx, bool async)
 	fake_runs++;
 }
 
-/* Marked to be run when the tag is freed, which is at once here. */
+/* The block layer runs a marked queue when a tag is freed: here, at once. */
 static inline void fake_mark_restart_hctx(struct blk_mq_hw_ctx *hctx)
 {
 	fake_runs++;
 }
 
-/* The core's timer, if it is armed; it runs out when jiffies reach its time. */
+/* The core's timer if it is armed; it expires when jiffies reach its time. */
 static struct timer_list *fake_core_timer;
 
 static inline int fake_mod_timer(struct timer_list *timer, unsigned long expires)
@@ -108,12 +111,11 @@ static inline int fake_timer_delete(struct timer_list *timer)
 	return was;
 }
 
-/*
- * One timer of a policy's that is set is enough. Works are in the order they were
- * asked for.
- */
+/* The policy's hrtimer if it is armed (only one at a time), and its expiry in ns. */
 static struct hrtimer *fake_timer;
 static u64 fake_timer_ns;
+
+/* Scheduled work, in order. */
 static LIST_HEAD(fake_works);
 
 static inline void fake_hrtimer_start(struct hrtimer *timer, ktime_t time,
@@ -195,7 +197,7 @@ static void fake_free_request(struct request *rq);
 #define blk_mq_run_hw_queue		fake_run_hw_queue
 #define blk_mq_sched_mark_restart_hctx	fake_mark_restart_hctx
 #define blk_mq_free_request		fake_free_request
-/* The scheduler's name may be taken by the scheduler itself. */
+/* The name would be taken if the scheduler itself is in this kernel, too. */
 #define elv_register(type)		0
 #define elv_unregister(type)
 
@@ -222,16 +224,16 @@ static struct fake {
 	struct blk_mq_hw_ctx *hctx;
 	struct fake_request *requests;
 	struct fake_bio *bios;
-	struct request *freed[8];	/* merged into others by the last call */
+	struct request *freed[8];	/* freed by merging in the last call */
 	unsigned int nr_freed;
 	struct rnd_state rnd;
-	u32 seed;			/* of the sequence under way */
+	u32 seed;			/* of the current sequence */
 } fake;
 
 static blk_status_t fake_queue_rq(struct blk_mq_hw_ctx *hctx,
 				  const struct blk_mq_queue_data *bd)
 {
-	return BLK_STS_IOERR;	/* nobody submits anything */
+	return BLK_STS_IOERR;	/* not called: no test submits I/O */
 }
 
 static const struct blk_mq_ops fake_mq_ops = {
@@ -242,7 +244,10 @@ static const struct block_device_operations fake_fops = {
 	.owner = THIS_MODULE,
 };
 
-/* A suite's suite_init() and suite_exit(). */
+/* Fill byte for fields that another user of the memory may have left behind. */
+#define FAKE_POISON	0x5a
+
+/* For the suite_init and suite_exit of a suite. */
 static int fake_suite_init(struct kunit_suite *suite)
 {
 	struct queue_limits lim = {
@@ -270,7 +275,7 @@ static int fake_suite_init(struct kunit_suite *suite)
 	fake.q = fake.disk->queue;
 	queue_for_each_hw_ctx(fake.q, hctx, i)
 		fake.hctx = hctx;
-	/* Nor does the block layer run the queue by itself, as when it freezes. */
+	/* The block layer must not run the queue by itself, as it does on freezing. */
 	blk_mq_quiesce_queue(fake.q);
 	return 0;
 }
@@ -286,10 +291,7 @@ static void fake_suite_exit(struct kunit_suite *suite)
 	memset(&fake, 0, sizeof(fake));
 }
 
-/*
- * Random sequences. The seed of the first, which is printed; each next one has
- * the next. A failure has to tell fake.seed.
- */
+/* Print and return the seed of the first random sequence. */
 static inline u32 fake_first_seed(struct kunit *test)
 {
 	u32 first = seed ? seed : get_random_u32() | 1;
@@ -298,6 +300,7 @@ static inline u32 fake_first_seed(struct kunit *test)
 	return first;
 }
 
+/* Start the random sequence of a seed. Failures must print fake.seed. */
 static inline void fake_sequence(u32 of_seed)
 {
 	fake.seed = of_seed;
@@ -308,18 +311,36 @@ static inline void fake_sequence(u32 of_seed)
 	KUNIT_ASSERT_TRUE_MSG(test, condition, "seed %u (sequences=1): " fmt, \
 			      fake.seed, ##__VA_ARGS__)
 
-/* Random numbers of the sequence: 0 .. below - 1; true once in @of. */
+/* Return a random number from 0 to @below - 1. */
 static inline u32 fake_random(u32 below)
 {
 	return prandom_u32_state(&fake.rnd) % below;
 }
 
+/* Return true with probability 1 / @of. */
 static inline bool fake_once_in(u32 of)
 {
 	return !fake_random(of);
 }
 
-/* Put the scheduler on the device, of that capacity in sectors. */
+/* Allocate zeroed memory until the end of the test case. */
+static inline void *fake_zalloc(struct kunit *test, size_t size)
+{
+	void *memory = kunit_kzalloc(test, size, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, memory);
+	return memory;
+}
+
+/**
+ * fake_start() - start a scheduler on the device
+ * @type: scheduler
+ * @capacity: of the device, in sectors
+ *
+ * Sets the clock and fake_runs to zero.
+ *
+ * Return: 0, or what the elevator's init_sched() returned.
+ */
 static int fake_start(struct elevator_type *type, sector_t capacity)
 {
 	set_capacity(fake.disk, capacity);
@@ -329,7 +350,7 @@ static int fake_start(struct elevator_type *type, sector_t capacity)
 	return compat_elevator_start(fake.q, type);
 }
 
-/* Take it off again: nothing may be queued or in flight. */
+/* Stop the scheduler. No request may be queued or in flight. */
 static void fake_stop(void)
 {
 	compat_elevator_stop(fake.q);
@@ -373,7 +394,7 @@ static void fake_rq_free(struct request *rq)
 	container_of(rq, struct fake_request, rq)->used = false;
 }
 
-/* The block layer tells the elevator of requests that it has prepared only. */
+/* Like the block layer, tell the elevator only of requests that it has prepared. */
 static void fake_rq_finish(struct request *rq)
 {
 	if (rq->rq_flags & RQF_USE_SCHED)
@@ -381,7 +402,7 @@ static void fake_rq_finish(struct request *rq)
 	rq->rq_flags &= ~RQF_USE_SCHED;
 }
 
-/* What the scheduler frees: a request that has become part of another. */
+/* The scheduler frees a request that was merged into another one. */
 static void fake_free_request(struct request *rq)
 {
 	fake_rq_finish(rq);
@@ -389,9 +410,17 @@ static void fake_free_request(struct request *rq)
 	fake_rq_free(rq);
 }
 
-/*
- * A new request as a plug may have it that was filled for passthrough: the
- * elevator has not prepared it, and its fields are what another I/O left there.
+/**
+ * fake_alloc_unprepared() - allocate a request that the elevator has not prepared
+ * @opf: operation and flags
+ * @sector: start
+ * @sectors: size
+ * @prio: I/O priority
+ *
+ * A plug filled for passthrough can have such requests. Their fields are poisoned,
+ * as if another I/O had left something there.
+ *
+ * Return: a request that is not inserted. Tests never run out of requests.
  */
 static struct request *fake_alloc_unprepared(blk_opf_t opf, sector_t sector,
 					     unsigned int sectors,
@@ -416,13 +445,13 @@ static struct request *fake_alloc_unprepared(blk_opf_t opf, sector_t sector,
 	rq->bio = fake_bio_alloc(opf, sector, sectors, prio);
 	rq->biotail = rq->bio;
 	INIT_LIST_HEAD(&rq->queuelist);
-	memset(&rq->hash, 0x5a, sizeof(rq->hash));
-	memset(&rq->special_vec, 0x5a, sizeof(rq->special_vec));
-	memset(&rq->elv, 0x5a, sizeof(rq->elv));
+	memset(&rq->hash, FAKE_POISON, sizeof(rq->hash));
+	memset(&rq->special_vec, FAKE_POISON, sizeof(rq->special_vec));
+	memset(&rq->elv, FAKE_POISON, sizeof(rq->elv));
 	return rq;
 }
 
-/* A new request as the block layer makes it, not yet inserted. */
+/* Allocate a prepared request, as the block layer does; it is not inserted. */
 static struct request *fake_alloc(blk_opf_t opf, sector_t sector,
 				  unsigned int sectors, unsigned short prio)
 {
@@ -435,7 +464,7 @@ static struct request *fake_alloc(blk_opf_t opf, sector_t sector,
 	return rq;
 }
 
-/* Hand a request to the scheduler; fake.freed tells if it was merged. */
+/* Insert a request. It is in fake.freed if it was merged into another one. */
 static void fake_insert_request(struct request *rq, bool at_head)
 {
 	LIST_HEAD(list);
@@ -446,16 +475,35 @@ static void fake_insert_request(struct request *rq, bool at_head)
 				    compat_insert_flags(at_head));
 }
 
-static inline struct request *fake_insert(blk_opf_t opf, sector_t sector,
-					  unsigned int sectors)
+/* Insert a new request of a priority, an IOPRIO_CLASS_* and a level. */
+static inline struct request *fake_insert_prio(blk_opf_t opf, sector_t sector,
+					       unsigned int sectors,
+					       unsigned int class,
+					       unsigned int level)
 {
-	struct request *rq = fake_alloc(opf, sector, sectors, 0);
+	struct request *rq = fake_alloc(opf, sector, sectors,
+					IOPRIO_PRIO_VALUE(class, level));
 
 	fake_insert_request(rq, false);
 	return rq;
 }
 
-/* Offer a bio for merging; true if it was taken. */
+static inline struct request *fake_insert(blk_opf_t opf, sector_t sector,
+					  unsigned int sectors)
+{
+	return fake_insert_prio(opf, sector, sectors, IOPRIO_CLASS_NONE, 0);
+}
+
+static inline struct request *fake_insert_head(blk_opf_t opf, sector_t sector,
+					       unsigned int sectors)
+{
+	struct request *rq = fake_alloc(opf, sector, sectors, 0);
+
+	fake_insert_request(rq, true);
+	return rq;
+}
+
+/* Offer a bio for merging. Return true if the elevator merged it. */
 static bool fake_merge_bio(blk_opf_t opf, sector_t sector,
 			   unsigned int sectors, unsigned short prio)
 {
@@ -483,14 +531,31 @@ static inline bool fake_has_work(void)
 	return fake_ops()->has_work(fake.hctx);
 }
 
-/* The device has finished a request. */
+/* Dispatch the next request and expect it at @sector. It stays in flight. */
+static inline struct request *fake_expect(struct kunit *test, sector_t sector)
+{
+	struct request *rq = fake_dispatch();
+
+	KUNIT_ASSERT_NOT_NULL_MSG(test, rq, "no request, expected sector %llu",
+				  (u64)sector);
+	KUNIT_EXPECT_EQ(test, (u64)blk_rq_pos(rq), (u64)sector);
+	return rq;
+}
+
+/* Expect that the elevator dispatches nothing now, and knows it. */
+static inline void fake_expect_none(struct kunit *test)
+{
+	KUNIT_EXPECT_NULL(test, fake_dispatch());
+	KUNIT_EXPECT_FALSE(test, fake_has_work());
+}
+
 static void fake_complete(struct request *rq)
 {
 	fake_rq_finish(rq);
 	fake_rq_free(rq);
 }
 
-/* All that the device has is done. */
+/* Complete all requests in flight. */
 static inline void fake_complete_all(void)
 {
 	struct fake_request *fr;
@@ -500,7 +565,7 @@ static inline void fake_complete_all(void)
 			fake_complete(&fr->rq);
 }
 
-/* Complete what is in flight, and all the rest, and take the scheduler off. */
+/* Dispatch and complete all requests, then stop the scheduler. */
 static inline void fake_finish(void)
 {
 	do {
@@ -509,7 +574,7 @@ static inline void fake_finish(void)
 	fake_stop();
 }
 
-/* The driver returns a request; insert it anew with fake_insert_request(). */
+/* The driver returns a request. Insert it again with fake_insert_request(). */
 static inline void fake_requeue(struct request *rq)
 {
 	container_of(rq, struct fake_request, rq)->in_flight = false;
@@ -517,7 +582,7 @@ static inline void fake_requeue(struct request *rq)
 		fake_ops()->requeue_request(rq);
 }
 
-/* When jiffies will be @when, in ns; not before now. */
+/* Return the time, in ns, at which jiffies reach @when; at least the present. */
 static inline u64 fake_when(unsigned long when)
 {
 	long left = when - jiffies;
@@ -527,7 +592,7 @@ static inline u64 fake_when(unsigned long when)
 	return (fake_ns / NSEC_PER_MSEC + left) * NSEC_PER_MSEC;
 }
 
-/* Let time pass; timers that are set go off in their time. */
+/* Advance the clock; armed timers expire at their time. */
 static void fake_advance_ns(u64 ns)
 {
 	u64 until = fake_ns + ns, core, other;
@@ -564,7 +629,7 @@ static inline bool fake_has_works(void)
 	return !list_empty(&fake_works);
 }
 
-/* Do all work that was asked for. */
+/* Execute all scheduled work. */
 static inline void fake_run_works(void)
 {
 	while (fake_has_works()) {
@@ -576,30 +641,43 @@ static inline void fake_run_works(void)
 	}
 }
 
-/* What one of the scheduler's debugfs files says has to be @want. */
+/* Return the text of one of the scheduler's debugfs files. */
+static inline const char *fake_read_file(struct kunit *test,
+					 int (*show)(void *, struct seq_file *))
+{
+	struct seq_file m = {
+		.buf = fake_zalloc(test, PAGE_SIZE),
+		.size = PAGE_SIZE - 1,
+	};
+
+	KUNIT_EXPECT_EQ(test, show(fake.q, &m), 0);
+	return m.buf;
+}
+
 static inline void fake_expect_file(struct kunit *test,
 				    int (*show)(void *, struct seq_file *),
 				    const char *want)
 {
-	struct seq_file m = {
-		.buf = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL),
-		.size = PAGE_SIZE - 1,
-	};
-
-	KUNIT_ASSERT_NOT_NULL(test, m.buf);
-	KUNIT_EXPECT_EQ(test, show(fake.q, &m), 0);
-	KUNIT_EXPECT_STREQ(test, m.buf, want);
+	KUNIT_EXPECT_STREQ(test, fake_read_file(test, show), want);
 }
 
-/* Write a tunable's file as a user would; what the write returns. */
-static inline ssize_t fake_set(const struct elv_fs_entry *attrs,
-			       const char *name, const char *value)
+/* Write to a tunable's file. Return what the write returns, or -ENOENT. */
+static inline ssize_t fake_try_set(const char *name, const char *value)
 {
-	for (; attrs->attr.name; attrs++)
-		if (!strcmp(attrs->attr.name, name))
-			return attrs->store(fake.q->elevator, value,
-					    strlen(value));
+	const struct elv_fs_entry *attr;
+
+	for (attr = fake.q->elevator->type->elevator_attrs; attr->attr.name; attr++)
+		if (!strcmp(attr->attr.name, name))
+			return attr->store(fake.q->elevator, value,
+					   strlen(value));
 	return -ENOENT;
+}
+
+/* Write a valid value to a tunable's file. */
+static inline void fake_set(struct kunit *test, const char *name,
+			    const char *value)
+{
+	KUNIT_ASSERT_EQ(test, fake_try_set(name, value), (ssize_t)strlen(value));
 }
 
 #endif /* _FAKE_BLK_H */

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * PASS: its rules one by one, the paper's figure 6, and random sequences against
- * a model of it.
+ * Tests of PASS: its rules one by one, the paper's figure 6, then random sequences
+ * against a model.
  */
 #include "fake-blk.h"
 #include "../../pass-iosched.c"
 #include "model.h"
 
 #define MB	2048U		/* sectors */
-#define REGIONS	8		/* of 1 MB, on a device of 8 MB */
+#define REGIONS	8		/* of 1 MB, on the model's device */
+#define PAGE	8U		/* sectors */
 
 static int pass_test_init(struct kunit *test)
 {
@@ -22,35 +23,30 @@ static struct pass_data *pass_begin(struct kunit *test, sector_t capacity)
 	return pass_of(iosched_of(fake.q));
 }
 
-/* Queue requests of a page each at these pages of a region. */
+/* Insert requests of one page each at @pages of a region. */
 static void pass_fill(unsigned int region, blk_opf_t opf,
 		      const unsigned int *pages, struct request **rqs,
 		      unsigned int nr)
 {
 	while (nr--) {
-		struct request *rq = fake_insert(opf, region * MB + *pages++ * 8, 8);
+		struct request *rq = fake_insert(opf, region * MB +
+						 *pages++ * PAGE, PAGE);
 
 		if (rqs)
 			*rqs++ = rq;
 	}
 }
 
-/* What comes next: a page of a region, -1 for nothing. */
-static void pass_expect(struct kunit *test, int region, int page)
+/* Dispatch the next request and expect it at a page of a region. */
+static struct request *pass_expect(struct kunit *test, unsigned int region,
+				   unsigned int page)
 {
-	struct request *rq = fake_dispatch();
-
-	if (region < 0) {
-		KUNIT_EXPECT_NULL(test, rq);
-		return;
-	}
-	KUNIT_ASSERT_NOT_NULL(test, rq);
-	KUNIT_EXPECT_EQ(test, (u64)blk_rq_pos(rq), (u64)region * MB + page * 8);
+	return fake_expect(test, region * MB + page * PAGE);
 }
 
 /*
- * Figure 6: two regions that serve two requests at a time well. R1 R2 go, then
- * Q1 Q2, and each that is done lets the next of its region go.
+ * Figure 6: two regions with a best depth of two. R1 and R2 are dispatched, then Q1
+ * and Q2; each completion allows the next request of its region.
  */
 static void pass_test_figure_6(struct kunit *test)
 {
@@ -65,13 +61,12 @@ static void pass_test_figure_6(struct kunit *test)
 	pass_expect(test, 0, 2);
 	pass_expect(test, 1, 0);
 	pass_expect(test, 1, 2);
-	pass_expect(test, -1, 0);
-	KUNIT_EXPECT_FALSE(test, fake_has_work());
+	fake_expect_none(test);
 
 	fake_complete(q[0]);
 	KUNIT_EXPECT_EQ(test, fake_runs, 1U);
 	pass_expect(test, 1, 4);
-	pass_expect(test, -1, 0);
+	fake_expect_none(test);
 	fake_complete(r[1]);
 	KUNIT_EXPECT_EQ(test, fake_runs, 2U);
 	pass_expect(test, 0, 4);
@@ -81,7 +76,7 @@ static void pass_test_figure_6(struct kunit *test)
 	fake_finish();
 }
 
-/* Without a bound all of region 0's turn goes first. */
+/* Without region_depth the whole turn of region 0 is dispatched first. */
 static void pass_test_figure_6_unbound(struct kunit *test)
 {
 	static const unsigned int pages[] = { 0, 2, 4, 6 };
@@ -90,26 +85,19 @@ static void pass_test_figure_6_unbound(struct kunit *test)
 	pass_begin(test, 2 * MB);
 	pass_fill(0, REQ_OP_READ, pages, NULL, 4);
 	pass_fill(1, REQ_OP_READ, pages, NULL, 4);
-	for (i = 0; i < 8; i++) {
-		struct request *rq = fake_dispatch();
-
-		KUNIT_ASSERT_NOT_NULL(test, rq);
-		KUNIT_EXPECT_EQ(test, (u64)blk_rq_pos(rq),
-				(u64)(i / 4 * MB + pages[i % 4] * 8));
-		fake_complete(rq);
-	}
+	for (i = 0; i < 8; i++)
+		fake_complete(pass_expect(test, i / 4, pages[i % 4]));
 	fake_finish();
 }
 
-/* A turn has one direction and at most a batch; the next one takes the other. */
+/* A turn is a batch of one direction; the region's next turn has the other one. */
 static void pass_test_turns(struct kunit *test)
 {
 	static const unsigned int reads[] = { 0, 2, 4 };
 	static const unsigned int writes[] = { 10, 12, 14 };
 	struct pass_data *pd = pass_begin(test, 2 * MB);
-	struct request *rq;
 	unsigned int i;
-	/* Regions 0 and 1 in turn; two reads, one write, ... of each. */
+	/* Regions 0 and 1 take turns of two reads and of one write. */
 	static const unsigned int order[][2] = {
 		{ 0, 0 }, { 0, 2 }, { 1, 0 }, { 1, 2 }, { 0, 10 }, { 1, 10 },
 		{ 0, 4 }, { 1, 4 }, { 0, 12 }, { 1, 12 }, { 0, 14 }, { 1, 14 },
@@ -121,17 +109,12 @@ static void pass_test_turns(struct kunit *test)
 		pass_fill(i, REQ_OP_READ, reads, NULL, 3);
 		pass_fill(i, REQ_OP_WRITE, writes, NULL, 3);
 	}
-	for (i = 0; i < ARRAY_SIZE(order); i++) {
-		rq = fake_dispatch();
-		KUNIT_ASSERT_NOT_NULL(test, rq);
-		KUNIT_EXPECT_EQ(test, (u64)blk_rq_pos(rq),
-				(u64)(order[i][0] * MB + order[i][1] * 8));
-		fake_complete(rq);
-	}
+	for (i = 0; i < ARRAY_SIZE(order); i++)
+		fake_complete(pass_expect(test, order[i][0], order[i][1]));
 	fake_finish();
 }
 
-/* Ascending from where the last turn stopped, then from the lowest again. */
+/* A turn ascends from the end of the region's last one, then wraps around. */
 static void pass_test_ascending(struct kunit *test)
 {
 	static const unsigned int first[] = { 40, 20, 30 };
@@ -146,13 +129,13 @@ static void pass_test_ascending(struct kunit *test)
 	pass_expect(test, 0, 40);
 	pass_expect(test, 0, 50);
 	pass_expect(test, 0, 10);
-	pass_expect(test, -1, 0);
+	fake_expect_none(test);
 	fake_finish();
 }
 
 /*
- * 5 % of 64 tags are three: while reads are about no more writes are in flight,
- * what is put off goes when one has ended or the reads are forgotten.
+ * 5 % of 64 tags are three. For some time after a read no more writes are in flight;
+ * a held write is dispatched when another one completes or when that time is over.
  */
 static void pass_test_write_share(struct kunit *test)
 {
@@ -168,26 +151,21 @@ static void pass_test_write_share(struct kunit *test)
 	pass_expect(test, 0, 0);
 	pass_expect(test, 0, 2);
 	pass_expect(test, 0, 4);
-	pass_expect(test, -1, 0);
-	KUNIT_EXPECT_FALSE(test, fake_has_work());
-	/* A read goes all the same. */
+	fake_expect_none(test);
+	/* A read is still dispatched. */
 	pass_fill(0, REQ_OP_READ, &pages[4], &read, 1);
 	pass_expect(test, 0, 8);
 	fake_complete(read);
-	pass_expect(test, -1, 0);
+	fake_expect_none(test);
 	fake_complete(writes[0]);
 	pass_expect(test, 0, 6);
-	pass_expect(test, -1, 0);
-	fake_advance_ms(PASS_READS_RECENT);
+	fake_expect_none(test);
+	fake_advance_ms(PASS_READS_ABOUT);
 	pass_expect(test, 0, 8);
-	fake_complete(writes[1]);
-	fake_complete(writes[2]);
-	fake_complete(writes[3]);
-	fake_complete(writes[4]);
-	fake_stop();
+	fake_finish();
 }
 
-/* Whose deadline has passed goes first, but never into a full region. */
+/* A request past its deadline is dispatched first, but not into a full region. */
 static void pass_test_deadline(struct kunit *test)
 {
 	static const unsigned int pages[] = { 100, 0, 2 };
@@ -200,15 +178,13 @@ static void pass_test_deadline(struct kunit *test)
 	fake_advance_ms(1);
 	pass_expect(test, 0, 100);
 	pd->region_depth = 2;
-	pass_expect(test, -1, 0);
+	fake_expect_none(test);
 	fake_complete(rqs[0]);
 	pass_expect(test, 0, 2);
-	fake_complete(rqs[1]);
-	fake_complete(rqs[2]);
-	fake_stop();
+	fake_finish();
 }
 
-/* No merge across a border, neither of a bio nor of a request. */
+/* Neither a bio nor a request merges across a border of regions. */
 static void pass_test_border(struct kunit *test)
 {
 	pass_begin(test, 2 * MB);
@@ -221,7 +197,7 @@ static void pass_test_border(struct kunit *test)
 	fake_finish();
 }
 
-/* A device that grows gets more regions; what is in flight stays counted. */
+/* A device that grows gets more regions; requests in flight stay counted. */
 static void pass_test_grow(struct kunit *test)
 {
 	struct pass_data *pd = pass_begin(test, 2 * MB);
@@ -244,7 +220,7 @@ static void pass_test_grow(struct kunit *test)
 	pass_reap(pd);
 	KUNIT_EXPECT_TRUE(test, list_empty(&pd->retired));
 
-	/* Beyond what the map can hold: the last region takes the rest. */
+	/* Beyond the capacity of the map, the last region takes the rest. */
 	set_capacity(fake.disk, (sector_t)(PASS_MAX_REGIONS + 1) * MB);
 	rq = fake_insert(REQ_OP_READ, 9 * MB, 8);
 	fake_run_works();
@@ -260,23 +236,22 @@ static void pass_test_region_size(struct kunit *test)
 	sector_t most = (sector_t)PASS_MAX_REGIONS * MB;
 	struct pass_data *pd;
 
-	/* Too many regions: refused at the start, and later. */
+	/* Too many regions are refused at the start and on a change. */
 	KUNIT_EXPECT_EQ(test, fake_start(&iosched_type, most + MB),
 			COMPAT_REFUSED);
 	pd = pass_begin(test, most);
 	KUNIT_EXPECT_EQ(test, pd->map->nr, PASS_MAX_REGIONS);
 	set_capacity(fake.disk, most + MB);
-	KUNIT_EXPECT_EQ(test, fake_set(iosched_attrs, "region_size_mb", "1\n"),
+	KUNIT_EXPECT_EQ(test, fake_try_set("region_size_mb", "1\n"),
 			(ssize_t)-EINVAL);
-	KUNIT_EXPECT_EQ(test, fake_set(iosched_attrs, "region_size_mb", "0"),
+	KUNIT_EXPECT_EQ(test, fake_try_set("region_size_mb", "0"),
 			(ssize_t)-EINVAL);
-	KUNIT_EXPECT_EQ(test, fake_set(iosched_attrs, "region_size_mb", "2\n"),
-			(ssize_t)2);
+	fake_set(test, "region_size_mb", "2\n");
 	KUNIT_EXPECT_EQ(test, pd->map->nr, PASS_MAX_REGIONS / 2 + 1);
 	fake_stop();
 }
 
-/* An empty device, or one without a disk yet, has one region. */
+/* An empty device has one region; a queue without a disk counts as empty. */
 static void pass_test_empty(struct kunit *test)
 {
 	struct gendisk *disk = fake.disk;
@@ -293,24 +268,21 @@ static void pass_test_empty(struct kunit *test)
 static void pass_test_files(struct kunit *test)
 {
 	static const unsigned int pages[] = { 0, 2 };
-	struct request *rq;
 
 	pass_begin(test, 2 * MB);
 	pass_fill(0, REQ_OP_READ, pages, NULL, 2);
 	pass_fill(1, REQ_OP_WRITE, pages, NULL, 1);
-	rq = fake_dispatch();
+	pass_expect(test, 0, 0);
 	fake_expect_file(test, pass_regions_show,
 			 "# 2 regions of 1 MB\n"
 			 "region reads writes queued in_flight\n"
 			 "0 1 0 1 1\n"
 			 "1 0 0 1 0\n");
-	fake_complete(rq);
 	fake_finish();
 }
 
-/*
- * The model: sub-queues as plain numbers, rings as plain arrays.
- */
+/* The model. A request's priv[0] is its region, priv[1] the map it counts in. */
+
 static struct {
 	unsigned int region_mb;
 	unsigned int regions;
@@ -318,10 +290,10 @@ static struct {
 	unsigned int write_batch;
 	unsigned int region_depth;
 	unsigned int write_share;
-	unsigned long reads_until;	/* reads are about until then, jiffies */
+	unsigned long reads_until;	/* jiffies; write_share applies until then */
 	bool reads_seen;
-	long map;			/* which map in_flight counts in */
-	int ring[IOSCHED_TIERS][REGIONS + 1];	/* ends with -1 */
+	long map;			/* number of the current map */
+	int ring[IOSCHED_TIERS][REGIONS + 1];
 	struct {
 		sector_t pos[IOSCHED_DIRS];
 		unsigned int taken;
@@ -329,7 +301,6 @@ static struct {
 	} queue[IOSCHED_TIERS][REGIONS];
 } pm;
 
-/* In priv[0] the region, in priv[1] the map, of a model_request. */
 static unsigned int pm_region(sector_t sector)
 {
 	return min_t(sector_t, sector / (pm.region_mb * MB), pm.regions - 1);
@@ -366,49 +337,25 @@ static void pm_start(struct kunit *test)
 	pm_forget();
 }
 
-static unsigned int pm_count(unsigned int tier, long region, int dir)
+/* Move a region to the end of its ring. */
+static void pm_ring_rotate(unsigned int tier, int region)
 {
-	struct model_request *mr;
-	unsigned int count = 0;
-
-	model_for_each(mr)
-		count += mr->state == MODEL_QUEUED && mr->tier == tier &&
-			 mr->priv[0] == region && (dir < 0 || mr->dir == dir);
-	return count;
-}
-
-static void pm_ring_add(unsigned int tier, int region)
-{
-	int *end = pm.ring[tier];
-
-	while (*end >= 0)
-		end++;
-	*end = region;
-}
-
-static void pm_ring_remove(unsigned int tier, int region)
-{
-	int *at = pm.ring[tier];
-
-	while (*at != region)
-		at++;
-	do {
-		*at = at[1];
-	} while (*at++ >= 0);
+	model_ring_remove(pm.ring[tier], region);
+	model_ring_add(pm.ring[tier], region);
 }
 
 static void pm_queued(struct model_request *mr)
 {
 	mr->priv[0] = pm_region(mr->sector);
 	mr->priv[1] = pm.map;
-	if (pm_count(mr->tier, mr->priv[0], -1) == 1)
-		pm_ring_add(mr->tier, mr->priv[0]);
+	if (model_count_group(mr->tier, -1, mr->priv[0]) == 1)
+		model_ring_add(pm.ring[mr->tier], mr->priv[0]);
 }
 
 static void pm_unqueued(struct model_request *mr)
 {
-	if (!pm_count(mr->tier, mr->priv[0], -1))
-		pm_ring_remove(mr->tier, mr->priv[0]);
+	if (!model_count_group(mr->tier, -1, mr->priv[0]))
+		model_ring_remove(pm.ring[mr->tier], mr->priv[0]);
 }
 
 static bool pm_full(long region)
@@ -422,7 +369,7 @@ static bool pm_full(long region)
 	return pm.region_depth && in_flight >= pm.region_depth;
 }
 
-/* A share of less than one write is one. */
+/* One write is always allowed, however small the share. */
 static bool pm_writes_full(void)
 {
 	struct model_request *mr;
@@ -456,7 +403,7 @@ static struct model_request *pm_take(unsigned int tier, int region)
 	sector_t *pos = pm.queue[tier][region].pos;
 	struct model_request *mr;
 
-	if (!pm_count(tier, region, *dir) ||
+	if (!model_count_group(tier, *dir, region) ||
 	    (*dir == WRITE && pm_writes_full())) {
 		*taken = 0;
 		*dir = !*dir;
@@ -466,37 +413,33 @@ static struct model_request *pm_take(unsigned int tier, int region)
 		mr = model_lowest(tier, *dir, 0, region);
 	pos[*dir] = mr->end;
 	batch = *dir == READ ? pm.read_batch : pm.write_batch;
-	if (++*taken >= batch || pm_count(tier, region, *dir) == 1) {
+	if (++*taken >= batch || model_count_group(tier, *dir, region) == 1) {
 		*taken = 0;
 		*dir = !*dir;
-		pm_ring_remove(tier, region);
-		pm_ring_add(tier, region);
+		pm_ring_rotate(tier, region);
 	}
 	return mr;
 }
 
-/* Whether it has a request that may go. */
+/* Return true if the region has a request that can be dispatched. */
 static bool pm_can_take(unsigned int tier, int region)
 {
 	return !pm_full(region) &&
-	       (!pm_writes_full() || pm_count(tier, region, READ));
+	       (!pm_writes_full() || model_count_group(tier, READ, region));
 }
 
-/* The first of the ring that can; those before it go behind. */
+/* The ring's first region with such a request; those before it move to the end. */
 static struct model_request *pm_select(unsigned int tier)
 {
-	int i, region;
+	int i;
 
 	for (i = 0; i < REGIONS && pm.ring[tier][i] >= 0; i++)
 		if (pm_can_take(tier, pm.ring[tier][i]))
 			break;
 	if (i == REGIONS || pm.ring[tier][i] < 0)
 		return NULL;
-	while (i--) {
-		region = pm.ring[tier][0];
-		pm_ring_remove(tier, region);
-		pm_ring_add(tier, region);
-	}
+	while (i--)
+		pm_ring_rotate(tier, pm.ring[tier][0]);
 	return pm_take(tier, pm.ring[tier][0]);
 }
 
@@ -527,7 +470,7 @@ static void pm_disturb(struct kunit *test)
 		model_replaced();
 		break;
 	default:
-		/* Seen with the next request; then comes the work. */
+		/* The next request notices the change and schedules the work. */
 		if (!fake_has_works()) {
 			set_capacity(fake.disk, (5 + fake_random(4)) * MB);
 			break;

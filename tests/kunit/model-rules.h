@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The model's table of requests, and the core's rules of dispatch.
+ */
+#ifndef _MODEL_RULES_H
+#define _MODEL_RULES_H
+
+#include "fake-blk.h"
+
+enum model_state {
+	MODEL_NONE,
+	MODEL_QUEUED,
+	MODEL_HEAD,		/* queued before all others */
+	MODEL_IN_FLIGHT,
+};
+
+/* The model of a request. */
+struct model_request {
+	enum model_state state;
+	sector_t sector;
+	sector_t end;
+	unsigned int tier;
+	unsigned int dir;
+	unsigned long deadline;	/* jiffies */
+	s64 place;		/* position in its FIFO, lowest first */
+	u64 sorted;		/* position among requests of the same sector */
+	u64 start_ns;		/* arrival of its oldest part */
+	bool sync;
+	bool polled;
+	bool counted;		/* in flight; policy->dispatched() was called */
+	long priv[4];		/* for the model of the policy, 0 at first */
+};
+
+/**
+ * struct model_policy - the model of a policy; (opt) may be NULL
+ * @type: the scheduler
+ * @capacity: of the device, in sectors; bounds the random requests
+ * @spread: (opt) random requests start at multiples of @spread sectors plus less
+ *	than MODEL_JITTER, or anywhere for 0
+ * @start: (opt) a sequence starts: reset the model and draw settings
+ * @select: take and return the next request of the tier; NULL for none. May
+ *	change the state of the policy's model, since the request is dispatched.
+ * @ready: (opt) return true if the policy's bounds allow a dispatch now
+ * @may_merge: (opt) return true if one request may cover sectors [start, end)
+ * @queued: (opt) the request was queued, not at the head
+ * @unqueued: (opt) the request left the queue: it was dispatched (called after
+ *	@dispatched) or merged into another one
+ * @inherits: (opt) @mr takes the place of @next in the FIFO
+ * @grown: (opt) the request was extended by merging
+ * @dispatched: (opt) the request is dispatched and counted in flight
+ * @released: (opt) a counted request completes or is requeued
+ * @disturb: (opt) a random operation of the policy, such as a change of a tunable
+ *	or of the capacity
+ * @may_wait: (opt) return true if the policy may hold all requests although none
+ *	is in flight, because its timer is armed
+ * @sender: (opt) choose the process that submits the next request of this
+ *	direction; return flags such as REQ_SYNC
+ * @overdue: (opt) return true if a timer must have woken a held request by now
+ * @compare: (opt) compare what only the policy knows
+ *
+ * The core's operations are checked for wake-ups here. An operation of the policy
+ * that widens a bound must wake, too.
+ */
+struct model_policy {
+	struct elevator_type *type;
+	sector_t capacity;
+	unsigned int spread;
+	void (*start)(struct kunit *test);
+	struct model_request *(*select)(unsigned int tier);
+	bool (*ready)(struct model_request *mr);
+	bool (*may_merge)(unsigned int dir, sector_t start, sector_t end);
+	void (*queued)(struct model_request *mr);
+	void (*unqueued)(struct model_request *mr);
+	void (*inherits)(struct model_request *mr, struct model_request *next);
+	void (*grown)(struct model_request *mr);
+	void (*dispatched)(struct model_request *mr);
+	void (*released)(struct model_request *mr);
+	void (*disturb)(struct kunit *test);
+	bool (*may_wait)(void);
+	blk_opf_t (*sender)(unsigned int dir);
+	bool (*overdue)(void);
+	void (*compare)(struct kunit *test);
+};
+
+struct model_stats {
+	unsigned int inserted, merged, dispatched, expired, completed, requeued;
+};
+
+static struct {
+	const struct model_policy *policy;
+	struct model_request requests[FAKE_REQUESTS];
+	struct model_stats stats[IOSCHED_TIERS][IOSCHED_DIRS];
+	bool all_tiers;		/* otherwise, all requests are best effort */
+	s64 first, last;	/* lowest and highest place given so far */
+	u64 sorted;		/* highest model_request.sorted so far */
+	unsigned int depth;	/* settings, as in struct iosched */
+	unsigned int read_expire;
+	unsigned int write_expire;
+	unsigned int prio_aging_expire;
+	bool refused;		/* the last dispatch returned no request */
+	u64 operations;		/* so far, in all sequences */
+} model;
+
+#define model_for_each(mr)						\
+	for (mr = model.requests; mr < model.requests + FAKE_REQUESTS; mr++)
+
+#define MODEL_ASSERT(test, condition, fmt, ...)				\
+	KUNIT_ASSERT_TRUE_MSG(test, condition,				\
+			      "seed %u (sequences=1), op %llu: " fmt,	\
+			      fake.seed, model.operations, ##__VA_ARGS__)
+
+static struct model_request *model_of(struct request *rq)
+{
+	struct fake_request *fr = container_of(rq, struct fake_request, rq);
+
+	return &model.requests[fr - fake.requests];
+}
+
+static struct request *model_rq(struct model_request *mr)
+{
+	return &fake.requests[mr - model.requests].rq;
+}
+
+static struct model_stats *model_stats_of(struct model_request *mr)
+{
+	return &model.stats[mr->tier][mr->dir];
+}
+
+/* Return the number of requests in a state, of one tier or of all (-1). */
+static unsigned int model_count(enum model_state state, int tier)
+{
+	struct model_request *mr;
+	unsigned int count = 0;
+
+	model_for_each(mr)
+		count += mr->state == state &&
+			 (tier < 0 || mr->tier == tier);
+	return count;
+}
+
+/* Return the first request in a FIFO behind a place. */
+static struct model_request *model_behind(unsigned int tier, unsigned int dir,
+					  s64 place)
+{
+	struct model_request *mr, *oldest = NULL;
+
+	model_for_each(mr)
+		if (mr->state == MODEL_QUEUED && mr->tier == tier &&
+		    mr->dir == dir && mr->place > place &&
+		    (!oldest || mr->place < oldest->place))
+			oldest = mr;
+	return oldest;
+}
+
+static struct model_request *model_oldest(unsigned int tier, unsigned int dir)
+{
+	return model_behind(tier, dir, S64_MIN);
+}
+
+/*
+ * Return the request of a tier and direction with the lowest sector from @from on,
+ * of the policy's @group (priv[0]) or of all groups (-1). Of two requests at the
+ * same sector the one sorted first is the lower one.
+ */
+static inline struct model_request *
+model_lowest(unsigned int tier, unsigned int dir, sector_t from, long group)
+{
+	struct model_request *mr, *lowest = NULL;
+
+	model_for_each(mr)
+		if (mr->state == MODEL_QUEUED && mr->tier == tier &&
+		    mr->dir == dir && mr->sector >= from &&
+		    (group < 0 || mr->priv[0] == group) &&
+		    (!lowest || mr->sector < lowest->sector ||
+		     (mr->sector == lowest->sector &&
+		      mr->sorted < lowest->sorted)))
+			lowest = mr;
+	return lowest;
+}
+
+/*
+ * Return the number of queued requests of a tier in a group (priv[0]), of one
+ * direction or of both (-1).
+ */
+static inline unsigned int model_count_group(unsigned int tier, int dir,
+					     long group)
+{
+	struct model_request *mr;
+	unsigned int count = 0;
+
+	model_for_each(mr)
+		count += mr->state == MODEL_QUEUED && mr->tier == tier &&
+			 mr->priv[0] == group && (dir < 0 || mr->dir == dir);
+	return count;
+}
+
+/*
+ * Rings of numbers from 0 on, for policies that take turns: arrays that end with
+ * -1, with room for all numbers.
+ */
+static inline bool model_ring_has(const int *ring, int number)
+{
+	while (*ring >= 0 && *ring != number)
+		ring++;
+	return *ring == number;
+}
+
+static inline void model_ring_add(int *ring, int number)
+{
+	while (*ring >= 0)
+		ring++;
+	ring[0] = number;
+	ring[1] = -1;
+}
+
+static inline void model_ring_remove(int *ring, int number)
+{
+	while (*ring >= 0 && *ring != number)
+		ring++;
+	for (; *ring >= 0; ring++)
+		*ring = ring[1];
+}
+
+/* Return the requests in flight that count in bounds, of a tier or of all (-1). */
+static unsigned int model_in_bounds(int tier)
+{
+	struct model_request *mr;
+	unsigned int count = 0;
+
+	model_for_each(mr)
+		count += mr->state == MODEL_IN_FLIGHT && !mr->polled &&
+			 (tier < 0 || mr->tier == tier);
+	return count;
+}
+
+static bool model_in_use(unsigned int tier)
+{
+	return model_count(MODEL_QUEUED, tier) || model_in_bounds(tier);
+}
+
+/* Return the number of tiers in use. */
+static unsigned int model_tiers(void)
+{
+	unsigned int tier, count = 0;
+
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		count += model_in_use(tier);
+	return count;
+}
+
+static bool model_ready(struct model_request *mr)
+{
+	return !model.policy->ready || model.policy->ready(mr);
+}
+
+/* Return the oldest request of a FIFO if it was due at @when and may be dispatched. */
+static struct model_request *model_due(unsigned int tier, unsigned int dir,
+				       unsigned long when)
+{
+	struct model_request *mr = model_oldest(tier, dir);
+
+	return mr && !time_before(when, mr->deadline) && model_ready(mr) ?
+		mr : NULL;
+}
+
+/* Return true if all tags, or as many as the bound allows, are in use. */
+static bool model_full(void)
+{
+	unsigned int in_flight = model_in_bounds(-1);
+
+	return in_flight >= fake.set.queue_depth ||
+	       (model.depth && in_flight >= model.depth);
+}
+
+/* Return the deadline of a queued request in jiffies, later under a busy tier. */
+static unsigned long model_deadline(struct model_request *mr)
+{
+	unsigned int tier;
+
+	for (tier = 0; tier < mr->tier; tier++)
+		if (model_in_use(tier))
+			return mr->deadline +
+			       msecs_to_jiffies(model.prio_aging_expire) -
+			       msecs_to_jiffies(mr->dir == READ ?
+						model.read_expire :
+						model.write_expire);
+	return mr->deadline;
+}
+
+/* Return the request that is overdue, so that only a lack of tags can hold it. */
+static struct model_request *model_overdue(void)
+{
+	struct model_request *mr, *overdue = NULL;
+
+	if (model_in_bounds(-1) >= fake.set.queue_depth)
+		return NULL;
+	model_for_each(mr) {
+		if (mr->state != MODEL_QUEUED ||
+		    model_oldest(mr->tier, mr->dir) != mr ||
+		    time_before(jiffies, model_deadline(mr) + IOSCHED_SLACK))
+			continue;
+		if (!overdue || mr->tier < overdue->tier ||
+		    (mr->tier == overdue->tier &&
+		     (time_before(mr->deadline, overdue->deadline) ||
+		      (mr->deadline == overdue->deadline && mr->dir == READ))))
+			overdue = mr;
+	}
+	return overdue;
+}
+
+/* Return the next request within all bounds. */
+static struct model_request *model_next_bounded(void)
+{
+	struct model_request *mr, *write;
+	unsigned long now = jiffies, then;
+	unsigned int tier;
+
+	if (model_full())
+		return NULL;
+
+	then = now - msecs_to_jiffies(model.prio_aging_expire);
+	for (tier = IOSCHED_BE; model_tiers() > 1 && tier < IOSCHED_TIERS;
+	     tier++) {
+		mr = model_due(tier, READ,
+			       then + msecs_to_jiffies(model.read_expire));
+		if (!mr)
+			mr = model_due(tier, WRITE,
+				       then + msecs_to_jiffies(model.write_expire));
+		if (mr)
+			return mr;
+	}
+	for (tier = 0; tier < IOSCHED_TIERS; tier++) {
+		if (model_count(MODEL_QUEUED, tier)) {
+			mr = model_due(tier, READ, now);
+			write = model_due(tier, WRITE, now);
+			if (mr && write)
+				return time_after(mr->deadline,
+						  write->deadline) ? write : mr;
+			if (mr || write)
+				return mr ? mr : write;
+			return model.policy->select(tier);
+		}
+		if (model_tiers() > 1 && model_in_bounds(tier))
+			return NULL;
+	}
+	return NULL;
+}
+
+/* Return the request that the core must dispatch now, or NULL. */
+static struct model_request *model_next(void)
+{
+	struct model_request *mr, *next = NULL;
+
+	model_for_each(mr)
+		if (mr->state == MODEL_HEAD &&
+		    (!next || mr->place < next->place))
+			next = mr;
+	if (!next)
+		next = model_next_bounded();
+	return next ? next : model_overdue();
+}
+
+static void model_unqueue(struct model_request *mr, enum model_state state)
+{
+	bool was = mr->state == MODEL_QUEUED;
+
+	mr->state = state;
+	if (was && model.policy->unqueued)
+		model.policy->unqueued(mr);
+}
+
+/*
+ * iosched_replace_all() was called: queue all requests again in the policy's model,
+ * which the caller has reset.
+ */
+static inline void model_replaced(void)
+{
+	struct model_request *mr;
+	unsigned int tier, dir;
+	s64 done;
+
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		for (dir = READ; dir <= WRITE; dir++)
+			for (done = S64_MIN; (mr = model_behind(tier, dir, done));
+			     done = mr->place) {
+				mr->sorted = ++model.sorted;
+				model.policy->queued(mr);
+			}
+}
+
+#endif /* _MODEL_RULES_H */
