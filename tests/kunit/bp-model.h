@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The model of BP. Queues are numbers in their tier: the shared one, then one of each
- * task, then one of each level. A request's priv[0] is its queue, priv[1] its task
- * from 1 on (0: none). All else is found by a search of all requests.
+ * The model of BP. Queues are numbers in their tier: the shared one, then one
+ * of each task, then one of each level. A request's priv[0] is its queue,
+ * priv[1] its task from 1 on (0: none). All else is found by a search of all
+ * requests.
  */
 #ifndef _BP_MODEL_H
 #define _BP_MODEL_H
@@ -482,7 +483,10 @@ static bool bm_anticipate(unsigned int tier)
 	return !(read && bm_near(think, read->sector)) && bm_wait(think, tier);
 }
 
-/* Start or continue a wait of writes that leave the open blocks for the last writer. */
+/*
+ * Start or continue a wait of writes that leave the open blocks for the last
+ * writer.
+ */
 static bool bm_linger(unsigned int tier)
 {
 	struct bm_think *think = bm.thinker[WRITE];

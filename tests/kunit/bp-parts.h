@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tests of the parts of BP: the choice between writes, anticipation and the table of
- * processes.
+ * Tests of the parts of BP: the choice between writes, anticipation and the
+ * table of processes.
  */
 #ifndef _BP_PARTS_H
 #define _BP_PARTS_H
@@ -102,7 +102,7 @@ static void bp_choice_name(const struct bp_choice *choice, char *name)
 
 KUNIT_ARRAY_PARAM(bp_choice, bp_choices, bp_choice_name);
 
-static void bp_test_choice(struct kunit *test)
+static void bp_test_preference(struct kunit *test)
 {
 	const struct bp_choice *choice = test->param_value;
 	bool in_front;
@@ -115,7 +115,7 @@ static void bp_test_choice(struct kunit *test)
 }
 
 /* Each choice mirrored: front and back are exchanged. */
-static void bp_test_mirror(struct kunit *test)
+static void bp_test_preference_mirrored(struct kunit *test)
 {
 	const struct bp_choice *choice = test->param_value;
 	struct bp_side front = { .nr = 0 }, back = { .nr = 0 };
@@ -206,7 +206,7 @@ static unsigned int bp_fewest(const struct bp_set *set, unsigned int left,
 
 /* Return the crossings that BP's order needs; *@end is the end of the last write. */
 static unsigned int bp_needs(struct kunit *test, const struct bp_set *set,
-			     unsigned int left, u64 *end, unsigned int look)
+			     unsigned int left, u64 *end, unsigned int lookahead)
 {
 	u64 last = bp_block(*end - 1, BLOCK);
 	unsigned int crossed = 0;
@@ -227,11 +227,11 @@ static unsigned int bp_needs(struct kunit *test, const struct bp_set *set,
 			ahead++;
 		while (behind && !(left & (1U << (behind - 1))))
 			behind--;
-		for (i = ahead; i < set->nr && front.nr < look; i++)
+		for (i = ahead; i < set->nr && front.nr < lookahead; i++)
 			if (left & (1U << i))
 				bp_side_add(&front, set->sector[i],
 					    set->sectors[i]);
-		for (i = behind; i-- && back.nr < look;)
+		for (i = behind; i-- && back.nr < lookahead;)
 			if (left & (1U << i))
 				bp_side_add(&back, set->sector[i],
 					    set->sectors[i]);
@@ -257,16 +257,17 @@ static unsigned int bp_needs(struct kunit *test, const struct bp_set *set,
 }
 
 /*
- * For requests within blocks no order crosses fewer boundaries than BP's. BP does
- * not know where requests that span blocks end, so it may need more crossings.
+ * For requests within blocks no order crosses fewer boundaries than BP's. BP
+ * does not know where requests that span blocks end, so it may need more
+ * crossings.
  */
-static void bp_test_brute_force(struct kunit *test)
+static void bp_test_preference_optimal(struct kunit *test)
 {
 	unsigned int i, spanning, needed, fewest, more = 0;
 	u32 first = fake_first_seed(test);
 
 	for (i = 0; i < sequences; i++) {
-		unsigned int look = 1 + fake_random(4);
+		unsigned int lookahead = 1 + fake_random(4);
 		struct bp_set set;
 		u64 end;
 
@@ -276,7 +277,7 @@ static void bp_test_brute_force(struct kunit *test)
 		end = 1 + fake_random(500);
 		fewest = bp_fewest(&set, (1U << set.nr) - 1,
 				   bp_block(end - 1, BLOCK));
-		needed = bp_needs(test, &set, (1U << set.nr) - 1, &end, look);
+		needed = bp_needs(test, &set, (1U << set.nr) - 1, &end, lookahead);
 		if (spanning) {
 			FAKE_ASSERT(test, needed >= fewest, "%u crossings, fewest are %u",
 				    needed, fewest);
@@ -291,7 +292,7 @@ static void bp_test_brute_force(struct kunit *test)
 }
 
 /* The record of open blocks counts crossings and closes the oldest block. */
-static void bp_test_open(struct kunit *test)
+static void bp_test_open_record(struct kunit *test)
 {
 	struct bp_open open = { };
 	unsigned int i;
@@ -402,7 +403,7 @@ static void bp_test_distance(struct kunit *test)
 }
 
 /* The behaviour of all processes decides about one with a first request. */
-static void bp_test_newcomers(struct kunit *test)
+static void bp_test_new_processes(struct kunit *test)
 {
 	struct bp_newcomers all = { .soon = BP_WHOLE };
 	struct bp_think think = { };

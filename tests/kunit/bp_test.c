@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of BP: its parts (bp-parts.h), the rules of the elevator one by one, then
- * random sequences against a model (bp-model.h).
+ * Tests of BP: its parts (bp-parts.h), the rules of the elevator one by one,
+ * then random sequences against a model (bp-model.h).
  */
 #include "fake-blk.h"
 
@@ -32,13 +32,11 @@ static struct bp_data *bp_begin(struct kunit *test)
 	return bp_of(iosched_of(fake.q));
 }
 
-/* Start with the fair base and this time of anticipation. */
-static struct bp_data *bp_begin_fair(struct kunit *test, unsigned int antic_us)
+static struct bp_data *bp_begin_fair(struct kunit *test)
 {
 	struct bp_data *bd = bp_begin(test);
 
 	bd->base = BP_FAIR;
-	bd->antic_us = antic_us;
 	return bd;
 }
 
@@ -65,22 +63,22 @@ static struct request *bp_send(unsigned int task, blk_opf_t opf, u64 at)
 }
 
 /* Dispatch the next request and expect it at @at KB. */
-static struct request *bp_next(struct kunit *test, u64 at)
+static struct request *bp_expect(struct kunit *test, u64 at)
 {
 	return fake_expect(test, KB(at));
 }
 
 /* Dispatch, compare and complete the next request. */
-static void bp_expect(struct kunit *test, u64 at)
+static void bp_finish(struct kunit *test, u64 at)
 {
-	fake_complete(bp_next(test, at));
+	fake_complete(bp_expect(test, at));
 }
 
 /* Insert, dispatch and complete a request. */
 static void bp_serve(struct kunit *test, unsigned int task, blk_opf_t opf, u64 at)
 {
 	bp_send(task, opf, at);
-	bp_expect(test, at);
+	bp_finish(test, at);
 }
 
 /* Insert the requests of the example on top of bp-iosched.c. */
@@ -103,7 +101,7 @@ static void bp_test_example(struct kunit *test)
 
 	bp_send_example(test);
 	for (i = 0; i < ARRAY_SIZE(preferred); i++)
-		bp_expect(test, preferred[i]);
+		bp_finish(test, preferred[i]);
 	KUNIT_EXPECT_EQ(test, bd->open.crossings, 2U);
 	KUNIT_EXPECT_EQ(test, bd->avoided, 1U);
 	KUNIT_EXPECT_EQ(test, bd->cases[BP_BOTH_IN], 1U);
@@ -119,7 +117,7 @@ static void bp_test_example(struct kunit *test)
 	bd->preference = 0;
 	bp_send_example(test);
 	for (i = 0; i < ARRAY_SIZE(sweep); i++)
-		bp_expect(test, sweep[i]);
+		bp_finish(test, sweep[i]);
 	KUNIT_EXPECT_EQ(test, bd->open.crossings, 3U);
 	bp_end();
 }
@@ -137,17 +135,17 @@ static void bp_test_open_blocks(struct kunit *test)
 		bp_send(0, REQ_OP_WRITE, 1100);
 		bp_send(0, REQ_OP_WRITE, 8192);
 		bp_send(0, REQ_OP_WRITE, 8200);
-		bp_expect(test, n == 1 ? 8192 : 1100);
-		bp_expect(test, n == 1 ? 8200 : 8192);
-		bp_expect(test, n == 1 ? 1100 : 8200);
+		bp_finish(test, n == 1 ? 8192 : 1100);
+		bp_finish(test, n == 1 ? 8200 : 8192);
+		bp_finish(test, n == 1 ? 1100 : 8200);
 	}
 	KUNIT_EXPECT_EQ(test, bd->in_open, 1U);
 	bp_end();
 }
 
 /*
- * With lookahead=0 the block with the most writes is next, of two the sweep's next.
- * The paper's lookahead of two sees only the nearest pair on each side.
+ * With lookahead=0 the block with the most writes is next, of two the sweep's
+ * next. The paper's lookahead of two sees only the nearest pair on each side.
  */
 static void bp_test_fullest(struct kunit *test)
 {
@@ -171,7 +169,7 @@ static void bp_test_fullest(struct kunit *test)
 		for (i = 0; i < ARRAY_SIZE(sent); i++)
 			bp_send(0, REQ_OP_WRITE, sent[i]);
 		for (i = 0; i < ARRAY_SIZE(sent); i++)
-			bp_expect(test, ways[n].order[i]);
+			bp_finish(test, ways[n].order[i]);
 		KUNIT_EXPECT_EQ(test, bd->open.crossings, 5U);
 		if (!bd->lookahead)
 			KUNIT_EXPECT_EQ(test, bd->cases[BP_NO_CASE], 5U);
@@ -180,20 +178,20 @@ static void bp_test_fullest(struct kunit *test)
 }
 
 /* A full device gets no request, not even one past its deadline. */
-static void bp_test_full(struct kunit *test)
+static void bp_test_full_device(struct kunit *test)
 {
 	struct request *rq;
 
 	bp_begin(test);
 	bp_send(0, REQ_OP_READ, 0);
 	bp_send(0, REQ_OP_READ, 100);
-	rq = bp_next(test, 0);
+	rq = bp_expect(test, 0);
 	fake_expect_none(test);
 	fake_advance_ms(1000);
 	fake_expect_none(test);
 	fake_complete(rq);
 	KUNIT_EXPECT_GE(test, fake_runs, 1U);
-	bp_expect(test, 100);
+	bp_finish(test, 100);
 	bp_end();
 }
 
@@ -208,12 +206,12 @@ static void bp_test_batches(struct kunit *test)
 	bp_send(0, REQ_OP_WRITE, 200);
 	bp_send(0, REQ_OP_READ, 5000);
 	bp_send(0, REQ_OP_READ, 6000);
-	bp_expect(test, 100);
+	bp_finish(test, 100);
 	fake_advance_ms(bd->write_batch_ms);
-	bp_expect(test, 5000);
+	bp_finish(test, 5000);
 	fake_advance_ms(bd->read_batch_ms - 1);
-	bp_expect(test, 6000);
-	bp_expect(test, 200);
+	bp_finish(test, 6000);
+	bp_finish(test, 200);
 	bp_end();
 }
 
@@ -247,7 +245,7 @@ static struct bp_data *bp_begin_wait(struct kunit *test)
 	/* A write first, so that the read starts a batch. */
 	bp_serve(test, 1, REQ_OP_WRITE, 0);
 	bp_send(0, REQ_OP_READ, 1000);
-	rq = bp_next(test, 1000);
+	rq = bp_expect(test, 1000);
 	bp_send(1, REQ_OP_WRITE, 100);
 	fake_expect_none(test);
 	fake_complete(rq);
@@ -265,7 +263,7 @@ static void bp_expect_hit(struct kunit *test, struct bp_data *bd, blk_opf_t opf,
 	bp_send(0, opf, at);
 	bp_expect_ended(test, bd, BP_HIT);
 	KUNIT_EXPECT_EQ(test, bd->antic.waited, 300ULL);
-	bp_expect(test, at);
+	bp_finish(test, at);
 }
 
 /* No request comes: after antic_us, not earlier, that at @at is dispatched. */
@@ -278,7 +276,7 @@ static void bp_expect_miss(struct kunit *test, struct bp_data *bd, u64 at)
 	KUNIT_EXPECT_EQ(test, fake_runs, runs);
 	fake_advance_ns(NSEC_PER_USEC);
 	KUNIT_EXPECT_EQ(test, fake_runs, runs + 1);
-	bp_expect(test, at);
+	bp_finish(test, at);
 	bp_expect_ended(test, bd, BP_MISS);
 	KUNIT_EXPECT_EQ(test, bd->antic.waited, 1000ULL);
 }
@@ -304,7 +302,7 @@ static void bp_test_broken(struct kunit *test)
 	/* A read of another process is dispatched at once. */
 	bp_send(2, REQ_OP_READ, 9000);
 	bp_expect_ended(test, bd, BP_BROKEN);
-	bp_expect(test, 9000);
+	bp_finish(test, 9000);
 	bp_end();
 
 	/* A synchronous write of the process itself ends the wait, too. */
@@ -317,13 +315,13 @@ static void bp_test_broken(struct kunit *test)
 	bd = bp_begin_wait(test);
 	fake_set(test, "base", "fair\n");
 	bp_expect_ended(test, bd, BP_BROKEN);
-	bp_expect(test, 100);
+	bp_finish(test, 100);
 	bp_end();
 }
 
 /*
- * With @rq complete, the write at @at waits for its process until the deadline, 3 ms
- * later, and no longer. write_expire is 5 ms.
+ * With @rq complete, the write at @at waits for its process until the deadline,
+ * 3 ms later, and no longer. write_expire is 5 ms.
  */
 static void bp_expect_wait_to_deadline(struct kunit *test, struct bp_data *bd,
 				       struct request *rq, u64 at)
@@ -339,7 +337,7 @@ static void bp_expect_wait_to_deadline(struct kunit *test, struct bp_data *bd,
 	runs = fake_runs;
 	fake_advance_ms(1);
 	KUNIT_EXPECT_EQ(test, fake_runs, runs + 1);
-	bp_expect(test, at);
+	bp_finish(test, at);
 	KUNIT_EXPECT_EQ(test, bd->io.stats[IOSCHED_BE][WRITE].expired, 1U);
 }
 
@@ -352,7 +350,7 @@ static void bp_test_wait_deadline(struct kunit *test)
 	bd->io.write_expire = 5;
 	bp_serve(test, 1, REQ_OP_WRITE, 0);
 	bp_send(0, REQ_OP_READ, 1000);
-	rq = bp_next(test, 1000);
+	rq = bp_expect(test, 1000);
 	bp_send(1, REQ_OP_WRITE, 100);
 	bp_expect_wait_to_deadline(test, bd, rq, 100);
 	bp_end();
@@ -368,10 +366,10 @@ static void bp_test_near(struct kunit *test)
 	fake_expect_none(test);
 	bp_send(0, REQ_OP_READ, 5000);
 	bp_expect_ended(test, bd, BP_MISS);
-	bp_expect(test, 5000);
+	bp_finish(test, 5000);
 	fake_expect_none(test);
 	fake_advance_ms(1);
-	bp_expect(test, 9000);
+	bp_finish(test, 9000);
 	bp_end();
 }
 
@@ -398,7 +396,7 @@ static struct bp_data *bp_begin_linger(struct kunit *test)
 	struct request *rq;
 
 	bp_send(0, REQ_OP_WRITE | REQ_SYNC, 0);
-	rq = bp_next(test, 0);
+	rq = bp_expect(test, 0);
 	bp_send(1, REQ_OP_WRITE | REQ_SYNC, 5000);
 	fake_complete(rq);
 	fake_expect_none(test);
@@ -428,7 +426,7 @@ static void bp_test_linger_miss(struct kunit *test)
 	bd = bp_begin_linger(test);
 	bp_send(0, REQ_OP_WRITE | REQ_SYNC, 9000);
 	bp_expect_ended(test, bd, BP_MISS);
-	bp_expect(test, 5000);
+	bp_finish(test, 5000);
 	bp_end();
 }
 
@@ -442,7 +440,7 @@ static void bp_test_linger_broken(struct kunit *test)
 		struct bp_data *bd = bp_begin_linger(test);
 
 		bp_send(2, sent[i], 100);
-		bp_expect(test, 100);
+		bp_finish(test, 100);
 		bp_expect_ended(test, bd, BP_BROKEN);
 		bp_end();
 	}
@@ -455,7 +453,7 @@ static void bp_test_linger_deadline(struct kunit *test)
 
 	bd->io.write_expire = 5;
 	bp_send(0, REQ_OP_WRITE | REQ_SYNC, 0);
-	rq = bp_next(test, 0);
+	rq = bp_expect(test, 0);
 	bp_send(1, REQ_OP_WRITE, 5000);
 	bp_expect_wait_to_deadline(test, bd, rq, 5000);
 	bp_expect_ended(test, bd, BP_BROKEN);
@@ -469,7 +467,7 @@ static void bp_expect_no_linger(struct kunit *test, struct bp_data *bd,
 {
 	bp_send(1, REQ_OP_WRITE | REQ_SYNC, 500000);
 	fake_complete(rq);
-	bp_expect(test, 500000);
+	bp_finish(test, 500000);
 	bp_expect_ended(test, bd, BP_OUTCOMES);
 	bp_end();
 }
@@ -492,26 +490,26 @@ static void bp_test_linger_not_worth(struct kunit *test)
 			fake_advance_ms(ways[n].pause);
 		}
 		bp_send(0, REQ_OP_WRITE | REQ_SYNC, ways[n].step * 10);
-		bp_expect_no_linger(test, bd, bp_next(test, ways[n].step * 10));
+		bp_expect_no_linger(test, bd, bp_expect(test, ways[n].step * 10));
 	}
 
 	/* An asynchronous write, and one whose block is closed. */
 	bd = bp_begin(test);
 	bp_send(0, REQ_OP_WRITE, 0);
-	bp_expect_no_linger(test, bd, bp_next(test, 0));
+	bp_expect_no_linger(test, bd, bp_expect(test, 0));
 	bd = bp_begin(test);
 	fake.set.queue_depth = 2;
 	bp_send(0, REQ_OP_WRITE | REQ_SYNC, 0);
-	rq = bp_next(test, 0);
+	rq = bp_expect(test, 0);
 	bp_send(2, REQ_OP_WRITE, 3000);
-	fake_complete(bp_next(test, 3000));
+	fake_complete(bp_expect(test, 3000));
 	bp_expect_no_linger(test, bd, rq);
 
 	/* Without preference no block is preferred. */
 	bd = bp_begin(test);
 	bd->preference = 0;
 	bp_send(0, REQ_OP_WRITE | REQ_SYNC, 0);
-	bp_expect_no_linger(test, bd, bp_next(test, 0));
+	bp_expect_no_linger(test, bd, bp_expect(test, 0));
 }
 
 /* Slices take turns; the rest of a slice is kept for a process worth waiting for. */
@@ -524,50 +522,51 @@ static void bp_test_fair(struct kunit *test)
 	bp_send(1, REQ_OP_READ, 3000);
 	bp_send(0, REQ_OP_READ, 2000);
 	bp_send(2, REQ_OP_WRITE, 7000);
-	bp_expect(test, 1000);
-	bp_expect(test, 2000);
+	bp_finish(test, 1000);
+	bp_finish(test, 2000);
 	/* The first process is waited for and comes back. */
 	fake_expect_none(test);
 	bp_send(0, REQ_OP_READ, 2100);
 	KUNIT_EXPECT_EQ(test, bd->antic.ended[BP_HIT], 1U);
-	bp_expect(test, 2100);
+	bp_finish(test, 2100);
 	/* It is waited for and does not come back: the next two have their slices. */
 	fake_expect_none(test);
 	fake_advance_ms(1);
-	bp_expect(test, 3000);
+	bp_finish(test, 3000);
 	fake_advance_ms(bd->slice_sync_ms);
-	bp_expect(test, 7000);
+	bp_finish(test, 7000);
 	fake_expect_file(test, bp_known_processes_show,
 			 "# the longest unused first\n"
 			 "pid tier level slices queued in_flight think_us distance_kb\n"
 			 "101 be 4 1 0 0 0 0\n100 be 4 1 0 0 0 0\n");
 
-	/* A queue whose slice is over moves to the end; without others it continues. */
+	/* After its slice a queue moves to the end, or continues if alone. */
 	bd->antic_us = 0;
 	bp_send(0, REQ_OP_READ, 1000);
 	bp_send(0, REQ_OP_READ, 1100);
 	bp_send(1, REQ_OP_READ, 3000);
-	bp_expect(test, 1000);
+	bp_finish(test, 1000);
 	fake_advance_ms(bd->slice_sync_ms);
-	bp_expect(test, 3000);
-	bp_expect(test, 1100);
+	bp_finish(test, 3000);
+	bp_finish(test, 1100);
 	bp_end();
 }
 
 /* A queue continues its own sweep, wherever other queues have written. */
 static void bp_test_own_sweep(struct kunit *test)
 {
-	struct bp_data *bd = bp_begin_fair(test, 0);
+	struct bp_data *bd = bp_begin_fair(test);
 
+	bd->antic_us = 0;
 	bp_send(0, REQ_OP_WRITE, 4096);
 	bp_send(1, REQ_OP_WRITE | REQ_SYNC, 20480);
-	bp_expect(test, 4096);
+	bp_finish(test, 4096);
 	bp_send(0, REQ_OP_WRITE, 2048);
 	bp_send(0, REQ_OP_WRITE, 8192);
 	fake_advance_ms(bd->slice_async_ms);
-	bp_expect(test, 20480);
-	bp_expect(test, 8192);
-	bp_expect(test, 2048);
+	bp_finish(test, 20480);
+	bp_finish(test, 8192);
+	bp_finish(test, 2048);
 	KUNIT_EXPECT_EQ(test, bd->cases[BP_NO_CASE], 4U);
 	bp_end();
 }
@@ -575,9 +574,8 @@ static void bp_test_own_sweep(struct kunit *test)
 /* A queue whose late request is dispatched out of turn keeps its place. */
 static void bp_test_out_of_turn(struct kunit *test)
 {
-	struct bp_data *bd = bp_begin(test);
+	struct bp_data *bd = bp_begin_fair(test);
 
-	bd->base = BP_FAIR;
 	bd->io.read_expire = 50;
 	bp_serve(test, 0, REQ_OP_READ, 1000);
 	bp_send(1, REQ_OP_READ, 3000);
@@ -585,25 +583,25 @@ static void bp_test_out_of_turn(struct kunit *test)
 	fake_advance_ms(50);
 	bp_send(0, REQ_OP_READ, 1100);
 	/* The oldest request first, then the slice continues. */
-	bp_expect(test, 3000);
-	bp_expect(test, 5000);
+	bp_finish(test, 3000);
+	bp_finish(test, 5000);
 	bd->io.read_expire = 1000;
 	bp_send(2, REQ_OP_READ, 5100);
 	bp_send(1, REQ_OP_READ, 3100);
 	bp_send(1, REQ_OP_READ, 3200);
-	bp_expect(test, 1100);
+	bp_finish(test, 1100);
 	/* After its end the other two have their slices, in order of arrival. */
 	bp_send(0, REQ_OP_READ, 1200);
 	fake_advance_ms(49);
-	bp_expect(test, 1200);
+	bp_finish(test, 1200);
 	fake_advance_ms(1);
 	bp_send(0, REQ_OP_READ, 1300);
-	bp_expect(test, 3100);
-	bp_expect(test, 3200);
+	bp_finish(test, 3100);
+	bp_finish(test, 3200);
 	fake_advance_ms(1);
-	bp_expect(test, 5100);
+	bp_finish(test, 5100);
 	fake_advance_ms(1);
-	bp_expect(test, 1300);
+	bp_finish(test, 1300);
 	KUNIT_EXPECT_EQ(test, bd->io.stats[IOSCHED_BE][READ].expired, 2U);
 	bp_end();
 }
@@ -614,55 +612,55 @@ static void bp_test_out_of_turn(struct kunit *test)
  */
 static struct bp_data *bp_begin_late(struct kunit *test, unsigned int antic_us)
 {
-	struct bp_data *bd = bp_begin_fair(test, antic_us);
+	struct bp_data *bd = bp_begin_fair(test);
 
+	bd->antic_us = antic_us;
 	bd->io.read_expire = bd->slice_sync_ms;
 	bp_serve(test, 0, REQ_OP_READ, 1000);
 	bp_send(1, REQ_OP_READ, 3000);
 	fake_advance_ms(50);
 	bp_send(2, REQ_OP_READ, 5000);
 	fake_advance_ms(50);
-	bp_expect(test, 3000);
+	bp_finish(test, 3000);
 	KUNIT_EXPECT_EQ(test, bd->io.stats[IOSCHED_BE][READ].expired, 1U);
 	return bd;
 }
 
 /* That process is waited for, if it is worth it. */
-static void bp_test_late_at_turn(struct kunit *test)
+static void bp_test_turn_after_late(struct kunit *test)
 {
 	struct bp_data *bd = bp_begin_late(test, 1000);
 
 	fake_expect_none(test);
 	bp_send(1, REQ_OP_READ, 3100);
 	bp_expect_ended(test, bd, BP_HIT);
-	bp_expect(test, 3100);
+	bp_finish(test, 3100);
 	bp_serve(test, 1, REQ_OP_READ, 3200);
 	bp_end();
 
 	bd = bp_begin_late(test, 1000);
 	fake_expect_none(test);
 	fake_advance_ms(1);
-	bp_expect(test, 5000);
+	bp_finish(test, 5000);
 	bp_expect_ended(test, bd, BP_MISS);
 	bp_end();
 
 	bp_begin_late(test, 0);
-	bp_expect(test, 5000);
+	bp_finish(test, 5000);
 	bp_end();
 }
 
 /* The entry of a former process may be reused in another tier during its slice. */
-static void bp_test_other_tier(struct kunit *test)
+static void bp_test_reused_process(struct kunit *test)
 {
-	struct bp_data *bd = bp_begin(test);
+	struct bp_data *bd = bp_begin_fair(test);
 	struct bp_process *process;
 	struct request *rq;
 
-	bd->base = BP_FAIR;
 	rq = fake_insert_prio(REQ_OP_READ, KB(1000), KB(REQUEST_KB),
 			      IOPRIO_CLASS_RT, BP_LEVEL_NORM);
 	process = bp_process_of(rq);
-	bp_expect(test, 1000);
+	bp_finish(test, 1000);
 	KUNIT_EXPECT_PTR_EQ(test, bd->active[IOSCHED_RT], &process->queue);
 	bp_set_in_flight(&bd->processes, 1);
 	atomic_set(&process->in_flight, 0);
@@ -672,8 +670,8 @@ static void bp_test_other_tier(struct kunit *test)
 	bp_task = &bp_tasks[2];
 	fake_insert_prio(REQ_OP_READ, KB(5000), KB(REQUEST_KB),
 			 IOPRIO_CLASS_RT, BP_LEVEL_NORM);
-	bp_expect(test, 5000);
-	bp_expect(test, 3000);
+	bp_finish(test, 5000);
+	bp_finish(test, 3000);
 	bp_set_in_flight(&bd->processes, 0);
 	bp_end();
 }
@@ -682,11 +680,10 @@ static void bp_test_other_tier(struct kunit *test)
 static void bp_test_levels(struct kunit *test)
 {
 	static const unsigned int slices[] = { 180, 160, 140, 120, 100, 80, 60, 40 };
-	struct bp_data *bd = bp_begin(test);
+	struct bp_data *bd = bp_begin_fair(test);
 	struct request *rq;
 	unsigned int i;
 
-	bd->base = BP_FAIR;
 	for (i = 0; i < BP_LEVELS; i++) {
 		struct bp_queue *queue = &bd->processes.all[0].queue;
 
@@ -727,16 +724,15 @@ static void bp_test_front_merge(struct kunit *test)
 }
 
 /* Without room for another process, its requests are served without one. */
-static void bp_test_no_room(struct kunit *test)
+static void bp_test_table_full(struct kunit *test)
 {
-	struct bp_data *bd = bp_begin(test);
+	struct bp_data *bd = bp_begin_fair(test);
 	struct request *rq;
 
-	bd->base = BP_FAIR;
 	bp_set_in_flight(&bd->processes, 1);
 	rq = bp_send(0, REQ_OP_READ, 1000);
 	KUNIT_EXPECT_NULL(test, bp_process_of(rq));
-	bp_expect(test, 1000);
+	bp_finish(test, 1000);
 	bp_set_in_flight(&bd->processes, 0);
 	bp_end();
 }
@@ -749,7 +745,7 @@ static void bp_test_requeue(struct kunit *test)
 	struct request *rq;
 
 	bp_send(0, REQ_OP_READ, 1000);
-	rq = bp_next(test, 1000);
+	rq = bp_expect(test, 1000);
 	process = bp_process_of(rq);
 	KUNIT_EXPECT_EQ(test, atomic_read(&process->in_flight), 1);
 	fake_requeue(rq);
@@ -762,7 +758,7 @@ static void bp_test_requeue(struct kunit *test)
 	fake_set(test, "base", "fair");
 	KUNIT_EXPECT_EQ(test, process->queued, 1U);
 	KUNIT_EXPECT_EQ(test, bd->base, BP_FAIR + 0U);
-	bp_expect(test, 1000);
+	bp_finish(test, 1000);
 	KUNIT_EXPECT_TRUE(test, bp_process_idle(process));
 	bp_end();
 }
@@ -773,19 +769,19 @@ static void bp_test_random(struct kunit *test)
 }
 
 static struct kunit_case bp_test_cases[] = {
-	KUNIT_CASE_PARAM(bp_test_choice, bp_choice_gen_params),
-	KUNIT_CASE_PARAM(bp_test_mirror, bp_choice_gen_params),
-	KUNIT_CASE_SLOW(bp_test_brute_force),
-	KUNIT_CASE(bp_test_open),
+	KUNIT_CASE_PARAM(bp_test_preference, bp_choice_gen_params),
+	KUNIT_CASE_PARAM(bp_test_preference_mirrored, bp_choice_gen_params),
+	KUNIT_CASE_SLOW(bp_test_preference_optimal),
+	KUNIT_CASE(bp_test_open_record),
 	KUNIT_CASE(bp_test_think_time),
 	KUNIT_CASE(bp_test_distance),
-	KUNIT_CASE(bp_test_newcomers),
+	KUNIT_CASE(bp_test_new_processes),
 	KUNIT_CASE(bp_test_wait),
 	KUNIT_CASE(bp_test_processes),
 	KUNIT_CASE(bp_test_example),
 	KUNIT_CASE(bp_test_open_blocks),
 	KUNIT_CASE(bp_test_fullest),
-	KUNIT_CASE(bp_test_full),
+	KUNIT_CASE(bp_test_full_device),
 	KUNIT_CASE(bp_test_batches),
 	KUNIT_CASE(bp_test_hit),
 	KUNIT_CASE(bp_test_miss),
@@ -801,11 +797,11 @@ static struct kunit_case bp_test_cases[] = {
 	KUNIT_CASE(bp_test_fair),
 	KUNIT_CASE(bp_test_own_sweep),
 	KUNIT_CASE(bp_test_out_of_turn),
-	KUNIT_CASE(bp_test_late_at_turn),
-	KUNIT_CASE(bp_test_other_tier),
+	KUNIT_CASE(bp_test_turn_after_late),
+	KUNIT_CASE(bp_test_reused_process),
 	KUNIT_CASE(bp_test_levels),
 	KUNIT_CASE(bp_test_front_merge),
-	KUNIT_CASE(bp_test_no_room),
+	KUNIT_CASE(bp_test_table_full),
 	KUNIT_CASE(bp_test_requeue),
 	KUNIT_CASE_SLOW(bp_test_random),
 	{}

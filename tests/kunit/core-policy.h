@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A minimal policy for the tests of the core: reads before writes, lowest sector
- * first, a bound on the requests in flight, and borders of merging.
+ * A minimal policy for the tests of the core: reads before writes, lowest
+ * sector first, a bound on the requests in flight, and borders of merging.
  */
 #ifndef _CORE_POLICY_H
 #define _CORE_POLICY_H

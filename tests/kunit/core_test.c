@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Tests of the elevator core under a minimal policy: FIFOs, deadlines, priority
- * tiers, merging, accounting and wake-ups one by one, then random sequences against
- * the model.
+ * tiers, merging, accounting and wake-ups one by one, then random sequences
+ * against the model.
  */
 #include "core-policy.h"
 #include "model.h"
@@ -187,7 +187,7 @@ static void core_test_bounds(struct kunit *test)
 }
 
 /* Insertion runs no queue while a bound is reached. */
-static void core_test_full(struct kunit *test)
+static void core_test_no_run_when_full(struct kunit *test)
 {
 	struct core_data *data = core_begin(test);
 	struct request *first, *head;
@@ -464,13 +464,13 @@ static void core_test_tiers(struct kunit *test)
 }
 
 /* The block layer repeats merges; the policy can refuse each of them. */
-static void core_test_chain(struct kunit *test)
+static void core_test_repeated_merge(struct kunit *test)
 {
 	struct core_data *data = core_begin(test);
 	struct request *first, *second;
 
 	data->longest = 20;
-	/* Becomes last_merge; the block layer does not repeat a merge with that one. */
+	/* Becomes last_merge: merges with that one are not repeated. */
 	fake_insert(REQ_OP_WRITE, 1000, 8);
 	second = fake_insert(REQ_OP_READ, 8, 8);
 	/* On insertion a request is not merged with the one behind it. */
@@ -579,7 +579,7 @@ static void core_test_tunables(struct kunit *test)
 }
 
 /* If the policy fails to start, the queue has no elevator. */
-static void core_test_no_start(struct kunit *test)
+static void core_test_init_error(struct kunit *test)
 {
 	core_init_error = -ENOMEM;
 	KUNIT_EXPECT_EQ(test, fake_start(&iosched_type, CAPACITY), -ENOMEM);
@@ -747,7 +747,7 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_merge),
 	KUNIT_CASE(core_test_borders),
 	KUNIT_CASE(core_test_bounds),
-	KUNIT_CASE(core_test_full),
+	KUNIT_CASE(core_test_no_run_when_full),
 	KUNIT_CASE(core_test_bypass),
 	KUNIT_CASE(core_test_special_vec),
 	KUNIT_CASE(core_test_unprepared),
@@ -755,11 +755,11 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_passthrough),
 	KUNIT_CASE(core_test_overdue),
 	KUNIT_CASE(core_test_tiers),
-	KUNIT_CASE(core_test_chain),
+	KUNIT_CASE(core_test_repeated_merge),
 	KUNIT_CASE(core_test_expire),
 	KUNIT_CASE(core_test_replace),
 	KUNIT_CASE(core_test_tunables),
-	KUNIT_CASE(core_test_no_start),
+	KUNIT_CASE(core_test_init_error),
 	KUNIT_CASE(core_test_queue_file),
 	KUNIT_CASE(core_test_tags),
 	KUNIT_CASE_SLOW(core_test_random),

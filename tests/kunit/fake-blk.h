@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A block device under the control of a unit test. A test includes this file
- * first and the policy's source second. So each test is a module that contains the
- * whole elevator and can call all its static functions.
+ * first and the policy's source second. So each test is a module that contains
+ * the whole elevator and can call all its static functions.
  *
- * Real: the request queue, the hardware queue, the elevator's hash and trees, all
- * of merging. Fake: the requests (not from the tag set), the clock, runs of the
- * hardware queues (only counted), timers and work (executed when the test advances
- * the clock or asks for it). Everything happens in calls of the test, and nothing
- * runs concurrently, so no function here needs a lock.
+ * Real: the request queue, the hardware queue, the elevator's hash and trees,
+ * all of merging. Fake: the requests (not from the tag set), the clock, runs of
+ * the hardware queues (only counted), timers and work (executed when the test
+ * advances the clock or asks for it). Everything happens in calls of the test,
+ * and nothing runs concurrently, so no function here needs a lock.
  *
  * The functions are static inline where not all tests use them.
  */
@@ -44,8 +44,8 @@ module_param(sequences, uint, 0444);
 MODULE_PARM_DESC(sequences, "number of random sequences; each uses the next seed");
 
 /*
- * The clock, in ns. Jiffies start shortly before their overflow, as the kernel's
- * do; one is a millisecond, independent of HZ.
+ * The clock, in ns. Jiffies start shortly before their overflow, as the
+ * kernel's do; one is a millisecond, independent of HZ.
  */
 #define FAKE_FIRST_JIFFIES	((unsigned long)-5000)
 
@@ -275,7 +275,7 @@ static int fake_suite_init(struct kunit_suite *suite)
 	fake.q = fake.disk->queue;
 	queue_for_each_hw_ctx(fake.q, hctx, i)
 		fake.hctx = hctx;
-	/* The block layer must not run the queue by itself, as it does on freezing. */
+	/* Otherwise the block layer runs the queue when it freezes. */
 	blk_mq_quiesce_queue(fake.q);
 	return 0;
 }
@@ -411,14 +411,14 @@ static void fake_free_request(struct request *rq)
 }
 
 /**
- * fake_alloc_unprepared() - allocate a request that the elevator has not prepared
+ * fake_alloc_unprepared() - allocate a request without preparing it
  * @opf: operation and flags
  * @sector: start
  * @sectors: size
  * @prio: I/O priority
  *
- * A plug filled for passthrough can have such requests. Their fields are poisoned,
- * as if another I/O had left something there.
+ * A plug filled for passthrough can have such requests. Their fields are
+ * poisoned, as if another I/O had left something there.
  *
  * Return: a request that is not inserted. Tests never run out of requests.
  */

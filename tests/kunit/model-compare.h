@@ -8,8 +8,8 @@
 #include "model-rules.h"
 
 /*
- * Have the policy sort in a request that is alone, so that its data of the request
- * are valid.
+ * Have the policy sort in a request that is alone, so that its data of the
+ * request are valid.
  */
 static inline void model_sort_alone(void)
 {
@@ -21,8 +21,8 @@ static inline void model_sort_alone(void)
 }
 
 /*
- * If all requests are held while the device has a tag, the timer must be armed for
- * the first time at which one may be dispatched without a completion.
+ * If all requests are held while the device has a tag, the timer must be armed
+ * for the first time at which one may be dispatched without a completion.
  */
 static void model_compare_timer(struct kunit *test)
 {
@@ -208,10 +208,10 @@ static struct model_request *model_in_front(struct model_request *mr,
 
 /*
  * A bio or a request (@newcomer, otherwise NULL) of @sectors was merged into a
- * queued request, which may then have been merged with others (fake.freed). Find
- * and check the result, and repeat the merges in the model: a request is merged
- * into the one in front of it, that one possibly into the next, and so on. A bio
- * and the merge after it count as one.
+ * queued request, which may then have been merged with others (fake.freed).
+ * Find and check the result, and repeat the merges in the model: a request is
+ * merged into the one in front of it, that one possibly into the next, and so
+ * on. A bio and the merge after it count as one.
  */
 static void model_merged(struct kunit *test, unsigned int tier,
 			 unsigned int dir, sector_t sectors,

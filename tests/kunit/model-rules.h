@@ -58,8 +58,8 @@ struct model_request {
  * @overdue: (opt) return true if a timer must have woken a held request by now
  * @compare: (opt) compare what only the policy knows
  *
- * The core's operations are checked for wake-ups here. An operation of the policy
- * that widens a bound must wake, too.
+ * The core's operations are checked for wake-ups here. An operation of the
+ * policy that widens a bound must wake, too.
  */
 struct model_policy {
 	struct elevator_type *type;
@@ -158,9 +158,9 @@ static struct model_request *model_oldest(unsigned int tier, unsigned int dir)
 }
 
 /*
- * Return the request of a tier and direction with the lowest sector from @from on,
- * of the policy's @group (priv[0]) or of all groups (-1). Of two requests at the
- * same sector the one sorted first is the lower one.
+ * Return the request of a tier and direction with the lowest sector from @from
+ * on, of the policy's @group (priv[0]) or of all groups (-1). Of two requests
+ * at the same sector the one sorted first is the lower one.
  */
 static inline struct model_request *
 model_lowest(unsigned int tier, unsigned int dir, sector_t from, long group)
@@ -195,8 +195,8 @@ static inline unsigned int model_count_group(unsigned int tier, int dir,
 }
 
 /*
- * Rings of numbers from 0 on, for policies that take turns: arrays that end with
- * -1, with room for all numbers.
+ * Rings of numbers from 0 on, for policies that take turns: arrays that end
+ * with -1, with room for all numbers.
  */
 static inline bool model_ring_has(const int *ring, int number)
 {
@@ -253,7 +253,10 @@ static bool model_ready(struct model_request *mr)
 	return !model.policy->ready || model.policy->ready(mr);
 }
 
-/* Return the oldest request of a FIFO if it was due at @when and may be dispatched. */
+/*
+ * Return the oldest request of a FIFO if it was due at @when and may be
+ * dispatched.
+ */
 static struct model_request *model_due(unsigned int tier, unsigned int dir,
 				       unsigned long when)
 {
@@ -370,8 +373,8 @@ static void model_unqueue(struct model_request *mr, enum model_state state)
 }
 
 /*
- * iosched_replace_all() was called: queue all requests again in the policy's model,
- * which the caller has reset.
+ * iosched_replace_all() was called: queue all requests again in the policy's
+ * model, which the caller has reset.
  */
 static inline void model_replaced(void)
 {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The reference model: the rules of the elevator core and of a policy, implemented
- * a second time in the simplest way. It has no trees, rings or running counters,
- * only a table of requests, which every query searches completely.
+ * The reference model: the rules of the elevator core and of a policy,
+ * implemented a second time in the simplest way. It has no trees, rings or
+ * running counters, only a table of requests, which every query searches
+ * completely.
  *
  *	model-rules.h    the table, and the core's rules of dispatch
  *	model-compare.h  comparison with the elevator, merges
  *	model.h          random sequences of operations on both
  *
- * model_run() draws random sequences of operations, applies each operation to the
- * elevator and to the model, and compares everything visible: the dispatched
- * request, all statistics, the FIFOs and the wake-ups.
+ * model_run() draws random sequences of operations, applies each operation to
+ * the elevator and to the model, and compares everything visible: the
+ * dispatched request, all statistics, the FIFOs and the wake-ups.
  *
  * The block layer chooses among several possible merges. The model follows its
  * choice and checks that the merge is allowed.

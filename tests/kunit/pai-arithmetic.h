@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tests of PAI's arithmetic: the limits of the queue and of merging, where bios are
- * split, which requests are well-split; random merges against a model that only
- * multiplies.
+ * Tests of PAI's arithmetic: the limits of the queue and of merging, where bios
+ * are split, which requests are well-split; random merges against a model that
+ * only multiplies.
  */
 #ifndef _PAI_ARITHMETIC_H
 #define _PAI_ARITHMETIC_H
@@ -72,7 +72,7 @@ static const struct limits_case limits_cases[] = {
 	  96 * KB, 96 * KB, 128 * KB, { 64 * KB, 128 * KB } },
 };
 
-static void pai_test_limits(struct kunit *test)
+static void pai_test_cut_sizes(struct kunit *test)
 {
 	unsigned int i, dir;
 
@@ -178,7 +178,7 @@ static const struct class_case class_cases[] = {
 	  WRITE, 512 * KB, 5124 * KB, 112 * KB, false, false },
 };
 
-static void pai_test_class(struct kunit *test)
+static void pai_test_well_split(struct kunit *test)
 {
 	unsigned int i, how;
 
@@ -313,7 +313,7 @@ static void pai_cut_up(struct kunit *test, const struct pai_params *p)
 	}
 }
 
-static void pai_test_random(struct kunit *test)
+static void pai_test_random_arithmetic(struct kunit *test)
 {
 	u32 first = fake_first_seed(test);
 	unsigned int round;

@@ -151,8 +151,9 @@ static bool am_due(struct model_request *mr)
 }
 
 /*
- * Return the oldest request that is not pending or has waited for long enough. The
- * FIFO is in order of age, so if all are pending only the oldest can be due.
+ * Return the oldest request that is not pending or has waited for long enough.
+ * The FIFO is in order of age, so if all are pending only the oldest can be
+ * due.
  */
 static struct model_request *am_next(unsigned int tier, unsigned int dir)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of PAI: its arithmetic (pai-arithmetic.h), the pending queue and the limits
- * of the queue one by one, then random sequences against a model (pai-model.h).
+ * Tests of PAI: its arithmetic (pai-arithmetic.h), the pending queue and the
+ * limits of the queue one by one, then random sequences against a model
+ * (pai-model.h).
  */
 #include "fake-blk.h"
 #include "../../pai-iosched.c"
@@ -123,7 +124,7 @@ static void pai_test_demoted(struct kunit *test)
 }
 
 /* Requests that waiting cannot improve are dispatched at once. */
-static void pai_test_no_wait(struct kunit *test)
+static void pai_test_not_pending(struct kunit *test)
 {
 	struct pai_data *pd = pai_begin_example(test);
 	struct request *rq;
@@ -190,7 +191,7 @@ static void pai_test_same_page(struct kunit *test)
 }
 
 /* Well-split requests pass a pending one until it is due. */
-static void pai_test_passed(struct kunit *test)
+static void pai_test_pending_passed(struct kunit *test)
 {
 	struct pai_data *pd = pai_begin_example(test);
 	unsigned int i;
@@ -256,7 +257,7 @@ static void pai_test_due(struct kunit *test)
 }
 
 /* A requeued request cannot be merged any more, so it does not wait again. */
-static void pai_test_came_back(struct kunit *test)
+static void pai_test_requeue(struct kunit *test)
 {
 	struct pai_data *pd = pai_begin_example(test);
 	struct request *small;
@@ -317,7 +318,7 @@ static void pai_change_limits(struct kunit *test, unsigned int max,
 }
 
 /* The limits of the queue follow the tunables and are restored. */
-static void pai_test_queue(struct kunit *test)
+static void pai_test_queue_limits(struct kunit *test)
 {
 	unsigned int own = queue_max_sectors(fake.q);
 
@@ -354,7 +355,7 @@ static void pai_test_queue(struct kunit *test)
 }
 
 /* The limits of others stay in force with PAI and after it. */
-static void pai_test_queue_others(struct kunit *test)
+static void pai_test_queue_limits_others(struct kunit *test)
 {
 	unsigned int own = queue_max_sectors(fake.q);
 
@@ -385,7 +386,7 @@ static void pai_test_queue_others(struct kunit *test)
 }
 
 /* Without a reference to the disk, the limits are restored and the disk is kept. */
-static void pai_test_queue_no_disk(struct kunit *test)
+static void pai_test_queue_limits_no_disk(struct kunit *test)
 {
 	struct gendisk *disk = fake.disk;
 	unsigned int own = queue_max_sectors(fake.q);
@@ -410,7 +411,7 @@ static void pai_test_queue_no_disk(struct kunit *test)
 	fake.q->disk = disk;
 }
 
-static void pai_test_random_elevator(struct kunit *test)
+static void pai_test_random(struct kunit *test)
 {
 	am.own = queue_max_sectors(fake.q);
 	model_run(test, &pai_model);
@@ -419,22 +420,22 @@ static void pai_test_random_elevator(struct kunit *test)
 }
 
 static struct kunit_case pai_cases[] = {
-	KUNIT_CASE(pai_test_limits),
+	KUNIT_CASE(pai_test_cut_sizes),
 	KUNIT_CASE(pai_test_split),
-	KUNIT_CASE(pai_test_class),
-	KUNIT_CASE_SLOW(pai_test_random),
+	KUNIT_CASE(pai_test_well_split),
+	KUNIT_CASE_SLOW(pai_test_random_arithmetic),
 	KUNIT_CASE(pai_test_example),
 	KUNIT_CASE(pai_test_demoted),
-	KUNIT_CASE(pai_test_no_wait),
+	KUNIT_CASE(pai_test_not_pending),
 	KUNIT_CASE(pai_test_same_page),
-	KUNIT_CASE(pai_test_passed),
+	KUNIT_CASE(pai_test_pending_passed),
 	KUNIT_CASE(pai_test_due),
-	KUNIT_CASE(pai_test_came_back),
+	KUNIT_CASE(pai_test_requeue),
 	KUNIT_CASE(pai_test_overlap),
-	KUNIT_CASE(pai_test_queue),
-	KUNIT_CASE(pai_test_queue_others),
-	KUNIT_CASE(pai_test_queue_no_disk),
-	KUNIT_CASE_SLOW(pai_test_random_elevator),
+	KUNIT_CASE(pai_test_queue_limits),
+	KUNIT_CASE(pai_test_queue_limits_others),
+	KUNIT_CASE(pai_test_queue_limits_no_disk),
+	KUNIT_CASE_SLOW(pai_test_random),
 	{}
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of PASS: its rules one by one, the paper's figure 6, then random sequences
- * against a model.
+ * Tests of PASS: its rules one by one, the paper's figure 6, then random
+ * sequences against a model.
  */
 #include "fake-blk.h"
 #include "../../pass-iosched.c"
@@ -45,8 +45,8 @@ static struct request *pass_expect(struct kunit *test, unsigned int region,
 }
 
 /*
- * Figure 6: two regions with a best depth of two. R1 and R2 are dispatched, then Q1
- * and Q2; each completion allows the next request of its region.
+ * Figure 6: two regions with a best depth of two. R1 and R2 are dispatched,
+ * then Q1 and Q2; each completion allows the next request of its region.
  */
 static void pass_test_figure_6(struct kunit *test)
 {
@@ -134,8 +134,9 @@ static void pass_test_ascending(struct kunit *test)
 }
 
 /*
- * 5 % of 64 tags are three. For some time after a read no more writes are in flight;
- * a held write is dispatched when another one completes or when that time is over.
+ * 5 % of 64 tags are three. For some time after a read no more writes are in
+ * flight; a held write is dispatched when another one completes or when that
+ * time is over.
  */
 static void pass_test_write_share(struct kunit *test)
 {

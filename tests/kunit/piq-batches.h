@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tests of conflict-free batches and of held units: the paper's examples, then random
- * sequences against a model that searches all entries.
+ * Tests of conflict-free batches and of held units: the paper's examples, then
+ * random sequences against a model that searches all entries.
  */
 #ifndef _PIQ_BATCHES_H
 #define _PIQ_BATCHES_H
@@ -51,7 +51,10 @@ static void piq_batch_paper(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 6UL, r1->batch->vectors[0]);
 }
 
-/* Return the cycles that serve all entries; a cycle takes all that do not conflict. */
+/*
+ * Return the cycles that serve all entries; a cycle takes all that do not
+ * conflict.
+ */
 static unsigned int piq_cycles(struct cb_queue *queue)
 {
 	unsigned int cycles = 0;
@@ -169,8 +172,8 @@ static void piq_batch_claims_all(struct kunit *test)
 }
 
 /*
- * The model: entries with the number of their batch. An entry counts in its batch
- * until no entry of the batch waits any more.
+ * The model: entries with the number of their batch. An entry counts in its
+ * batch until no entry of the batch waits any more.
  */
 #define MODEL_ENTRIES	16	/* in the queue */
 #define MODEL_HISTORY	64	/* of a sequence */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The model of PIQ: a table of the members of all batches. Units are counted page by
- * page, and everything is searched for each query.
+ * The model of PIQ: a table of the members of all batches. Units are counted
+ * page by page, and everything is searched for each query.
  */
 #ifndef _PIQ_MODEL_H
 #define _PIQ_MODEL_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tests of location vectors: the paper's examples, then random spans against a model
- * that maps each page.
+ * Tests of location vectors: the paper's examples, then random spans against a
+ * model that maps each page.
  */
 #ifndef _PIQ_VECTORS_H
 #define _PIQ_VECTORS_H

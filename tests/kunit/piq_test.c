@@ -59,8 +59,8 @@ static void piq_send_figure(void)
 }
 
 /*
- * Figures 6 and 7 under each scheme: the cycles needed, each dispatching as many
- * requests as possible and then completing them.
+ * Figures 6 and 7 under each scheme: the cycles needed, each dispatching as
+ * many requests as possible and then completing them.
  */
 static void piq_test_schemes(struct kunit *test)
 {
@@ -149,7 +149,10 @@ static void piq_test_rws(struct kunit *test)
 	piq_send(REQ_OP_READ, 5, 1);
 	piq_send(REQ_OP_READ, 10, 1);
 	rq = piq_expect(test, 0);
-	/* Page 5 waits for unit 1, page 10 for page 5; the write needs neither unit. */
+	/*
+	 * Page 5 waits for unit 1, page 10 for page 5; the write needs neither
+	 * unit.
+	 */
 	piq_expect(test, 103);
 	fake_expect_none(test);
 	fake_complete(rq);
@@ -158,7 +161,7 @@ static void piq_test_rws(struct kunit *test)
 }
 
 /* Insertion runs the queue only if the units of the request are free. */
-static void piq_test_newcomers(struct kunit *test)
+static void piq_test_insert_run(struct kunit *test)
 {
 	piq_begin(test, PIQ_PLUS);
 	piq_send(REQ_OP_READ, 0, 1);
@@ -179,7 +182,7 @@ static void piq_test_newcomers(struct kunit *test)
 }
 
 /* Buffered writes wait for no unit, so their insertion runs the queue. */
-static void piq_test_newcomers_buffered(struct kunit *test)
+static void piq_test_insert_run_buffered(struct kunit *test)
 {
 	piq_begin(test, PIQ_PLUS)->buffered_writes = 1;
 	piq_send(REQ_OP_READ, 0, 1);
@@ -457,7 +460,7 @@ static void piq_test_deadline(struct kunit *test)
 }
 
 /* The debugfs files of batches and counters. */
-static void piq_test_counts(struct kunit *test)
+static void piq_test_files(struct kunit *test)
 {
 	piq_begin(test, PIQ_PLUS);
 	piq_send(REQ_OP_READ, 0, 1);
@@ -509,8 +512,8 @@ static struct kunit_case piq_cases[] = {
 	KUNIT_CASE(piq_test_order),
 	KUNIT_CASE(piq_test_noop),
 	KUNIT_CASE(piq_test_rws),
-	KUNIT_CASE(piq_test_newcomers),
-	KUNIT_CASE(piq_test_newcomers_buffered),
+	KUNIT_CASE(piq_test_insert_run),
+	KUNIT_CASE(piq_test_insert_run_buffered),
 	KUNIT_CASE(piq_test_write_wait),
 	KUNIT_CASE(piq_test_read_turn),
 	KUNIT_CASE(piq_test_buffered_writes),
@@ -522,7 +525,7 @@ static struct kunit_case piq_cases[] = {
 	KUNIT_CASE(piq_test_refused),
 	KUNIT_CASE(piq_test_discard),
 	KUNIT_CASE(piq_test_deadline),
-	KUNIT_CASE(piq_test_counts),
+	KUNIT_CASE(piq_test_files),
 	KUNIT_CASE_SLOW(piq_test_random),
 	{}
 };

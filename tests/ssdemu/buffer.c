@@ -3,10 +3,10 @@
  * Between host requests and flash pages: read-modify-write of clustered pages,
  * write buffer or cache, read buffer, prefetch, flush.
  *
- * A write is divided into clusters (clustered pages, by default one page each). A
- * cluster that the host writes in part is completed by reading the rest; then all
- * its pages are programmed. With a write buffer a write completes when the buffer
- * has admitted all its clusters; without one, or with FUA, when they are
+ * A write is divided into clusters (clustered pages, by default one page each).
+ * A cluster that the host writes in part is completed by reading the rest; then
+ * all its pages are programmed. With a write buffer a write completes when the
+ * buffer has admitted all its clusters; without one, or with FUA, when they are
  * programmed.
  *
  *	FIFO buffer: clusters are programmed in order of arrival. Only the
@@ -16,11 +16,11 @@
  *		clusters are programmed. They stay clean until their room is
  *		needed. A write to a cached cluster replaces its data.
  *
- * Writes that find no room wait in order. A flush waits for all clusters admitted
- * before it.
+ * Writes that find no room wait in order. A flush waits for all clusters
+ * admitted before it.
  *
- * The read buffer keeps the pages read last from flash. A request larger than the
- * read buffer bypasses it (PAI paper, 4.2.5).
+ * The read buffer keeps the pages read last from flash. A request larger than
+ * the read buffer bypasses it (PAI paper, 4.2.5).
  */
 #include <linux/hash.h>
 #include <linux/mm.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The configuration of a device: its keys with limits and defaults, and the values
- * derived from them. An invalid configuration is refused with one line that names
- * the key and its valid values.
+ * The configuration of a device: its keys with limits and defaults, and the
+ * values derived from them. An invalid configuration is refused with one line
+ * that names the key and its valid values.
  */
 #include <linux/mm.h>
 #include <linux/seq_file.h>
@@ -271,9 +271,10 @@ static int resolve_cluster(struct ssdemu *dev, char *err)
 
 /*
  * Return the blocks of a plane that the FTL needs beyond those with host data.
- * Garbage collection needs the blocks that it keeps free, the block being written
- * and one more, so that a full block with an invalid page exists. Dynamic
- * allocation needs another one, to have a choice of planes on a full drive.
+ * Garbage collection needs the blocks that it keeps free, the block being
+ * written and one more, so that a full block with an invalid page exists.
+ * Dynamic allocation needs another one, to have a choice of planes on a full
+ * drive.
  */
 static u32 blocks_needed(const struct ssdemu_config *cfg)
 {
@@ -322,12 +323,12 @@ static int resolve_capacity(struct ssdemu *dev, char *err)
 	else if (blocks_of_capacity(dev, err))
 		return -EINVAL;
 	if ((u64)dev->nr_planes * cfg->blocks * cfg->pages >= U32_MAX)
-		return refuse(err, "blocks=%u: must be at most 2^32 flash pages in all",
+		return refuse(err, "blocks=%u: more than 2^32 flash pages in all",
 			      cfg->blocks);
 	dev->plane_pages = cfg->blocks * cfg->pages;
 	spare_blocks = (dev->plane_pages - dev->plane_lpns) / cfg->pages;
 	if (spare_blocks < blocks_needed(cfg))
-		return refuse(err, "spare=%u: leaves %llu spare blocks per plane, %u are needed",
+		return refuse(err, "spare=%u: leaves %llu spare blocks a plane, %u are needed",
 			      cfg->spare, spare_blocks, blocks_needed(cfg));
 
 	lpns = (u64)dev->plane_lpns * dev->nr_planes;
@@ -394,7 +395,7 @@ static int resolve_concat(struct ssdemu *dev)
 }
 
 /**
- * ssdemu_config_resolve() - check a configuration and derive the device's values
+ * ssdemu_config_resolve() - check a configuration, derive the device's values
  * @dev: new device with a parsed cfg
  * @err: buffer of SSDEMU_ERR_LEN bytes for the reason of an error
  *

@@ -11,9 +11,9 @@
  *
  * Commands and transfers occupy the channel. A command is short and starts the
  * flash, so it is sent before waiting transfers; otherwise the channel is first
- * come, first served. The firmware and the host interface are buses with one queue.
- * Events are handled in the order of their time and book a bus from that time on,
- * so the state of a bus is the time at which it becomes free.
+ * come, first served. The firmware and the host interface are buses with one
+ * queue. Events are handled in the order of their time and book a bus from that
+ * time on, so the state of a bus is the time at which it becomes free.
  */
 #include <linux/ktime.h>
 #include "ssdemu.h"
@@ -84,8 +84,8 @@ static void arm_timer(struct ssdemu *dev)
  * @dev: device; its lock must not be held
  * @cmd: request that arrives now, or NULL
  *
- * Completes the requests that are done, after dropping the lock. May be called in
- * interrupt context.
+ * Completes the requests that are done, after dropping the lock. May be called
+ * in interrupt context.
  */
 void ssdemu_run(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 {
@@ -121,8 +121,9 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 /* Buses */
 
 /*
- * Use the bus for @ns as soon as it is free; return the end of the transfer. A bus
- * cannot be booked from a later time on, since it would count as busy until then.
+ * Use the bus for @ns as soon as it is free; return the end of the transfer. A
+ * bus cannot be booked from a later time on, since it would count as busy until
+ * then.
  */
 static u64 bus_use(struct ssdemu *dev, struct ssdemu_bus *bus, u32 ns)
 {
@@ -271,7 +272,8 @@ static void cmd_ended(struct ssdemu *dev, struct ssdemu_event *ev)
  * @cmd: request; it may be complete when this returns
  * @bytes: data of this part to transfer to the host
  *
- * The last part (cmd->left) schedules the end of the request behind the transfer.
+ * The last part (cmd->left) schedules the end of the request behind the
+ * transfer.
  */
 void ssdemu_cmd_put(struct ssdemu *dev, struct ssdemu_cmd *cmd, u32 bytes)
 {
@@ -336,8 +338,8 @@ static void cmd_at(struct ssdemu *dev, struct ssdemu_cmd *cmd, u64 at,
 }
 
 /*
- * The firmware has decoded a write. Its transfer is booked only now; otherwise a
- * read with data ready before that would wait for an idle host interface.
+ * The firmware has decoded a write. Its transfer is booked only now; otherwise
+ * a read with data ready before that would wait for an idle host interface.
  */
 static void cmd_decoded(struct ssdemu *dev, struct ssdemu_event *ev)
 {
@@ -424,8 +426,8 @@ void ssdemu_txn_put(struct ssdemu *dev, struct ssdemu_txn *txn)
  * @lpn: logical page
  * @row: set to the page's number among those of its plane
  *
- * A page that was never written is read from there, too, whatever the allocation,
- * as if the drive came formatted. Needs no lock.
+ * A page that was never written is read from there, too, whatever the
+ * allocation, as if the drive came formatted. Needs no lock.
  */
 u32 ssdemu_home_plane(const struct ssdemu *dev, u32 lpn, u32 *row)
 {
@@ -645,7 +647,7 @@ static void issue_read(struct ssdemu *dev, struct ssdemu_unit *unit, u64 extra)
 		ssdemu_schedule(dev, &unit->ev, leader->bus_end + extra +
 				cfg->read_ns, unit_sensed);
 	} else {
-		/* The shared command waits for the channel; start together with it. */
+		/* The shared command waits for the channel: start with it. */
 		unit->then_ns = extra + cfg->read_ns;
 		unit->ev.fn = unit_sensed;
 		unit->rider = leader->rider;

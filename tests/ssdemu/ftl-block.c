@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Block mapping with open (log) blocks. It has the block-crossing penalty of the
- * block-preferential paper.
+ * Block mapping with open (log) blocks. It has the block-crossing penalty of
+ * the block-preferential paper.
  *
  * A logical block is one flash block on every plane (the clustered block of the
- * PAI paper: planes * pages * page size). A write is appended to the log block that
- * is open for its logical block. At most open_blocks are open. A write to a logical
- * block that is not open opens a log block, after merging the oldest open one if
- * none is left. A write that finds its log block full merges that one.
+ * PAI paper: planes * pages * page size). A write is appended to the log block
+ * that is open for its logical block. At most open_blocks are open. A write to
+ * a logical block that is not open opens a log block, after merging the oldest
+ * open one if none is left. A write that finds its log block full merges that
+ * one.
  *
  * A merge costs, on every plane:
  *
@@ -47,8 +48,8 @@ static struct ssdemu_log *find_log(struct ssdemu *dev, u32 lbn)
 }
 
 /*
- * Return the counter of a logical block's pages with data on a plane. It includes
- * the pages programmed in the log block.
+ * Return the counter of a logical block's pages with data on a plane. It
+ * includes the pages programmed in the log block.
  */
 static u16 *written_counter(struct ssdemu *dev, u32 lbn, u32 plane)
 {

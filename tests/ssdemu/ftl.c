@@ -2,14 +2,15 @@
 /*
  * Page mapping with greedy garbage collection.
  *
- * Each plane fills one active block after another, with host pages and copied pages
- * alike. If the active block is full and no more than gc_free_blocks are free, the
- * plane is cleaned before the next write: the valid pages of the full block with
- * the fewest of them move within the plane, then the block is erased. The engine
- * adds the time of each step.
+ * Each plane fills one active block after another, with host pages and copied
+ * pages alike. If the active block is full and no more than gc_free_blocks are
+ * free, the plane is cleaned before the next write: the valid pages of the full
+ * block with the fewest of them move within the plane, then the block is
+ * erased. The engine adds the time of each step.
  *
- * Full blocks are in buckets, lists by their number of valid pages. The tables take
- * 8 bytes per page and 16 per block, or 256 MiB for 128 GiB of 4 KiB pages.
+ * Full blocks are in buckets, lists by their number of valid pages. The tables
+ * take 8 bytes per page and 16 per block, or 256 MiB for 128 GiB of 4 KiB
+ * pages.
  */
 #include <linux/mm.h>
 #include <linux/prandom.h>
@@ -153,8 +154,8 @@ static u32 greedy_victim(struct ssdemu *dev, u32 plane)
 }
 
 /*
- * Choose the victim of a plane that must be cleaned before the next write. Return
- * false if the plane need not be cleaned, or cannot.
+ * Choose the victim of a plane that must be cleaned before the next write.
+ * Return false if the plane need not be cleaned, or cannot.
  */
 static bool choose_victim(struct ssdemu *dev, u32 p)
 {
@@ -245,10 +246,10 @@ static void fill_write(struct ssdemu *dev, u32 lpn, u32 *next)
 }
 
 /*
- * Precondition the device: write the first fill percent of its pages in order, then
- * rewrite random ones of them until all planes together have used up their free
- * blocks. Garbage collection then starts with the first write. The result depends
- * on the configuration alone.
+ * Precondition the device: write the first fill percent of its pages in order,
+ * then rewrite random ones of them until all planes together have used up their
+ * free blocks. Garbage collection then starts with the first write. The result
+ * depends on the configuration alone.
  */
 static void page_fill(struct ssdemu *dev)
 {

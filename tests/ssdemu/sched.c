@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The device's own scheduling (device_sched=): which waiting page operation a free
- * unit takes.
+ * The device's own scheduling (device_sched=): which waiting page operation a
+ * free unit takes.
  *
  *	fifo      in order of arrival. While the unit of the oldest operation is
  *		  busy, all others wait: the baseline of the PIQ and AOS papers.
@@ -231,9 +231,9 @@ static void aos_set_ready(struct ssdemu *dev, struct ssdemu_unit *unit,
 }
 
 /*
- * Pick the channel's next unit of the re-ordering set, behind the last one picked;
- * only one with a read if the channel is @busy. Units that became busy leave the
- * set.
+ * Pick the channel's next unit of the re-ordering set, behind the last one
+ * picked; only one with a read if the channel is @busy. Units that became busy
+ * leave the set.
  */
 static struct ssdemu_unit *aos_pick_unit(struct ssdemu *dev,
 					 struct ssdemu_channel *channel,

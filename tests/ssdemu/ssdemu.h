@@ -5,9 +5,9 @@
  * A dispatched request waits inside the device until the flash unit that it
  * needs takes it (late binding), so the device has a scheduler of its own. All
  * times are virtual. Every step of the device is an event with an exact time in
- * nanoseconds, and events are handled in order. An hrtimer reports a step to the
- * host no earlier than its time. A late timer interrupt delays what the host
- * sees, but does not change what the device does next.
+ * nanoseconds, and events are handled in order. An hrtimer reports a step to
+ * the host no earlier than its time. A late timer interrupt delays what the
+ * host sees, but does not change what the device does next.
  *
  *	main.c       module, devices, blk-mq driver
  *	config.c     the configuration keys and their limits
@@ -63,8 +63,8 @@ enum ssdemu_mapping {
 };
 
 /*
- * The configuration of a device, constant once the device exists. Each field has
- * the name of its key. config.c has the defaults and the limits.
+ * The configuration of a device, constant once the device exists. Each field
+ * has the name of its key. config.c has the defaults and the limits.
  */
 struct ssdemu_config {
 	/* geometry */

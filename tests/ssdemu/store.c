@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The data of a device with memory_backed=1, in pages of memory that the first
- * write allocates. Data are copied when a request arrives, so writes are stored in
- * the order of their dispatch, independently of the emulated flash. Removing a
- * device drops its data.
+ * write allocates. Data are copied when a request arrives, so writes are stored
+ * in the order of their dispatch, independently of the emulated flash. Removing
+ * a device drops its data.
  */
 #include <linux/bio.h>
 #include <linux/highmem.h>
