@@ -119,7 +119,7 @@ static u64 bm_block(sector_t sector)
 }
 
 /* A process submits @mr: learn from it, and end the wait for the process. */
-static void bm_arrives(struct model_request *mr)
+static void bm_arrive(struct model_request *mr)
 {
 	struct bm_think *think = bm_think_of(mr);
 	bool near = bm.whom && bm_near(bm.whom, mr->sector);
@@ -167,7 +167,7 @@ static void bm_queued(struct model_request *mr)
 
 	if (mr->sync && !mr->priv[1]) {
 		mr->priv[1] = 1 + (bp_task - bp_tasks);
-		bm_arrives(mr);
+		bm_arrive(mr);
 	}
 	if (bm.base == BP_FAIR)
 		queue = mr->priv[1] ? BM_TASK(mr->priv[1] - 1) : BM_LEVEL(level);
