@@ -442,9 +442,9 @@ static void bp_test_wait(struct kunit *test)
 	/* The wait lasts for the rest of the time since the completion. */
 	KUNIT_EXPECT_EQ(test, 700U,
 			bp_wait_begin(&antic, &think, &all, now, &bp_soon));
-	KUNIT_EXPECT_PTR_EQ(test, antic.whom, &think);
+	KUNIT_EXPECT_PTR_EQ(test, antic.awaited, &think);
 	bp_wait_end(&antic, BP_HIT, now + 50);
-	KUNIT_EXPECT_PTR_EQ(test, antic.whom, (struct bp_think *)NULL);
+	KUNIT_EXPECT_PTR_EQ(test, antic.awaited, (struct bp_think *)NULL);
 	/* A wait ends only once. */
 	bp_wait_end(&antic, BP_BROKEN, now + 60);
 	KUNIT_EXPECT_EQ(test, antic.ended[BP_HIT], 1U);
@@ -457,7 +457,7 @@ static void bp_test_wait(struct kunit *test)
 	bp_teach(&think, &all, 5000, 20);
 	KUNIT_EXPECT_EQ(test, 0U, bp_wait_begin(&antic, &think, &all, now,
 						&bp_soon));
-	KUNIT_EXPECT_PTR_EQ(test, antic.whom, (struct bp_think *)NULL);
+	KUNIT_EXPECT_PTR_EQ(test, antic.awaited, (struct bp_think *)NULL);
 	bp_teach(&think, &all, 0, 20);
 	KUNIT_EXPECT_EQ(test, 1U, bp_wait_begin(&antic, &think, &all,
 						think.done + 999, &bp_soon));

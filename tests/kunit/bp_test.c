@@ -222,7 +222,7 @@ static void bp_expect_wait(struct kunit *test, struct bp_data *bd)
 
 	process = bp_process_find(&bd->processes, &bp_tasks[0], IOSCHED_BE);
 	KUNIT_ASSERT_NOT_NULL(test, process);
-	KUNIT_EXPECT_PTR_EQ(test, bd->antic.whom, &process->think);
+	KUNIT_EXPECT_PTR_EQ(test, bd->antic.awaited, &process->think);
 }
 
 /* Expect no wait now, and one before, with this outcome (BP_OUTCOMES: none). */

@@ -70,15 +70,11 @@ static struct rb_root *core_place(struct iosched *io, struct request *rq)
 	return rq->elv.priv[0];
 }
 
-static void core_removed(struct iosched *io, struct request *rq)
+static void core_removed(struct iosched *io, struct request *rq,
+			 struct request *heir)
 {
 	core_of(io)->removed++;
-}
-
-static void core_inherits(struct iosched *io, struct request *rq,
-			  struct request *next)
-{
-	core_of(io)->inherited++;
+	core_of(io)->inherited += !!heir;
 }
 
 static void core_resized(struct iosched *io, struct request *rq)
@@ -95,7 +91,7 @@ static bool core_may_merge(struct iosched *io, unsigned int dir,
 	       (!longest || end - start <= longest);
 }
 
-static bool core_ready(struct iosched *io, struct request *rq)
+static bool core_ready(struct iosched *io, struct request *rq, bool due)
 {
 	struct core_data *data = core_of(io);
 
@@ -108,7 +104,7 @@ static struct request *core_select(struct iosched *io, unsigned int tier)
 
 	if (!rq)
 		rq = iosched_from(&core_of(io)->sort[tier][WRITE], 0);
-	return rq && core_ready(io, rq) ? rq : NULL;
+	return rq && core_ready(io, rq, false) ? rq : NULL;
 }
 
 static void core_dispatched(struct iosched *io, struct request *rq)
@@ -129,7 +125,6 @@ static const struct iosched_policy core_policy = {
 	.place		= core_place,
 	.placed		= core_placed,
 	.removed	= core_removed,
-	.inherits	= core_inherits,
 	.resized	= core_resized,
 	.may_merge	= core_may_merge,
 	.ready		= core_ready,

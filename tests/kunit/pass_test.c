@@ -161,7 +161,7 @@ static void pass_test_write_share(struct kunit *test)
 	fake_complete(writes[0]);
 	pass_expect(test, 0, 6);
 	fake_expect_none(test);
-	fake_advance_ms(PASS_READS_ABOUT);
+	fake_advance_ms(PASS_READS_RECENT);
 	pass_expect(test, 0, 8);
 	fake_finish();
 }
