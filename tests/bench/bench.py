@@ -78,7 +78,7 @@ def lock_costs(folder, quick):
     # An I/O takes such a kernel a million instructions, and two CPUs real time.
     for name, options, runtime in (("one", ["--virtual-time"], "600ms" if quick else "3s"),
                                    ("two", ["--cpus=2"], "5s" if quick else "20s")):
-        harness.lab(["env", f"PYTHONPATH={harness.PROJECT}/tests/vm",
+        harness.lab(["env", f"PYTHONPATH={harness.PROJECT}/tests/lib",
                      harness.BENCH / "lock-cost.py", runtime, *schedulers],
                     folder / f"lock-{name}.log", hear,
                     [*options, f"--kernel={DEBUG_KERNEL}"])

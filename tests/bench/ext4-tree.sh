@@ -3,8 +3,8 @@
 # Inside the guest: unpack a tar file into an ext4 on an emulated SSD that keeps
 # its data, under PASS; mount it again, check every file, check the file system.
 #   tests/bench/ext4-tree.sh TAR SHA256SUMS
-# shellcheck source=tests/vm/lib.sh
-. tests/vm/lib.sh
+# shellcheck source=tests/lib/lib.sh
+. tests/lib/lib.sh
 tar=$1
 sums=$2
 device=/dev/ssdemu0

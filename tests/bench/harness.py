@@ -229,7 +229,7 @@ def sources():
     digest = hashlib.sha256()
     for pattern in ("*-iosched.c", "include/*.h", "tests/ssdemu/*.[ch]", "Kbuild",
                     "scripts/guest_root.py", "scripts/initramfs.py", "scripts/lab*",
-                    "tests/bench/*guest.py", "tests/bench/database.py", "tests/vm/ssd.py"):
+                    "tests/bench/*guest.py", "tests/bench/database.py", "tests/lib/ssd.py"):
         for path in sorted(PROJECT.glob(pattern)):
             digest.update(f"{path.name}\0".encode() + path.read_bytes())
     return digest.hexdigest()
@@ -322,9 +322,9 @@ def run_guest(runs, name, folder, progress, keep=None, program="guest.py"):
         progress.step(f"{what}: {run.result['figures']['mbps']:.1f} MB/s")
 
     logs = sorted({run.variables["LOG"] for run in runs if "LOG" in run.variables})
-    # The guest's own copy of tests/vm/ssd.py is the one that knows the device.
+    # The guest's own copy of tests/lib/ssd.py is the one that knows the device.
     # A name of another length would be enough for another figure, in the last digit.
-    lab(["env", f"PYTHONPATH={PROJECT}/tests/vm", BENCH / program, "plan.json"],
+    lab(["env", f"PYTHONPATH={PROJECT}/tests/lib", BENCH / program, "plan.json"],
         folder / f"{name}.log", hear,
         ["--virtual-time", f"--kernel={KERNEL}", *packages(BENCH / program)],
         [("plan.json", plan), *((log, PROJECT / log) for log in logs)])

@@ -16,7 +16,7 @@ import random
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "vm"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 
 from ssd import Device  # noqa: E402  (beside the tests)
 

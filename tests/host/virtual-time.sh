@@ -10,7 +10,7 @@ measure()
 {
 	# shellcheck disable=SC2016  # for the guest's shell
 	scripts/lab --virtual-time -- bash -c '
-		. tests/vm/lib.sh
+		. tests/lib/lib.sh
 		device=$(make_null_blk n0 irqmode=2 completion_nsec=100000)
 		fio --name=rate --filename=$device --rw=randread --direct=1 \
 			--ioengine=libaio --iodepth=32 --runtime=1 --time_based \

@@ -14,8 +14,9 @@ import pathlib
 import re
 import subprocess
 
-from ssd import RELEASE, NullBlk, check
-from together import Disk, insert, modprobe, ours, remove
+from checks import RELEASE, check, modprobe
+from iosched import Disk, insert, ours, remove
+from ssd import NullBlk
 
 HOSTILE = (b"", b"\n", b" ", b"-", b"+", b"-1", b"--1", b"0x", b"0b1", b"1e3", b"1.5", b"16k",
            b"1x", b"abc", b"1 2", b"1,2", b"\x00", b"\x001", b"\xff\xfe\xfd", bytes(range(256)),

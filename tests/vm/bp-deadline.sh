@@ -5,7 +5,7 @@
 # virtual-time: yes
 # check: 6.12
 # timeout: 900
-. tests/vm/lib.sh
+. tests/lib/lib.sh
 
 # Prints how many ms the far write took: far_write BASE WRITE_EXPIRE
 far_write()

@@ -1,27 +1,29 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# A blktrace of BP at work: each write is the one that the four cases choose,
-# and the crossings are those that BP counts, fewer than without preference
+# In a blktrace of BP each write is the one that the paper's four cases choose, and the
+# block crossings are those that BP counts, fewer than without preference
 # virtual-time: yes
 # check: 6.12
 # timeout: 900
-"""Replay a trace against the paper's rules, written down a second time.
+"""Replay a trace against a second implementation of the paper's rules.
 
-On one CPU and a device that takes one request at a time, requests are
-dispatched in the order in which they were selected. What was inserted between
-two dispatches may or may not have been there when the second one was selected.
+On one CPU and a device with one tag, requests are dispatched in the order in which they
+were selected. A request that was inserted between two dispatches may or may not have been
+there when the second one was selected.
 """
 
-from shell import fail, guest
+from blktrace import record
+from checks import fail
+from fio_jobs import fio
+from iosched import Disk
+from ssd import Device
 
-DEVICE, TRACE = "/dev/ssdemu0", "/tmp/trace"
 BLOCK_KB = 2048
 BLOCK_SECTORS = BLOCK_KB * 2
-PREFERENCE = "/sys/kernel/debug/block/ssdemu0/sched/preference"
 
 
 class Write:
-    """A write that waits."""
+    """A write in the scheduler."""
 
     def __init__(self, sector, sectors):
         self.sector, self.sectors = sector, sectors
@@ -30,7 +32,7 @@ class Write:
 
 
 def run_of(side):
-    """The nearest of a side that can be had without leaving a block."""
+    """The writes of a side, nearest first, that follow each other without a crossing."""
     run = side[:1]
     if run and run[0].block != run[0].last_block:
         return []
@@ -41,13 +43,13 @@ def run_of(side):
     return run
 
 
-def choose(waiting, end, look):
-    """The write to go next, by the paper."""
+def choose(waiting, end, lookahead):
+    """The write that the paper dispatches after one that ended at sector @end."""
     last = (end - 1) // BLOCK_SECTORS if end else None
     front = sorted((w for w in waiting if w.sector >= end),
-                   key=lambda w: w.sector)[:look]
+                   key=lambda w: w.sector)[:lookahead]
     back = sorted((w for w in waiting if w.sector < end),
-                  key=lambda w: -w.sector)[:look]
+                  key=lambda w: -w.sector)[:lookahead]
     front_in = bool(front) and front[0].block == last
     back_in = bool(back) and back[0].block == last
     if front_in and back_in:
@@ -61,107 +63,96 @@ def choose(waiting, end, look):
 
 
 def crossings_of(write, last):
+    """Crossings of block borders by a write after one that ended in block @last."""
     return (write.block != last) + write.last_block - write.block
 
 
 class Replay:
-    """Goes through a trace; counts what it sees."""
+    """The waiting writes and the last dispatched one, event by event, with counters."""
 
-    def __init__(self, look):
-        self.look = look
+    def __init__(self, lookahead):
+        self.lookahead = lookahead
         self.waiting, self.new = {}, []
         self.end, self.last = 0, None
-        self.count = self.expired = self.crossings = self.stayed = 0
+        self.count = self.expired = self.crossings = 0
 
     def expected(self):
-        """What may be chosen: depends on how many of the new ones were there."""
+        """Yield each write that may be chosen: one for each number of new writes that were
+        not there yet."""
         for missing in range(len(self.new) + 1):
             gone = set(self.new[len(self.new) - missing:])
             there = [w for s, w in self.waiting.items() if s not in gone]
             if there:
-                yield choose(there, self.end, self.look)
+                yield choose(there, self.end, self.lookahead)
 
     def dispatch(self, sector, expired, check):
+        """Account for a dispatch; fail if @check and it is none of the expected ones."""
         write = self.waiting.get(sector)
         if write is None:
-            fail(f"{sector} dispatched, not inserted")
+            fail(f"write {sector} was dispatched but not inserted")
         if check and not expired and write not in self.expected():
-            choice = choose(self.waiting.values(), self.end, self.look)
-            fail(f"{sector} ({write.sectors}) follows the write that ended at "
-                 f"{self.end}, {choice.sector} ({choice.sectors}) should")
+            choice = choose(self.waiting.values(), self.end, self.lookahead)
+            fail(f"write {sector}+{write.sectors} was dispatched after sector {self.end}, "
+                 f"expected {choice.sector}+{choice.sectors}")
         self.count += 1
         self.expired += expired
-        crossed = crossings_of(write, self.last)
-        self.crossings += crossed
-        self.stayed += not crossed
+        self.crossings += crossings_of(write, self.last)
         self.end, self.last = sector + write.sectors, write.last_block
         del self.waiting[sector]
         self.new = []
 
-    def run(self, check):
-        """Of each event: time, pid, action, direction, sector, sectors."""
+    def run(self, events, check):
+        """Replay the events; compare each choice if @check."""
         expired = set()
-        with open(TRACE, encoding="ascii") as trace:
-            for line in trace:
-                _, _, action, *rest = line.split()
-                if action == "m":
-                    if rest[:2] == ["bp", "expired"]:
-                        expired.add(int(rest[2]))
-                    continue
-                if action not in "ID" or rest[0][0] != "W":
-                    continue
-                sector = int(rest[1])
-                if action == "I":
-                    self.waiting[sector] = Write(sector, int(rest[2]))
-                    self.new.append(sector)
+        for event in events:
+            if event.action == "m":
+                if event.words[:2] == ["bp", "expired"]:
+                    expired.add(int(event.words[2]))
+            elif event.action in "ID" and event.kind == "W":
+                if event.action == "I":
+                    self.waiting[event.sector] = Write(event.sector, event.sectors)
+                    self.new.append(event.sector)
                 else:
-                    self.dispatch(sector, sector in expired, check)
-                    expired.discard(sector)
+                    self.dispatch(event.sector, event.sector in expired, check)
+                    expired.discard(event.sector)
         return self
 
 
-def load(preference, look):
-    """Random reads and writes of many sizes, traced."""
-    guest(f"""
-        select_scheduler {DEVICE} bp
-        echo {preference} >"$(tunable {DEVICE} preference)"
-        echo {look} >"$(tunable {DEVICE} lookahead)"
-        echo {BLOCK_KB} >"$(tunable {DEVICE} block_size_kb)"
-        echo 64 >"$(queue_of {DEVICE})/nr_requests"
-        echo 2 >"$(queue_of {DEVICE})/nomerges"
-        trace_run {DEVICE} {TRACE} fio --name=mix --filename={DEVICE} \\
-            --rw=randrw --rwmixread=20 --bs=4k-32k --direct=1 \\
-            --ioengine=libaio --iodepth=24 --numjobs=2 --size=32m \\
-            --offset_increment=32m --number_ios=1000 --allrandrepeat=1 \\
-            --output-format=terse >/dev/null
-        nothing_left {DEVICE}""")
-    with open(PREFERENCE, encoding="ascii") as file:
-        counted = dict(line.split() for line in file)
-    guest(f"select_scheduler {DEVICE} none")
-    return {key: int(value) for key, value in counted.items()}
+def trace(device, preference, lookahead):
+    """Trace random reads and writes of many sizes; return the events and BP's counters."""
+    disk = Disk(device.name, "bp")
+    disk.set(preference=preference, lookahead=lookahead, block_size_kb=BLOCK_KB)
+    (disk.queue / "nr_requests").write_text("64")
+    (disk.queue / "nomerges").write_text("2")
+    events = record([disk], lambda: fio(
+        {"mix": {"filename": disk.path}}, rw="randrw", rwmixread=20, bs="4k-32k", iodepth=24,
+        thread=None, numjobs=2, size="32m", offset_increment="32m", number_ios=1000))[disk]
+    disk.nothing_left()
+    counted = dict(line.split() for line in
+                   (disk.debugfs / "preference").read_text().splitlines())
+    disk.select("none")
+    return events, {key: int(value) for key, value in counted.items()}
 
 
 def main():
-    guest("scripts/ssdemu load small queue_depth=1 hw_queues=1 >/dev/null")
     crossings = {}
-    for preference, look in ((0, 2), (1, 2), (1, 1), (1, 5)):
-        counted = load(preference, look)
-        replay = Replay(look).run(check=preference)
-        if replay.count < 1000:
-            fail(f"only {replay.count} writes traced")
-        if replay.expired > replay.count / 4:
-            fail(f"{replay.expired} of {replay.count} expired: proves nothing")
-        if replay.crossings != counted["crossings"]:
-            fail(f"{replay.crossings} crossings traced, "
-                 f"{counted['crossings']} counted")
-        crossings[preference, look] = replay.crossings
-        print(f"preference {preference}, lookahead {look}: {replay.count} "
-              f"writes, {replay.crossings} crossings, {counted['avoided']} "
-              f"avoided, {replay.expired} expired; " +
-              ", ".join(f"{key} {value}" for key, value in counted.items()))
-        cases = ["both_in", "one_in", *["one_run", "two_runs"] * (look > 1)]
-        if any((counted[case] > 0) != bool(preference) for case in cases):
-            fail("a case was never met, or met without preference")
+    with Device("small", queue_depth=1, hw_queues=1) as device:
+        for preference, lookahead in ((0, 2), (1, 2), (1, 1), (1, 5)):
+            events, counted = trace(device, preference, lookahead)
+            replay = Replay(lookahead).run(events, check=preference)
+            crossings[preference, lookahead] = replay.crossings
+            print(f"preference {preference}, lookahead {lookahead}: {replay.count} writes, "
+                  f"{replay.crossings} crossings, {replay.expired} expired; " +
+                  ", ".join(f"{key} {value}" for key, value in counted.items()))
+            if replay.count < 1000:
+                fail(f"only {replay.count} writes traced")
+            if replay.expired > replay.count / 4:
+                fail(f"{replay.expired} of {replay.count} expired: the load proves nothing")
+            if replay.crossings != counted["crossings"]:
+                fail(f"{replay.crossings} crossings traced, {counted['crossings']} counted")
+            cases = ["both_in", "one_in", *["one_run", "two_runs"] * (lookahead > 1)]
+            if any((counted[case] > 0) != bool(preference) for case in cases):
+                fail("a case did not occur with preference, or occurred without")
     if crossings[1, 2] >= crossings[0, 2]:
         fail("preference saves no crossings")
 

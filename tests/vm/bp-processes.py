@@ -1,91 +1,85 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# BP under thousands of processes, some killed in the middle, some that share an
-# I/O context, while its base is switched again and again
+# BP under thousands of processes, some of which are killed during I/O and some of which
+# share an I/O context, while its base is switched all the time
 # check: 6.12
 # timeout: 900
-"""Processes that come and go while both bases are in use."""
+
+import contextlib
 import ctypes
 import mmap
 import os
 import signal
-import subprocess
+import threading
 import time
 
-from shell import fail, guest
-from ssd import DEBUG_KERNEL
+from checks import DEBUG_KERNEL, fail, modprobe
+from fio_jobs import verify
+from iosched import LIBC, Disk
+from ssd import Device
 
-DEVICE = "/dev/ssdemu0"
-DEBUGFS = "/sys/kernel/debug/block/ssdemu0/sched"
-ANTICIPATION = f"{DEBUGFS}/anticipation"
 CLONE_IO = 0x80000000
 SYS_CLONE, SYS_IOPRIO_SET = 56, 251  # x86-64
 # BP_PROCESSES in include/bp/process.h.
 MOST = 512
 NUMBER = 600 if DEBUG_KERNEL else 2000
-LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def known():
+def known(disk):
     """{pid: (tier, level, slices)} of the processes that BP knows."""
-    with open(f"{DEBUGFS}/processes", encoding="ascii") as file:
-        lines = [line.split() for line in file][2:]
-    return {int(f[0]): (f[1], int(f[2]), int(f[3])) for f in lines}
+    lines = (disk.debugfs / "processes").read_text().splitlines()[2:]
+    fields = [line.split() for line in lines]
+    return {int(f[0]): (f[1], int(f[2]), int(f[3])) for f in fields}
 
 
-def set_base(base):
-    with open("/sys/block/ssdemu0/queue/iosched/base", "w", encoding="ascii") as file:
-        file.write(base)
-
-
-def reader(count, forever=False):
-    """Read here and there; in a process of its own."""
-    fd = os.open(DEVICE, os.O_RDONLY | os.O_DIRECT)
+def read_blocks(disk, count, forever=False):
+    """Read @count blocks, or read until the process is killed."""
+    fd = os.open(disk.path, os.O_RDONLY | os.O_DIRECT)
     buffer = mmap.mmap(-1, 4096)
     while count or forever:
         os.preadv(fd, [buffer], (os.getpid() * 7919 + count) % 100000 * 4096)
         count -= not forever
 
 
-def fork(flags, *args, stay=False):
-    """A process that shares its parent's I/O context if @flags say so. It exits after
-    its reads, or stays until it is told to go on."""
+def fork(flags, *args, stop=False):
+    """Start a process that reads; return its pid. @flags: CLONE_IO to share the caller's I/O
+    context, or 0; @args: of read_blocks(); @stop: stop after the reads instead of exiting."""
     if flags:
-        pid = LIBC.syscall(SYS_CLONE, ctypes.c_ulong(flags | signal.SIGCHLD),
-                           0, 0, 0, 0)
+        pid = LIBC.syscall(SYS_CLONE, ctypes.c_ulong(flags | signal.SIGCHLD), 0, 0, 0, 0)
     else:
         pid = os.fork()
     if pid == 0:
-        reader(*args)
-        if stay:
+        read_blocks(*args)
+        if stop:
             os.kill(os.getpid(), signal.SIGSTOP)
         os._exit(0)
     return pid
 
 
 def reap(pids):
+    """Wait for the end of these processes."""
     for pid in pids:
         os.waitpid(pid, 0)
 
 
-def thousands():
-    """Many short-lived processes; not more are known than there is room for."""
+def thousands(disk):
+    """Run many short processes; BP must not know more of them than it has room for."""
     number = 0
     while number < NUMBER:
-        set_base(("anticipatory", "fair")[number // 100 % 2])
-        reap([fork(0, 1 + n % 3) for n in range(100)])
+        disk.set(base=("anticipatory", "fair")[number // 100 % 2])
+        reap([fork(0, disk, 1 + n % 3) for n in range(100)])
         number += 100
-    if not 100 <= len(known()) <= MOST:
-        fail(f"{len(known())} processes known after {number}")
+    if not 100 <= len(known(disk)) <= MOST:
+        fail(f"{len(known(disk))} processes known after {number}")
 
 
-def killed():
-    """Processes that are killed while they have a request under way."""
+def killed(disk):
+    """Kill processes during their I/O."""
     for base in "fair", "anticipatory":
-        set_base(base)
-        pids = [fork(0, 0, True) for _ in range(40)]
+        disk.set(base=base)
+        pids = [fork(0, disk, 0, True) for _ in range(40)]
         tries = 0
-        while not set(pids) <= set(known()):
+        while not set(pids) <= set(known(disk)):
             tries += 1
             if tries > 600:
                 fail("a process that reads is not known")
@@ -95,20 +89,20 @@ def killed():
         reap(pids)
 
 
-def shared():
-    """Two that share an I/O context are one to BP; two that don't are two."""
-    # Best-effort class, level 2: also makes sure there is an I/O context.
+def shared(disk):
+    """Two processes with one I/O context must be one to BP, two with their own must be two."""
+    # Best-effort class, level 2. The call also creates the I/O context.
     if LIBC.syscall(SYS_IOPRIO_SET, 1, 0, 2 << 13 | 2):
         fail("ioprio_set")
-    set_base("fair")
+    disk.set(base="fair")
     seen = {}
     for flags in CLONE_IO, 0:
         pids = []
-        # Who has gone leaves its I/O context to the next one, at times.
+        # A process that exits may leave its I/O context to the next one, so both stay.
         for _ in range(2):
-            pids.append(fork(flags, 20, stay=True))
+            pids.append(fork(flags, disk, 20, stop=True))
             os.waitpid(pids[-1], os.WUNTRACED)
-        seen[flags] = [known().get(pid) for pid in pids]
+        seen[flags] = [known(disk).get(pid) for pid in pids]
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
         reap(pids)
@@ -121,30 +115,51 @@ def shared():
         fail("the priority level is not 2")
 
 
+@contextlib.contextmanager
+def switching(disk):
+    """Switch the base all the time while the body runs."""
+    ended = threading.Event()
+
+    def switch():
+        while not ended.is_set():
+            for base in "fair", "anticipatory":
+                disk.set(base=base)
+                time.sleep(0.02)
+    switcher = threading.Thread(target=switch)
+    switcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        switcher.join()
+
+
+def verify_switched(disk):
+    """Verify data on the disk while the base is switched; in a process of its own."""
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            with switching(disk):
+                verify([disk], size="24m", iodepth=32)
+            status = 0
+        finally:
+            os._exit(status)
+    return pid
+
+
 def main():
-    guest(f"""
-        scripts/ssdemu load small queue_depth=4 memory_backed=1 >/dev/null
-        modprobe bp-iosched
-        select_scheduler {DEVICE} bp
-        echo 2000 >"$(tunable {DEVICE} antic_us)"
-        """)
-    verify = subprocess.Popen(["bash", "-c", f""". tests/vm/lib.sh
-        while :; do
-            for base in fair anticipatory; do
-                echo $base >"$(tunable {DEVICE} base)"
-                sleep 0.02
-            done
-        done &
-        switch=$!
-        fio_verify {DEVICE} --size=24m --output-format=terse >/dev/null
-        kill $switch
-        """])
-    thousands()
-    if verify.wait():
-        fail("data are wrong")
-    killed()
-    shared()
-    guest(f"nothing_left {DEVICE}; cat {ANTICIPATION}")
+    modprobe("bp-iosched")
+    with Device("small", queue_depth=4, memory_backed=1) as device:
+        disk = Disk(device.name, "bp", antic_us=2000)
+        pid = verify_switched(disk)
+        thousands(disk)
+        if os.waitpid(pid, 0)[1]:
+            fail("the data are wrong")
+        killed(disk)
+        shared(disk)
+        disk.nothing_left()
+        print((disk.debugfs / "anticipation").read_text())
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ import pathlib
 import threading
 import time
 
-from ssd import check
-from together import LIBC, SCSI_DEBUG, Disk, modprobe, ours, scsi_disks, wait_for
+from checks import check, modprobe, wait_for
+from iosched import LIBC, SCSI_DEBUG, Disk, ours, scsi_disks
 from uring import SETUP_IOPOLL, Ring, address
 
 SYS_IOPRIO_SET, IOPRIO_RT = 251, 1 << 13

@@ -10,8 +10,9 @@ import mmap
 import os
 import struct
 
-from ssd import check
-from together import Disk, fio, modprobe, ours, scsi_disks
+from checks import check, modprobe
+from fio_jobs import fio
+from iosched import Disk, ours, scsi_disks
 
 BLKDISCARD, BLKZEROOUT = 0x1277, 0x127f
 MB, SIZE_MB = 1 << 20, 24

@@ -8,8 +8,10 @@
 
 import errno
 
-from ssd import NullBlk, check
-from together import SCSI_DEBUG, Disk, fio, modprobe, ours, scsi_disks, verify
+from checks import check, modprobe
+from fio_jobs import fio, verify
+from iosched import SCSI_DEBUG, Disk, ours, scsi_disks
+from ssd import NullBlk
 
 # What scsi_debug does to every nth command of all its disks: option, n, I/Os of a
 # job, and whether the scheduler gets requests back. (Those that the host was too busy

@@ -20,8 +20,10 @@ import itertools
 import os
 import pathlib
 
-from ssd import NullBlk, check
-from together import Disk, fio, modprobe, ours, remove_all
+from checks import check, modprobe
+from fio_jobs import fio
+from iosched import Disk, ours, remove_all
+from ssd import NullBlk
 
 OLD = "mq-deadline"
 TIMER = {"size": 64, "queue_mode": 2, "submit_queues": 2, "irqmode": 2, "completion_nsec": 50000}

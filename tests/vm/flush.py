@@ -18,16 +18,12 @@ and mq-deadline too.
 """
 
 import collections
-import glob
-import pathlib
-import re
-import signal
-import subprocess
 
-from ssd import RELEASE, check, load_tool
-from together import Disk, fio, modprobe, ours, scsi_disks, wait_for
+from blktrace import record
+from checks import RELEASE, check, modprobe
+from fio_jobs import fio
+from iosched import Disk, ours, scsi_disks
 
-READ_TRACE = load_tool("read-trace")
 # 7.2 takes FUA for a zone operation, which it does not tell a blktrace of Debian 12's version.
 SEES_FUA = RELEASE < (7, 2)
 # Neighbours of the synchronous writes are written by another job, so that there
@@ -38,33 +34,13 @@ JOBS = {"fsync": {"rw": "randwrite", "iodepth": 1, "fsync": 2, "offset": "8m",
                   "number_ios": 150},
         "beside": {"rw": "write:4k", "iodepth": 16, "offset": "1028k", "number_ios": 300},
         "mixed": {"rw": "randrw", "bs": "4k-32k", "offset": "16m", "number_ios": 300}}
-Event = collections.namedtuple("Event", "time action kind sector sectors")
 
 
 def traced(disks):
-    """Run the load on all; {disk: its events, in order}."""
-    devices = [word for disk in disks for word in ("-d", disk.path)]
+    """Run the load on all disks; return {disk: its events, in order}."""
     jobs = {f"{disk.name} {name}": {"filename": disk.path, **options}
             for disk in disks for name, options in JOBS.items()}
-    with subprocess.Popen(["blktrace", *devices, "-D", "/tmp", "-b", "512", "-n", "8"],
-                          stdout=subprocess.PIPE, text=True) as tracer:
-        for disk in disks:
-            wait_for(pathlib.Path(f"/sys/kernel/debug/block/{disk.name}/trace0").exists,
-                     "blktrace")
-        fio(jobs, size="8m")
-        tracer.send_signal(signal.SIGINT)
-        said = tracer.communicate()[0]
-    lost = re.findall(r"dropped ([1-9]\d*)", said)
-    check("dropped 0" in said and not lost, f"blktrace has all {lost}")
-    return {disk: events_of(disk) for disk in disks}
-
-
-def events_of(disk):
-    """What blktrace has recorded of a disk."""
-    found = sorted(event for path in glob.glob(f"/tmp/{disk.name}.blktrace.*")
-                   for event in READ_TRACE.events(path, True))
-    fields = (line.split() for _, _, line in found)
-    return [Event(float(f[0]), f[2], f[3], int(f[4]), int(f[5])) for f in fields if f[2] != "m"]
+    return record(disks, lambda: fio(jobs, size="8m"), buffer_kb=512, buffers=8, flags=True)
 
 
 def is_flush(event):
@@ -110,7 +86,7 @@ def without_fua(events):
         behind = (write.sector, write.sector + write.sectors)
         sent = flushed = ended = False
         for event in events[at:]:
-            if event.action == "D" and event[3:] == write[3:]:
+            if event.action == "D" and event[3:5] == write[3:5]:
                 sent = True
             elif is_flush(event):
                 flushed = sent

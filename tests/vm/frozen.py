@@ -8,21 +8,15 @@
 import fcntl
 import os
 import pathlib
-import subprocess
 
-from ssd import Device, check
-from together import SOAK, Disk, load, modprobe, ours
+from checks import SOAK, modprobe, run
+from fio_jobs import load
+from iosched import Disk, ours
+from ssd import Device
 
 CPU = pathlib.Path("/sys/devices/system/cpu/cpu1/online")
 FIFREEZE, FITHAW = 0xc0045877, 0xc0045878
 ROUNDS = 30 if SOAK else 5
-
-
-def run(*command):
-    """A program that has to succeed."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        check(False, f"{' '.join(command)}: {done.stdout[-500:]}{done.stderr[-500:]}")
 
 
 def checked_load(disks, paths):

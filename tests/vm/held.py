@@ -5,8 +5,9 @@
 # check: 6.12
 # timeout: 900
 
+from fio_jobs import fio, random_load
+from iosched import Disk, ours
 from ssd import Device, NullBlk
-from together import Disk, fio, ours, random_load
 
 SHAPES = {"one": {"submit_queues": 1, "hw_queue_depth": 1},
           "many": {"submit_queues": 4, "hw_queue_depth": 4}}

@@ -9,8 +9,10 @@
 import os
 import pathlib
 
-from ssd import DEBUG_KERNEL, NullBlk, check
-from together import Disk, fio, ours
+from checks import DEBUG_KERNEL, check
+from fio_jobs import fio
+from iosched import Disk, ours
+from ssd import NullBlk
 
 # Bytes a second, of reads and of writes: no more than the CPU can do.
 LIMIT = 1 << 20 if DEBUG_KERNEL else 4 << 20

@@ -3,7 +3,7 @@
 # Neighbouring requests merge at their back and at their front, but a request
 # never crosses a region border of PASS by merging
 # timeout: 900
-. tests/vm/lib.sh
+. tests/lib/lib.sh
 
 # A debug kernel submits so slowly that nothing would be queued for 2 ms.
 delay=2000000

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Each module of ours loads by name; each scheduler loads itself when selected
 # timeout: 900
-. tests/vm/lib.sh
+. tests/lib/lib.sh
 
 loaded()
 {

@@ -19,8 +19,10 @@ import itertools
 import pathlib
 import random
 
-from ssd import Device, check
-from together import SEED, Disk, at_once, fio, modprobe, ours, remove_all
+from checks import SEED, check, modprobe
+from fio_jobs import at_once, fio
+from iosched import Disk, ours, remove_all
+from ssd import Device
 
 READ_MS, WRITE_MS, SLACK_MS = 50, 200, 200
 # Sizes that fit nothing, one of which is drawn for each tunable.

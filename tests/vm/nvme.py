@@ -11,8 +11,9 @@
 
 import pathlib
 
-from ssd import check
-from together import Disk, modprobe, ours, remove_all, removed_under_load, verify, wait_for
+from checks import check, modprobe, wait_for
+from fio_jobs import removed_under_load, verify
+from iosched import Disk, ours, remove_all
 
 
 def main():

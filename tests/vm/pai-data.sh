@@ -5,7 +5,7 @@
 # memory: 2G
 # check: 6.12
 # timeout: 900
-. tests/vm/lib.sh
+. tests/lib/lib.sh
 
 device=/dev/ssdemu0
 scripts/ssdemu load small capacity_mb=400 memory_backed=1 max_request_kb=512 >/dev/null

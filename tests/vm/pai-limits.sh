@@ -3,7 +3,7 @@
 # PAI sets the queue's limits for its parameters, never looser than they were,
 # and each way of leaving gives back exactly what was there
 # timeout: 900
-. tests/vm/lib.sh
+. tests/lib/lib.sh
 
 # All that a queue tells of itself, but what a scheduler may have of its own.
 state()

@@ -6,7 +6,7 @@
 # virtual-time: yes
 # check: 6.12
 # timeout: 900
-. tests/vm/lib.sh
+. tests/lib/lib.sh
 
 device=/dev/ssdemu0
 scripts/ssdemu load small queue_depth=64 max_request_kb=256 >/dev/null

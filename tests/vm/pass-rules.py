@@ -15,9 +15,12 @@ so many of its dispatches.
 """
 import collections
 
-from shell import fail, guest
+from blktrace import record
+from checks import fail, modprobe
+from fio_jobs import fio
+from iosched import Disk
+from ssd import Device
 
-DEVICE, TRACE = "/dev/ssdemu0", "/tmp/trace"
 REGION_MB, DEPTH, READ_BATCH, WRITE_BATCH = 32, 3, 6, 4
 REGION_SECTORS = REGION_MB * 2048
 
@@ -38,42 +41,38 @@ class Turn:
         self.requests = []
 
 
-def read_trace():
-    """Requests in order of dispatch and turns in order of end, by region.
+def sort_events(events):
+    """Dispatched requests in order, ended turns in order, and the most requests in flight, each
+    by region.
 
-    No sector is used twice by the load and none is merged, so that it names
-    the request.
+    The load uses no sector twice and merges nothing, so a sector identifies its request.
     """
     waiting, expired = {}, collections.Counter()
     dispatched = collections.defaultdict(list)
     turns = collections.defaultdict(list)
     flying, most = collections.Counter(), collections.Counter()
-    with open(TRACE, encoding="ascii") as trace:
-        for line in trace:
-            time, _, action, *rest = line.split()
-            if action == "m":
-                if rest[:2] == ["pass", "turn"]:
-                    turns[int(rest[2])].append(
-                        Turn(float(time), rest[3], int(rest[4])))
-                elif rest[:2] == ["pass", "expired"]:
-                    expired[int(rest[2])] += 1
-                continue
-            if action not in "IDC" or not rest[1].isdigit():
-                continue
-            sector = int(rest[1])
-            region = sector // REGION_SECTORS
-            if action == "I":
-                waiting[sector] = Request(float(time), rest[0][0], sector)
-            elif action == "D":
-                flying[region] += 1
-                most[region] = max(most[region], flying[region])
-                request = waiting.pop(sector)
-                if expired[sector]:
-                    expired[sector] -= 1
-                else:
-                    dispatched[region].append(request)
+    for event in events:
+        if event.action == "m":
+            if event.words[:2] == ["pass", "turn"]:
+                region, direction, count = event.words[2:5]
+                turns[int(region)].append(Turn(event.time, direction, int(count)))
+            elif event.words[:2] == ["pass", "expired"]:
+                expired[int(event.words[2])] += 1
+            continue
+        sector = event.sector
+        region = sector // REGION_SECTORS
+        if event.action == "I":
+            waiting[sector] = Request(event.time, event.kind, sector)
+        elif event.action == "D":
+            flying[region] += 1
+            most[region] = max(most[region], flying[region])
+            request = waiting.pop(sector)
+            if expired[sector]:
+                expired[sector] -= 1
             else:
-                flying[region] -= 1
+                dispatched[region].append(request)
+        elif event.action == "C":
+            flying[region] -= 1
     return dispatched, turns, most
 
 
@@ -129,20 +128,22 @@ def check_alternation(region, requests, turns):
     return repeated
 
 
+def trace():
+    """Events of random reads and writes, and the disk's scheduler left with nothing."""
+    modprobe("pass-iosched", f"region_size_mb={REGION_MB}", f"region_depth={DEPTH}",
+             f"read_batch={READ_BATCH}", f"write_batch={WRITE_BATCH}", "write_share=100")
+    with Device("small", hw_queues=1, queue_depth=64) as device:
+        disk = Disk(device.name, "pass")
+        (disk.queue / "nomerges").write_text("2")
+        events = record([disk], lambda: fio(
+            {"mix": {"filename": disk.path}}, rw="randrw", iodepth=64, thread=None, numjobs=2,
+            size="64m", offset_increment="64m", number_ios=3000))[disk]
+        disk.nothing_left()
+    return events
+
+
 def main():
-    guest(f"""
-        scripts/ssdemu load small hw_queues=1 queue_depth=64 >/dev/null
-        modprobe pass-iosched region_size_mb={REGION_MB} \\
-            region_depth={DEPTH} read_batch={READ_BATCH} \\
-            write_batch={WRITE_BATCH} write_share=100
-        select_scheduler {DEVICE} pass
-        echo 2 >"$(queue_of {DEVICE})/nomerges"
-        trace_run {DEVICE} {TRACE} fio --name=mix --filename={DEVICE} \\
-            --rw=randrw --bs=4k --direct=1 --ioengine=libaio --iodepth=64 \\
-            --numjobs=2 --size=64m --offset_increment=64m --number_ios=3000 \\
-            --output-format=terse >/dev/null
-        nothing_left {DEVICE}""")
-    dispatched, turns, most = read_trace()
+    dispatched, turns, most = sort_events(trace())
     count = sum(map(len, dispatched.values()))
     if count < 4000 or len(dispatched) != 4:
         fail(f"only {count} dispatches in {len(dispatched)} regions traced")

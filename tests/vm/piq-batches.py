@@ -1,30 +1,32 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# A blktrace of PIQ at work shows its rules: no two requests of a batch, and no
-# two in flight, share a unit; who could go is not passed over
+# In a blktrace of PIQ no two requests of a batch, and no two in flight, share a unit; a
+# request whose units are free is not passed over
 # virtual-time: yes
 # timeout: 300
-"""Replay a trace of PIQ against what the emulated SSD says of its units.
+"""Replay a trace of PIQ against the units of the emulated SSD.
 
-PIQ leaves a note for each request that goes from a batch (tier, direction,
-number of the batch, sector), one when a batch starts, and the core one for each
-request whose deadline has passed, which obeys no rule of PIQ's. On one CPU and
-one hardware queue requests are dispatched in the order of the notes.
+PIQ leaves a note for each request that it dispatches from a batch (tier, direction, number
+of the batch, sector) and one when a batch starts. The core leaves one for each request
+whose deadline has passed, to which no rule of PIQ applies. On one CPU and one hardware
+queue requests are dispatched in the order of the notes.
 """
 import collections
 import functools
 import operator
 
-from shell import fail, guest
+from blktrace import record
+from checks import fail, modprobe
+from fio_jobs import fio
+from iosched import Disk
 from ssd import Device
 
-TRACE = "/tmp/trace"
 CHANNELS, CHIPS, PAGE_SECTORS = 4, 4, 8
 UNITS = CHANNELS * CHIPS
 COUNT = 4000
-# All that are outstanding, so that nobody waits outside the batches.
+# At least the requests outstanding, so that none waits outside the batches.
 WINDOW = 128
-# claim_us: longer than anybody waits.
+# claim_us: longer than any request waits.
 NEVER = 60000000
 
 
@@ -45,8 +47,8 @@ class Request:
 
 
 class Replay:
-    """The state of scheduler and device as the events go by; @claims: batches
-    that have waited for long keep units for themselves."""
+    """State of the scheduler and the device, event by event. @claims: a batch that has waited
+    for claim_us reserves its units."""
 
     def __init__(self, claims):
         self.claims = claims
@@ -57,7 +59,7 @@ class Replay:
         self.passed = 0
 
     def note(self, words):
-        """What a scheduler says."""
+        """Take a note of the scheduler."""
         if words[:2] == ["piq", "expired"]:
             self.expired.add(int(words[2]))
         elif words[:2] == ["piq", "batch"]:
@@ -66,7 +68,7 @@ class Replay:
             self.noted[int(words[4])] = tuple(words[1:4])
 
     def dispatch(self, sector):
-        """A request goes to the device."""
+        """Check and account for a dispatch."""
         request = self.waiting.pop(sector)
         self.passed = max(self.passed, request.passed or 0)
         for other in self.waiting.values():
@@ -77,7 +79,7 @@ class Replay:
         else:
             for other in self.flying.values():
                 if shared := other.units & request.units:
-                    fail(f"{sector} goes while {other.sector} holds units {shared:#x}")
+                    fail(f"{sector} was dispatched while {other.sector} holds units {shared:#x}")
         batch = self.noted.pop(sector, None)
         if batch:
             for other in self.batches[batch]:
@@ -90,11 +92,12 @@ class Replay:
         self.dispatched += 1
         self.most = max(self.most, len(self.flying))
 
-    def look(self):
-        """Who waits though its units are free, and nobody claims them?
+    def find_passed(self):
+        """Start counting, for each request whose units are free and not claimed, the requests
+        that are dispatched before it.
 
-        Only a request that has to wait itself may claim units: for one in flight,
-        or for one that claims."""
+        Only a request that waits itself may claim units: for one in flight, or for one that
+        claims."""
         taken, before = union(r.units for r in self.flying.values()), None
         while taken != before:
             before = taken
@@ -108,28 +111,26 @@ class Replay:
                 request.passed = 0
 
 
-def replay(claims):
-    """Go through the trace."""
+def replay(events, claims):
+    """Replay the events; return the state at their end."""
     state = Replay(claims)
-    with open(TRACE, encoding="ascii") as trace:
-        for line in trace:
-            _, _, action, *rest = line.split()
-            if action == "m":
-                state.note(rest)
-            elif action == "I" and rest[0] in "RW":
-                state.waiting[int(rest[1])] = Request(rest[0], int(rest[1]), int(rest[2]))
-            elif action == "D":
-                state.dispatch(int(rest[1]))
-            elif action == "C" and int(rest[1]) in state.flying:
-                del state.flying[int(rest[1])]
-            else:
-                continue
-            state.look()
+    for event in events:
+        if event.action == "m":
+            state.note(event.words)
+        elif event.action == "I" and event.kind in "RW":
+            state.waiting[event.sector] = Request(event.kind, event.sector, event.sectors)
+        elif event.action == "D":
+            state.dispatch(event.sector)
+        elif event.action == "C" and event.sector in state.flying:
+            del state.flying[event.sector]
+        else:
+            continue
+        state.find_passed()
     return state
 
 
 def check(state):
-    """What the trace must show, beside what dispatch() checks."""
+    """Check the state at the end of a trace."""
     if state.dispatched < COUNT or state.waiting or state.flying:
         fail(f"{state.dispatched} dispatches, {len(state.waiting)} still wait, "
              f"{len(state.flying)} in flight")
@@ -138,38 +139,42 @@ def check(state):
         fail(f"no batch of more than {max(sizes)}: the load proves nothing")
     if sum(size > 1 for size in sizes) < 50:
         fail("too few batches of more than one: the load proves nothing")
-    # Others that can go may be first, one for each other unit.
+    # One request for each other unit may be dispatched first.
     if state.passed >= UNITS:
-        fail(f"{state.passed} others went while all units of a request were free")
+        fail(f"{state.passed} others were dispatched while all units of a request were free")
     directions = {batch[1] for batch in state.batches}
     if directions != {"R", "W"}:
         fail(f"batches of {directions} only")
     print(f"{state.dispatched} requests in {len(sizes)} batches of up to {max(sizes)}; at most "
-          f"{state.most} in flight; at most {state.passed} went before one that could have gone",
+          f"{state.most} in flight; at most {state.passed} passed one that could have been dispatched",
           flush=True)
 
 
+def trace(device, sizes, claim_us):
+    """Events of a mixed load of two jobs, whose areas do not overlap."""
+    disk = Disk(device.name, "piq")
+    disk.set(window=WINDOW, claim_us=claim_us)
+    (disk.queue / "nomerges").write_text("2")
+    events = record([disk], lambda: fio(
+        {"mix": {"filename": disk.path}}, rw="randrw", bs=None, bssplit=sizes, iodepth=64,
+        thread=None, numjobs=2, size="128m", offset_increment="128m", number_ios=COUNT // 2,
+        blockalign="4k"))[disk]
+    disk.nothing_left()
+    disk.select("none")
+    return events
+
+
 def run(sizes, claim_us):
-    """Trace a mixed load and check it; the areas of the jobs don't overlap."""
+    """Trace a load of these block sizes and check it."""
+    modprobe("piq-iosched", f"channels={CHANNELS}", f"chips={CHIPS}", "dies=1", "planes=1")
     with Device("small", queue_depth=64) as device:
-        guest(f"""
-            modprobe piq-iosched channels={CHANNELS} chips={CHIPS} dies=1 planes=1
-            select_scheduler {device.path} piq
-            echo {WINDOW} >"$(tunable {device.path} window)"
-            echo {claim_us} >"$(tunable {device.path} claim_us)"
-            echo 2 >"$(queue_of {device.path})/nomerges"
-            trace_run {device.path} {TRACE} fio --name=mix --filename={device.path} \\
-                --rw=randrw --bssplit={sizes} --direct=1 --ioengine=libaio --iodepth=64 \\
-                --numjobs=2 --size=128m --offset_increment=128m --number_ios={COUNT // 2} \\
-                --blockalign=4k --output-format=terse >/dev/null
-            nothing_left {device.path}
-            select_scheduler {device.path} none
-            modprobe -r piq-iosched""")
-        # The units as the test computes them are those of the device.
+        events = trace(device, sizes, claim_us)
+        # The units that Request computes must be those of the device.
         for sector in (0, 8, 14896, 100000):
             if device.where(sector)[0]["unit"] != sector // PAGE_SECTORS % UNITS:
-                fail(f"sector {sector} is elsewhere on the device")
-    check(replay(claim_us < NEVER))
+                fail(f"sector {sector} is on another unit of the device")
+    modprobe("-r", "piq-iosched")
+    check(replay(events, claim_us < NEVER))
 
 
 if __name__ == "__main__":

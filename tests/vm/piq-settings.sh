@@ -3,7 +3,7 @@
 # PIQ's scheme, geometry and window change under load without a request lost and
 # with right data; each combination that makes no sense is refused
 # timeout: 900
-. tests/vm/lib.sh
+. tests/lib/lib.sh
 
 set_tunable()
 {

@@ -15,7 +15,8 @@ page at a time, which waits for the write that goes when it comes, and for one m
 import json
 import subprocess
 
-from ssd import Device, check
+from checks import check
+from ssd import Device
 
 WAIT_US = 1000
 # What the drive takes for a page: read (so slow that the flood is bound by the

@@ -19,8 +19,8 @@ import pathlib
 import struct
 import threading
 
-from ssd import check
-from together import Disk, modprobe, ours, wait_for
+from checks import check, modprobe, wait_for
+from iosched import Disk, ours
 
 BLKDISCARD, BLKZEROOUT = 0x1277, 0x127f
 MB, SIZE_MB = 1 << 20, 16

@@ -7,8 +7,10 @@
 # check: 6.12
 # timeout: 900
 
-from ssd import DEBUG_KERNEL, NullBlk, check
-from together import Disk, at_once, fio, ours
+from checks import DEBUG_KERNEL, check
+from fio_jobs import at_once, fio
+from iosched import Disk, ours
+from ssd import NullBlk
 
 CLASSES = {"rt": 1, "be": 2, "idle": 3}
 # 4 requests at a time, 2 ms each: 2000 a second, on one CPU for all devices. A debug kernel

@@ -6,8 +6,10 @@
 # check: 6.12
 # timeout: 900
 
+from checks import modprobe
+from fio_jobs import fio, random_load, verify
+from iosched import Disk, ours
 from ssd import NullBlk
-from together import Disk, fio, modprobe, ours, random_load, verify
 
 TIMER = {"irqmode": 2, "completion_nsec": 50000}
 SHAPES = {"onetag": {**TIMER, "submit_queues": 1, "hw_queue_depth": 1},

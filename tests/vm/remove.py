@@ -7,8 +7,10 @@
 
 import pathlib
 
+from checks import SOAK, modprobe
+from fio_jobs import removed_under_load
+from iosched import Disk, ours, remove_all, scsi_disks
 from ssd import Device, NullBlk
-from together import SOAK, Disk, modprobe, ours, remove_all, removed_under_load, scsi_disks
 
 
 def one_round(number):

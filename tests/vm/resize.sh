@@ -4,7 +4,7 @@
 # under load, and verifies through it
 # check: 6.12
 # timeout: 900
-. tests/vm/lib.sh
+. tests/lib/lib.sh
 
 # The number of regions must be this; no process for it.
 has_regions()

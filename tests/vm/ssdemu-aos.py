@@ -9,7 +9,8 @@
 # timeout: 900
 """The paper's claim is the average over enterprise traces; this is one mix."""
 
-from ssd import Device, check
+from checks import check
+from ssd import Device
 
 ROWS = ("read_mean_ns", "write_mean_ns", "interference", "conflict_rr", "conflict_rw",
         "conflict_ww", "channel_conflicts", "channel_transfers", "units_busy_milli",

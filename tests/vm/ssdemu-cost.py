@@ -11,7 +11,8 @@ faster than the CPU, the time that an I/O takes is the instructions that it cost
 the flash here needs no time to speak of; the events that it goes through stay the same.
 """
 
-from ssd import Device, NullBlk, check
+from checks import check
+from ssd import Device, NullBlk
 
 DEPTH = 32
 INSTANT = {"read_ns": 100, "program_ns": 100, "erase_ns": 100, "command_ns": 1,

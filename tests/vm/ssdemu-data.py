@@ -15,7 +15,8 @@ import os
 import random
 import struct
 
-from ssd import Device, check
+from checks import check
+from ssd import Device
 
 BLKDISCARD = 0x1277
 SIZE = 16 << 20

@@ -10,7 +10,8 @@ import os
 import subprocess
 import time
 
-from ssd import TOOL, Device, Failed, Refused, check
+from checks import Failed, check
+from ssd import TOOL, Device, Refused
 
 WRONG = (
     ({"channels": 0}, "channels=0: must be a number from 1 to 1024"),

@@ -14,7 +14,8 @@ import mmap
 import os
 import struct
 
-from ssd import Device, check, near
+from checks import check, near
+from ssd import Device
 
 KB = 1024
 PAGE = 4 * KB

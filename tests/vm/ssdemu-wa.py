@@ -16,7 +16,8 @@ large b this is the closed form of Desnoyers (Analytic Modeling of SSD Write
 Performance, SYSTOR 2012). Blocks that are kept free hold nothing: not in T.
 """
 
-from ssd import Device, check, near
+from checks import check, near
+from ssd import Device
 
 BLOCKS = 256
 PAGES = 64

@@ -11,8 +11,10 @@ import errno
 import pathlib
 import random
 
-from ssd import Device, NullBlk, check
-from together import SEED, SOAK, Disk, load, modprobe, ours, remove, remove_all, scsi_disks
+from checks import SEED, SOAK, check, modprobe
+from fio_jobs import load
+from iosched import Disk, ours, remove, remove_all, scsi_disks
+from ssd import Device, NullBlk
 
 MODPROBE = pathlib.Path("/proc/sys/kernel/modprobe")
 SWITCHES = 10000 if SOAK else 1000

@@ -29,8 +29,8 @@ import time
 
 import torture_devices as devices
 import torture_load as load
-from ssd import DEBUG_KERNEL, check
-from together import SEED, SOAK, Disk, modprobe, ours, remove_all, wait_for
+from checks import DEBUG_KERNEL, SEED, SOAK, check, modprobe, wait_for
+from iosched import ours, remove_all, statistics
 from torture_disturb import CGROUPS, CPUS, Hardware, Machine, Settings, prepare
 
 DURATION = int(os.environ.get("DURATION") or (600 if SOAK else 60))
@@ -263,18 +263,15 @@ class Plan:
         name = self.scheduler(target)
         if name not in ours():
             return
-        disk = Disk.__new__(Disk)
-        disk.name = target.name
-
         def even():
-            now = disk.counters()
+            now = statistics(target.name)
             return (now["inserted"] == now["merged"] + now["completed"] and
                     not now["queued"] and not now["in_flight"])
         # A file system writes on its own at times.
         end = time.monotonic() + (120 if DEBUG_KERNEL else 30)
         while not even():
             if time.monotonic() > end:
-                check(False, f"{name} on {target.label}: {disk.counters()}")
+                check(False, f"{name} on {target.label}: {statistics(target.name)}")
             time.sleep(0.1)
         self.checked[name] += 1
 

@@ -10,8 +10,10 @@ import errno
 import os
 import random
 
-from ssd import Device, NullBlk, check
-from together import SEED, SOAK, Disk, ours, random_load
+from checks import SEED, SOAK, check
+from fio_jobs import random_load
+from iosched import Disk, ours
+from ssd import Device, NullBlk
 
 NUMBERS = (0, 1, 2, 3, 5, 8, 16, 31, 64, 100, 512, 4096, 65535)
 # Of those that take a name.

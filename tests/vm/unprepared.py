@@ -14,8 +14,8 @@ import mmap
 import os
 import pathlib
 
-from ssd import check
-from together import Disk, modprobe, ours, wait_for
+from checks import check, modprobe, wait_for
+from iosched import Disk, ours
 from uring import SETUP_CQE32, SETUP_SQE128, Ring, address
 
 BLOCK = 4096

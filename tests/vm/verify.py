@@ -10,8 +10,10 @@
 # memory: 2G
 # timeout: 900
 
+from checks import SOAK, modprobe
+from fio_jobs import verify
+from iosched import Disk, ours, scsi_disks
 from ssd import Device, NullBlk
-from together import SOAK, Disk, modprobe, ours, scsi_disks, verify
 
 MEGABYTES = 26
 LOOPS = 4 if SOAK else 2

@@ -4,7 +4,7 @@
 # the next completion
 # check: 6.12
 # timeout: 900
-. tests/vm/lib.sh
+. tests/lib/lib.sh
 
 # "nanoseconds jiffies": the kernel's clocks now.
 clocks()

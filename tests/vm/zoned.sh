@@ -5,7 +5,7 @@
 # scheduler keeps their order
 # kernels: 6.1 6.12
 # timeout: 900
-. tests/vm/lib.sh
+. tests/lib/lib.sh
 
 device=$(make_null_blk zoned size=256 zoned=1 zone_size=16 memory_backed=1 \
 	queue_mode=2 irqmode=2 completion_nsec=50000 submit_queues=2)

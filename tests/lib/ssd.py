@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Imported by the tests of the emulated SSD: a device, its counters, fio, I/O.
+"""An emulated SSD and a null_blk device: made, driven, read and removed.
 
-Runs inside the lab's guest, as root, in the project's folder.
+Runs in the lab's guest, as root, in the project's folder.
 """
 
 import argparse
@@ -15,10 +15,9 @@ import pathlib
 import subprocess
 import time
 
+from checks import Failed, check
+
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
-RELEASE = tuple(map(int, os.uname().release.split(".")[:2]))
-# One that takes ten times as many instructions, or more, for the same.
-DEBUG_KERNEL = pathlib.Path("/sys/kernel/debug/kmemleak").exists()
 
 
 def load_tool(name):
@@ -31,24 +30,6 @@ def load_tool(name):
 
 TOOL = load_tool("ssdemu")
 Refused = TOOL.Error
-
-
-class Failed(Exception):
-    """The emulator does not do what it should."""
-
-
-def check(condition, text):
-    """One line for what was looked at; ends the test when it is not so."""
-    print(("ok    " if condition else "FAIL  ") + text, flush=True)
-    if not condition:
-        raise Failed(text)
-
-
-def near(measured, expected, percent, text):
-    """Is the figure within so many percent of what it must be?"""
-    off = 100 * (measured - expected) / expected
-    check(abs(off) <= percent,
-          f"{text}: {measured:,.0f}, expected {expected:,.0f} ({off:+.2f} %, allowed {percent} %)")
 
 
 class Device:

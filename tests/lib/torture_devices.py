@@ -6,22 +6,15 @@ and what is stacked on top of them.
 import glob
 import os
 import pathlib
-import subprocess
 
-from ssd import Device, NullBlk, check
-from together import SCSI_DEBUG, modprobe, scsi_disks, wait_for
+from checks import check, modprobe, run, wait_for
+from iosched import SCSI_DEBUG, scsi_disks
+from ssd import Device, NullBlk
 from torture_load import UP, Shared, shared
 
 PCI = pathlib.Path("/sys/bus/pci")
 # A polled request is left alone on purpose: no timeout of the kernel's may end it.
 LONG = "1000000"
-
-
-def run(*command):
-    """A program that has to succeed."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        check(False, f"{' '.join(command)}: {done.stdout[-500:]}{done.stderr[-500:]}")
 
 
 class Target:

@@ -11,9 +11,8 @@ import threading
 import time
 import traceback
 
-from ssd import DEBUG_KERNEL, RELEASE, check
-from together import SCSI_DEBUG, insert, modprobe, ours, remove, wait_for
-from torture_devices import run
+from checks import DEBUG_KERNEL, RELEASE, check, modprobe, run, wait_for
+from iosched import SCSI_DEBUG, insert, ours, remove
 from torture_load import BLOCK, GOING, GONE, MOST_BLOCKS, UP
 
 CPUS = sorted(pathlib.Path("/sys/devices/system/cpu").glob("cpu[0-9]*/online"))

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Record what happens in the block layer while a load runs."""
+
+import collections
+import glob
+import pathlib
+import re
+import signal
+import subprocess
+
+from checks import check, wait_for
+from ssd import load_tool
+
+READ_TRACE = load_tool("read-trace")
+# seconds; blkparse's letter of the action, "m" for a note; kind: R, W, D or N, also with P for a
+# flush before the request and F for FUA; words: of a note.
+Event = collections.namedtuple("Event", "time action kind sector sectors words")
+
+
+def event_of(line):
+    """The event in a line of scripts/read-trace."""
+    time, _, action, *rest = line.split()
+    if action == "m":
+        return Event(float(time), "m", "", 0, 0, rest)
+    return Event(float(time), action, rest[0], int(rest[1]), int(rest[2]), [])
+
+
+def record(disks, load, buffer_kb=1024, buffers=16, flags=False):
+    """Run load() and return {disk: its events, in order of time}. @buffer_kb and @buffers are
+    those of each disk and CPU. Fail if blktrace lost an event."""
+    devices = [word for disk in disks for word in ("-d", disk.path)]
+    with subprocess.Popen(["blktrace", *devices, "-D", "/tmp", "-b", str(buffer_kb),
+                           "-n", str(buffers)], stdout=subprocess.PIPE, text=True) as tracer:
+        for disk in disks:
+            wait_for((disk.debugfs.parent / "trace0").exists, "blktrace")
+        load()
+        tracer.send_signal(signal.SIGINT)
+        said = tracer.communicate()[0]
+    lost = re.findall(r"dropped ([1-9]\d*)", said)
+    check("dropped 0" in said and not lost, f"blktrace lost no event {lost}")
+    return {disk: events_of(disk, flags) for disk in disks}
+
+
+def events_of(disk, flags):
+    """Take the events that blktrace left of a disk."""
+    paths = glob.glob(f"/tmp/{disk.name}.blktrace.*")
+    found = sorted(event for path in paths for event in READ_TRACE.events(path, flags))
+    for path in paths:
+        pathlib.Path(path).unlink()
+    return [event_of(line) for _, _, line in found]

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0
+"""How a test decides: checks, waiting, and what the guest and the environment give it."""
+
+import os
+import pathlib
+import subprocess
+import time
+
+RELEASE = tuple(map(int, os.uname().release.split(".")[:2]))
+# A debug kernel executes at least ten times as many instructions for the same work.
+DEBUG_KERNEL = pathlib.Path("/sys/kernel/debug/kmemleak").exists()
+SEED = int(os.environ.get("SEED") or 1)
+SOAK = bool(os.environ.get("SOAK"))
+
+
+class Failed(Exception):
+    """A check of the test failed."""
+
+
+def check(condition, text):
+    """Print what was checked; end the test unless @condition holds."""
+    print(("ok    " if condition else "FAIL  ") + text, flush=True)
+    if not condition:
+        raise Failed(text)
+
+
+def fail(text):
+    """End the test."""
+    check(False, text)
+
+
+def near(measured, expected, percent, text):
+    """Check that a figure is within @percent of the expected one."""
+    off = 100 * (measured - expected) / expected
+    check(abs(off) <= percent,
+          f"{text}: {measured:,.0f}, expected {expected:,.0f} ({off:+.2f} %, allowed {percent} %)")
+
+
+def wait_for(condition, what, seconds=600 if DEBUG_KERNEL else 120, step=0.05):
+    """Wait until @condition() holds; fail after @seconds."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            fail(f"{what}: not within {seconds} s")
+        time.sleep(step)
+
+
+def run(*command):
+    """Run a program that has to succeed; return its output."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        fail(f"{' '.join(map(str, command))}: {done.stdout[-500:]}{done.stderr[-500:]}")
+    return done.stdout
+
+
+def modprobe(*arguments):
+    """Load modules, or unload them with -r."""
+    subprocess.run(["modprobe", *arguments], check=True)
