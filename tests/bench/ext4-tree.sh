@@ -3,16 +3,24 @@
 # Inside the guest: unpack a tar file into an ext4 on an emulated SSD that keeps
 # its data, under PASS; mount it again, check every file, check the file system.
 #   tests/bench/ext4-tree.sh TAR SHA256SUMS
-# shellcheck source=tests/lib/lib.sh
-. tests/lib/lib.sh
+set -euo pipefail
 tar=$1
 sums=$2
 device=/dev/ssdemu0
 root=/mnt/ext4-tree
 
+fail()
+{
+	echo "fail: $*"
+	exit 1
+}
+
 # A gigabyte is enough, and mkfs is soon done with it.
-load_ssdemu sata capacity_mb=1024 memory_backed=1 >/dev/null
-select_scheduler $device pass
+scripts/ssdemu load sata capacity_mb=1024 memory_backed=1 >/dev/null
+until [ -b $device ]; do
+	sleep 0.1
+done
+echo pass >/sys/block/ssdemu0/queue/scheduler
 mkfs.ext4 -q -F $device
 mkdir -p $root
 mount $device $root
@@ -28,6 +36,12 @@ e2fsck -f -n $device >/tmp/e2fsck.log 2>&1 || {
 	cat /tmp/e2fsck.log
 	fail "the file system is damaged"
 }
-nothing_left $device
-read -r inserted merged dispatched _ < <(scheduler_stats $device)
+# Summed over classes and directions.
+read -r inserted merged dispatched completed _ _ queued in_flight < <(
+	awk 'NR > 1 { for (i = 3; i <= 10; i++) sum[i] += $i }
+	     END { for (i = 3; i <= 10; i++) printf "%d ", sum[i]; print "" }' \
+		/sys/kernel/debug/block/ssdemu0/sched/stats)
+[ "$inserted" -gt 0 ] && [ $((merged + completed)) = "$inserted" ] &&
+	[ "$queued$in_flight" = 00 ] ||
+	fail "inserted $inserted, merged $merged, completed $completed, queued $queued, in flight $in_flight"
 echo "{\"files\": $files, \"inserted\": $inserted, \"merged\": $merged, \"dispatched\": $dispatched}"

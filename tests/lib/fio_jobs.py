@@ -91,10 +91,10 @@ def random_load(disks, **options):
     return load(disks, jobs, **{"rw": "randrw", "size": "100%", **bursts, **options})
 
 
-def removed_under_load(disks, take_out):
+def removed_under_load(disks, take_out, **options):
     """Remove devices under load by take_out(disk); check that all I/O ends and all are gone."""
     jobs = job_file({disk.name: {"filename": disk.path} for disk in disks},
-                    {"rw": "randrw", "numjobs": 2, **ENDLESS})
+                    {"rw": "randrw", "numjobs": 2, **ENDLESS, **options})
     with subprocess.Popen(["fio", "--minimal", jobs], stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL) as running:
         try:
