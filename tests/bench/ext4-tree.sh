@@ -41,7 +41,8 @@ read -r inserted merged dispatched completed _ _ queued in_flight < <(
 	awk 'NR > 1 { for (i = 3; i <= 10; i++) sum[i] += $i }
 	     END { for (i = 3; i <= 10; i++) printf "%d ", sum[i]; print "" }' \
 		/sys/kernel/debug/block/ssdemu0/sched/stats)
-[ "$inserted" -gt 0 ] && [ $((merged + completed)) = "$inserted" ] &&
-	[ "$queued$in_flight" = 00 ] ||
+if [ "$inserted" = 0 ] || [ $((merged + completed)) != "$inserted" ] ||
+	[ "$queued$in_flight" != 00 ]; then
 	fail "inserted $inserted, merged $merged, completed $completed, queued $queued, in flight $in_flight"
+fi
 echo "{\"files\": $files, \"inserted\": $inserted, \"merged\": $merged, \"dispatched\": $dispatched}"

@@ -21,7 +21,7 @@ PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
 def load_tool(name):
-    """A program in scripts/ as a module: saves a Python start for each command."""
+    """Import a program in scripts/: calling it saves a start of Python for each command."""
     loader = importlib.machinery.SourceFileLoader(name, str(PROJECT / "scripts" / name))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
     loader.exec_module(module)
@@ -33,7 +33,7 @@ Refused = TOOL.Error
 
 
 class Device:
-    """An emulated SSD; removed at the end of a with block."""
+    """An emulated SSD; the end of a with block removes it."""
 
     def __init__(self, preset, **keys):
         pairs = [f"{key}={value}" for key, value in keys.items()]
@@ -57,8 +57,8 @@ class Device:
     def queue(self, attribute, value):
         file = pathlib.Path(f"/sys/block/{self.name}/queue/{attribute}")
         if attribute == "nr_requests":
-            # 6.12 tells a scheduler while the old number still counts: mq-deadline
-            # and bfq would go on with a share of two for writes.
+            # 6.12 notifies the scheduler before it stores the number: mq-deadline and bfq compute
+            # their limits for writes from the number before.
             file.write_text(str(value - 1))
         file.write_text(str(value))
 
@@ -72,14 +72,14 @@ class Device:
         (TOOL.DEBUGFS / self.name / "stats").write_text("0")
 
     def where(self, sector, sectors=1):
-        """Placement of each page of a span, as dictionaries."""
+        """Location of each page of a span: a list of dictionaries."""
         path = TOOL.DEBUGFS / self.name / "where"
         path.write_text(f"{sector} {sectors}")
         lines = (line.split() for line in path.read_text().splitlines())
         return [dict(zip(f[::2], map(int, f[1::2]), strict=True)) for f in lines]
 
     def io(self, offset, length, write=False, flags=0):
-        """One request past the page cache, waited for."""
+        """Do one direct I/O. @offset, @length: bytes; @flags: of open()."""
         fd = os.open(self.path, os.O_RDWR | os.O_DIRECT | flags)
         buffer = mmap.mmap(-1, length)
         try:
@@ -90,7 +90,7 @@ class Device:
             os.close(fd)
 
     def one(self, offset, length, write=False):
-        """Counters after exactly one request."""
+        """Do one request; return the counters of it alone."""
         self.reset()
         self.io(offset, length, write)
         return self.stats()
@@ -102,7 +102,7 @@ class Device:
         return ["fio", "--output-format=json"] + [f"--{k}={v}" for k, v in settings.items()]
 
     def fio(self, **options):
-        """Result of the only job of a fio run on the device."""
+        """Run fio with one job on the device; return the job's result."""
         done = subprocess.run(self.fio_command(**options), capture_output=True, text=True,
                               check=False)
         if done.returncode:
@@ -110,10 +110,8 @@ class Device:
         return json.loads(done.stdout[done.stdout.index("{"):])["jobs"][0]
 
     def steady(self, warm, count, **options):
-        """What the device counts in the middle of a load: differences, and its seconds.
-
-        Begins when so many requests are done, and goes on for so many more.
-        """
+        """Load the device with fio; return the differences of its counters, and the seconds,
+        between the completion of @warm requests and that of @count more."""
         command = self.fio_command(time_based=1, runtime=10**6, **options)
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as load:
             self.reset()
@@ -135,7 +133,7 @@ class Device:
 
 
 class NullBlk(Device):
-    """A null_blk device, with these attributes of its configfs @folder."""
+    """A null_blk device with these attributes in its configfs folder."""
 
     def __init__(self, folder="bench", **attributes):
         subprocess.run(["modprobe", "null_blk", "nr_devices=0"], check=True)
@@ -144,7 +142,7 @@ class NullBlk(Device):
         for key, value in {**attributes, "power": 1}.items():
             (self.folder / key).write_text(str(value))
         index = (self.folder / "index").read_text().strip()
-        # Older kernels have names of their own choosing.
+        # Older kernels ignore the name of the folder.
         self.name = next(name for name in (folder, f"nullb{index}")
                          if pathlib.Path("/dev", name).exists())
         self.path = f"/dev/{self.name}"

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Imported by torture.py: the devices it works on, how each is removed and brought back,
-and what is stacked on top of them.
-"""
+"""The devices of the torture test: how each is removed and brought back, and the file systems
+stacked on them."""
 
 import glob
 import os
@@ -13,17 +12,17 @@ from ssd import Device, NullBlk
 from torture_load import UP, Shared, shared
 
 PCI = pathlib.Path("/sys/bus/pci")
-# A polled request is left alone on purpose: no timeout of the kernel's may end it.
-LONG = "1000000"
+# io_timeout in ms. The test leaves polled requests unreaped; the kernel must not end them.
+POLLED_TIMEOUT_MS = "1000000"
 
 
 class Target:
-    """A device under load. @faulty: its I/Os may fail at any time; @forgets: its data are
-    zeros after it was removed and has returned."""
+    """A device under load. @faulty: its I/Os may fail at any time; @forgets: it holds zeros
+    after a removal."""
     removable = polled = passthrough = forgets = scsi = False
-    # Its driver ends a request whose completion is lost.
+    # The driver ends a request whose completion is lost.
     times_out = False
-    # Takes discards and write-zeroes.
+    # Supports discards and write-zeroes.
     ranges = True
 
     def __init__(self, label, name, faulty=False):
@@ -34,12 +33,12 @@ class Target:
         self.mapping = self.folder = None
 
     def named(self, name):
-        """The device has this name now."""
+        """Take the name that the device has now."""
         self.shared.name = name.encode()
         polled = self.queue / "io_poll"
         if self.polled:
             check(polled.read_text().strip() == "1", f"{self.label} has queues to poll")
-            (self.queue / "io_timeout").write_text(LONG)
+            (self.queue / "io_timeout").write_text(POLLED_TIMEOUT_MS)
 
     @property
     def name(self):
@@ -54,7 +53,7 @@ class Target:
         return pathlib.Path("/sys/block", self.name, "queue")
 
     def appears(self, pattern):
-        """Name of the block device of this path in sysfs, once it is there."""
+        """Wait for a block device at this path of sysfs; return its name."""
         def found():
             names = [os.path.basename(path) for path in glob.glob(pattern)]
             return [name for name in names if os.path.exists(f"/dev/{name}")]
@@ -65,10 +64,10 @@ class Target:
         """Remove the device under its load."""
 
     def back(self):
-        """Bring it back; no process has the old one open."""
+        """Bring the device back; no process has the old one open."""
 
     def remove(self):
-        """Remove it for good."""
+        """Remove the device at the end of the test."""
 
 
 class Virtio(Target):
@@ -87,9 +86,9 @@ class Ssdemu(Target):
 
 
 class Null(Target):
-    """null_blk with several queues, one to poll; or one that injects faults."""
+    """null_blk with several queues: one with a polled queue, one that injects faults."""
     forgets = removable = True
-    # Only where its I/Os may fail.
+    # A timeout fails the I/O.
     times_out = property(lambda self: self.faulty)
     COMMON = {"size": 128, "queue_mode": 2, "memory_backed": 1, "discard": 1, "irqmode": 2,
               "completion_nsec": 50000, "submit_queues": 2}
@@ -151,13 +150,13 @@ class Nvme(Target):
         self.named(self.appears(f"{self.port}/nvme/nvme*/nvme*n1"))
 
     def reset(self):
-        """The controller forgets what it was at; the driver sends it again."""
+        """Reset the controller; the driver requeues its requests."""
         (next(self.port.glob("nvme/nvme*")) / "reset_controller").write_text("1")
 
 
 class Loop(Target):
-    """A loop device on a file. For a discard or write-zeroes it allocates and punches holes
-    without asking whether the file system is frozen, and ext4 warns of that."""
+    """A loop device on a file. A discard or write-zeroes would allocate or punch holes even
+    while the file system is frozen, which ext4 warns about."""
     ranges = False
 
     def __init__(self, label, file):
@@ -171,7 +170,7 @@ class Loop(Target):
 
 
 def stack(target, start_mb, filesystem):
-    """dm-linear from so many MB of a @target on, and a file system there."""
+    """Make a dm-linear device of the part of @target from @start_mb on, with a file system."""
     sectors = int((target.queue.parent / "size").read_text()) - (start_mb << 11)
     target.mapping = f"{target.label}-{filesystem}"
     run("dmsetup", "create", target.mapping, "--table",
@@ -188,6 +187,6 @@ def stack(target, start_mb, filesystem):
 
 
 def unstack(target):
-    """Take both away again."""
+    """Remove both."""
     run("umount", str(target.folder))
     run("dmsetup", "remove", "--retry", target.mapping)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Imported by torture.py: what happens to the devices while they are under load."""
+"""What the torture test does to the devices while they are under load."""
 
 import collections
 import errno
@@ -25,19 +25,19 @@ GENERIC = {"nr_requests": (4, 8, 16, 31, 64, 100, 256), "read_ahead_kb": (0, 4, 
            "max_sectors_kb": (4, 16, 64, 128, 512), "nomerges": (0, 1, 2),
            "rq_affinity": (0, 1, 2), "wbt_lat_usec": (0, 1000, 75000), "async_depth": NUMBERS,
            "iostats": (0, 1)}
-# A write to sysfs may be refused, or the device may be gone.
+# errno of a write to sysfs that is refused or whose device is gone.
 REFUSED = (errno.EINVAL, errno.EBUSY, errno.ENOENT, errno.ENODEV, errno.EOPNOTSUPP,
            errno.EAGAIN, errno.ENXIO)
-# Of scsi_debug: options, every nth command. (Lost commands are waited for: few.)
+# scsi_debug: (option, every nth command). Few are lost: each is waited for.
 FAULTS = {"recovered": (0x8, 7), "transport": (0x10, 9), "short": (0x80, 9),
           "busy": (0x8000, 3), "medium": (0x2, 1), "lost": (0x4, 150)}
-# Of single commands, where it can: UNMAP, WRITE SAME(10), (16), READ(10), WRITE(10), SYNCHRONIZE
-# CACHE, sent back a few times for: preparing anew (an asymmetric access transition), a
-# reset elsewhere, an aborted command.
+# Commands that scsi_debug answers a few times with a sense code, if it supports that: UNMAP,
+# WRITE SAME(10), WRITE SAME(16), READ(10), WRITE(10), SYNCHRONIZE CACHE. The codes: asymmetric
+# access transition, after which sd prepares the request again; reset; aborted command.
 COMMANDS = (0x42, 0x41, 0x93, 0x28, 0x2a, 0x35)
 SENSES = ("0x2 0x4 0xa", "0x6 0x29 0x0", "0xb 0x4b 0x0")
 ERRORS = "/sys/kernel/debug/scsi_debug/*/error"
-# Of any driver, on a debug kernel: completions that get lost, in percent, so many at most.
+# A debug kernel makes any driver lose completions: percent, and at most so many.
 LOST_COMPLETIONS = pathlib.Path("/sys/kernel/debug/fail_io_timeout")
 LOST_PERCENT, LOST_MOST = 20, 3
 PROVISIONING = ("unmap", "writesame_16", "writesame_10")
@@ -45,7 +45,7 @@ FIFREEZE, FITHAW = 0xc0045877, 0xc0045878
 
 
 def write(file, value):
-    """Write to a file of sysfs; was it taken?"""
+    """Write to a file of sysfs; return true if the kernel took the value."""
     try:
         fd = os.open(file, os.O_WRONLY)
     except OSError as error:
@@ -64,10 +64,11 @@ def write(file, value):
 
 
 class Disturber(threading.Thread):
-    """Does what its kinds() are, in random order, each once in a round, while it may go on."""
+    """A thread that calls the methods named by kinds() in random order, each once per round,
+    while it is allowed to."""
 
     def __init__(self, plan, targets, rng):
-        """@targets: of these; @rng: a random.Random of its own."""
+        """@targets: what it disturbs; @rng: a random.Random of its own."""
         super().__init__(daemon=True)
         self.plan, self.targets, self.rng = plan, targets, rng
         self.done, self.seconds = collections.Counter(), collections.Counter()
@@ -76,7 +77,7 @@ class Disturber(threading.Thread):
         self.wrong = None
 
     def kinds(self):
-        """Names of methods; each returns whether it happened."""
+        """Names of methods, each of which returns true if it took effect."""
         raise NotImplementedError
 
     def run(self):
@@ -94,7 +95,7 @@ class Disturber(threading.Thread):
             self.idle.set()
 
     def pause(self):
-        """Wait here while it may not go on."""
+        """Wait until the thread may go on."""
         if not self.may_go.is_set():
             self.idle.set()
             self.may_go.wait()
@@ -104,13 +105,13 @@ class Disturber(threading.Thread):
         self.may_go.set()
 
     def any(self, *properties):
-        """A target that has these."""
+        """A random target that has these properties."""
         return self.rng.choice([target for target in self.targets
                                 if all(getattr(target, name) for name in properties)])
 
 
 class Settings(Disturber):
-    """Schedulers, their tunables, the queue's settings, limits of cgroups."""
+    """Changes schedulers, their tunables, the queue's attributes and cgroup limits."""
 
     def kinds(self):
         return ["switches", "tunables", "generic", "limits"]
@@ -122,7 +123,7 @@ class Settings(Disturber):
         target = self.rng.choice(free)
         names = ours() * 2 + list(STOCK)
         if target.passthrough and RELEASE == (6, 12):
-            # It miscounts what it gets unprepared, and warns of that.
+            # It miscounts requests that were not prepared, and warns about that.
             names.remove("mq-deadline")
         return write(target.queue / "scheduler", self.rng.choice(names))
 
@@ -140,7 +141,7 @@ class Settings(Disturber):
         target, name = self.any(), self.rng.choice(sorted(GENERIC))
         value = self.rng.choice(GENERIC[name])
         if name == "max_sectors_kb" and target.polled and RELEASE <= (6, 1):
-            # There a polled bio that has to be split is refused for ever.
+            # 6.1 never accepts a polled bio that has to be split.
             value = max(value, BLOCK * MOST_BLOCKS >> 10)
         return write(target.queue / name, value)
 
@@ -153,14 +154,14 @@ class Settings(Disturber):
         most = [f"{key}={self.rng.choice(['max', *values])}" for key, values in
                 (("rbps", (1 << 20, 16 << 20)), ("wbps", (1 << 20, 16 << 20)),
                  ("riops", (100, 2000)), ("wiops", (100, 2000)))]
-        # Of a device that goes, 6.1 may try for ever to dispatch what is throttled, and 6.12
-        # leaks what io.max allocated.
+        # When a device is removed, 6.1 may retry throttled I/O for ever, and 6.12 leaks
+        # allocations of io.max.
         spared = target.removable and (RELEASE == (6, 1) or
                                        DEBUG_KERNEL and RELEASE == (6, 12))
         done = (not spared and
                 write(CGROUPS / "limited/io.max", f"{number} {' '.join(most)}"))
         weight = self.rng.choice((1, 100, 1000))
-        # The root's: io.cost on the whole device, or not.
+        # io.cost is enabled on the root, for the whole device.
         rate = self.rng.choice((25, 100, 400))
         write(CGROUPS / "io.cost.qos",
               f"{number} enable={self.rng.randint(0, 1)} ctrl=user min={rate} max={rate}")
@@ -172,7 +173,7 @@ class Settings(Disturber):
 
 
 class Machine(Disturber):
-    """CPUs, suspended and frozen file systems, modules."""
+    """Unplugs CPUs, suspends and freezes file systems, unloads modules."""
 
     def kinds(self):
         return ["suspends", "freezes", "unloads", *["hotplugs"] * bool(CPUS)]
@@ -203,7 +204,7 @@ class Machine(Disturber):
         return True
 
     def unloads(self):
-        """A module goes unless it is in use, and is loaded again."""
+        """Unload a module unless it is in use, and load it again."""
         name = self.rng.choice(ours())
         error = remove(name)
         if error and error not in (errno.EAGAIN, errno.EBUSY):
@@ -214,33 +215,33 @@ class Machine(Disturber):
 
 
 class Hardware(Disturber):
-    """Faults, resets of a controller, devices that go and return."""
+    """Injects faults, resets a controller, removes devices and brings them back."""
 
     def kinds(self):
         return ["faults", "removals", "faults", "removals",
-                # On 6.1 a reset forgets the second command of a queue that it sends again, if
-                # the controller has shadow doorbells: it tells the controller of them later.
+                # On 6.1 a reset loses the second requeued command of a queue if the controller
+                # has shadow doorbells, which the driver passes to it too late.
                 *["resets"] * (RELEASE > (6, 1)),
                 *["prepared_anew"] * bool(glob.glob(ERRORS)),
                 *["timeouts"] * LOST_COMPLETIONS.is_dir()]
 
     def faults(self):
-        """SCSI commands fail for a while; each kind of fault by itself."""
+        """Make SCSI commands fail for a while, by one kind of fault."""
         target = self.any("scsi")
         kind = self.rng.choice(sorted(FAULTS))
         options, every = FAULTS[kind]
-        # A slow machine must not lose what is merely slow.
+        # Slow commands must not time out on a slow machine.
         seconds = 2 if kind == "lost" and not DEBUG_KERNEL else 20
         (target.queue.parent / "device/timeout").write_text(str(seconds))
-        # sd waits 120 s for a WRITE SAME, whatever the disk's timeout; and SCSI handles no
-        # lost command before all others have ended. An UNMAP is like any other command.
+        # sd waits 120 s for a WRITE SAME, whatever the disk's timeout, and SCSI handles no lost
+        # command before all others have ended. An UNMAP has the disk's timeout.
         disk, = target.queue.parent.glob("device/scsi_disk/*")
         before = [(disk / name, (disk / name).read_text(), value)
                   for name, value in (("provisioning_mode", "unmap"),
                                       ("max_write_same_blocks", "0"))] * (kind == "lost")
         for file, _, value in before:
             file.write_text(value)
-        # Writing this one drains the queue.
+        # A write to nr_requests drains the queue.
         depth = target.queue / "nr_requests"
         write(depth, depth.read_text())
         (SCSI_DEBUG / "every_nth").write_text(str(every))
@@ -254,7 +255,7 @@ class Hardware(Disturber):
         return True
 
     def prepared_anew(self):
-        """Some commands of some kinds are sent back with a sense code a few times."""
+        """Have some kinds of commands answered with a sense code a few times."""
         mode, = self.any("scsi").queue.parent.glob("device/scsi_disk/*/provisioning_mode")
         write(mode, self.rng.choice(PROVISIONING))
         file, = glob.glob(ERRORS)
@@ -267,7 +268,7 @@ class Hardware(Disturber):
         return True
 
     def timeouts(self):
-        """A few completions of a device get lost, until the driver asks for them."""
+        """Lose a few completions of a device, until the driver's timeout finds them."""
         target = self.any("times_out")
         before = (target.queue / "io_timeout").read_text()
         write(target.queue / "io_timeout", 5000)
@@ -284,7 +285,8 @@ class Hardware(Disturber):
 
     @staticmethod
     def revive(target):
-        """Error handling whose own commands get lost gives a disk up."""
+        """Set a disk running again: error handling takes it offline if its own commands are
+        lost."""
         state = target.queue.parent / "device/state"
         if state.read_text().strip() == "offline":
             state.write_text("running\n")
@@ -294,7 +296,7 @@ class Hardware(Disturber):
         return True
 
     def removals(self):
-        """A device goes under its load, and returns when its workers have closed it."""
+        """Remove a device under load, and bring it back when its workers have closed it."""
         target = self.any("removable")
         target.shared.state = GOING
         target.take()
@@ -311,7 +313,7 @@ class Hardware(Disturber):
 
 
 def prepare():
-    """What a guest needs for it: cgroups, all schedulers' modules."""
+    """Load the schedulers' modules and make cgroups."""
     modprobe("-a", "bfq", "kyber-iosched", *(f"{name}-iosched" for name in ours()))
     (CGROUPS / "cgroup.subtree_control").write_text("+io")
     for name in ("limited", "weighted"):

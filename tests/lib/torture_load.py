@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Imported by torture.py: the processes that load the devices and verify what they read.
+"""The processes of the torture test that load the devices and verify what they read.
 
-Each worker owns a region of a device. A 512-byte sector that it writes says whose it is,
-where it belongs and which write it is of (its generation), so that a read tells what
-became of each sector. A write that failed leaves the old or the new sector; a discard the
-old one or zeros.
+Each worker owns a region of a device. A 512-byte sector that it writes holds the number of
+the region, the number of the write (its generation) and that of the sector, so that a read
+shows what happened to each sector. A failed write leaves the old or the new sector, a
+discard the old one or zeros.
 """
 
 import ctypes
@@ -27,74 +27,75 @@ MOST_BLOCKS = 8
 BLKDISCARD, BLKZEROOUT, SG_IO = 0x1277, 0x127f, 0x2285
 STAMP = struct.Struct("<IIQ")
 ZERO = bytes(SECTOR)
-# What an I/O may end with while faults are injected or the device is removed: EINVAL and
-# ENOSPC come of a capacity that could not be read.
+# Errors of an I/O while faults are injected or the device is removed. EINVAL and ENOSPC follow
+# from a capacity that could not be read.
 FAULTS = {errno.EIO, errno.ENODATA, errno.ETIMEDOUT, errno.EREMOTEIO, errno.ENODEV,
           errno.ENXIO, errno.EAGAIN, errno.EBADE, errno.ENOLINK, errno.EINTR, errno.ENOSPC,
           errno.EILSEQ, errno.ENOENT, errno.EINVAL, errno.EBUSY, errno.ENOMEDIUM, errno.EBADFD}
 # States of a target.
 UP, GOING, GONE = range(3)
-# What the workers are to do: work; poll late, while the others go on; rest, but for what
-# is polled late; rest; end.
+# What the workers have to do: work; leave polled I/O unreaped while the others work; rest, with
+# polled I/O unreaped; rest; exit.
 RUN, HOLD, REST, REST_ALL, END = range(5)
-# Of those that failed, gone did so while their device was being removed.
+# Of the failed I/Os, "gone" failed while their device was being removed.
 COUNTS = ("submitted", "ended", "failed", "gone", "verified_kb", "ordinary", "polled",
           "passthrough", "sg_io", "discards", "zeroes", "flushes", "fua", "files", "late")
 
 
 class Slot(ctypes.Structure):
-    """What a worker tells: nanoseconds of the monotonic clock when the oldest I/O in flight
-    was submitted, 0 for none; that it rests; what is wrong; its counters."""
+    """State of a worker for its parent. since: when the oldest I/O in flight was submitted, in
+    ns of the monotonic clock, 0 for none; resting; holding: leaves polled I/O unreaped; wrong:
+    an error; counters."""
     _fields_ = [("since", ctypes.c_int64), ("resting", ctypes.c_int64),
                 ("holding", ctypes.c_int64), ("wrong", ctypes.c_char * 400),
                 *((name, ctypes.c_int64) for name in COUNTS)]
 
 
 class Shared(ctypes.Structure):
-    """State of a target, and its name, which may be another one after a removal."""
+    """State of a target; life: how often it returned; its name, which a removal may change."""
     _fields_ = [("state", ctypes.c_int64), ("life", ctypes.c_int64),
                 ("name", ctypes.c_char * 32)]
 
 
 class Control(ctypes.Structure):
-    """What all workers are to do."""
+    """What all workers have to do."""
     _fields_ = [("want", ctypes.c_int64)]
 
 
 def shared(kind):
-    """An object of a ctypes @kind that forked processes share."""
+    """Make an object of a ctypes @kind that forked processes share."""
     return kind.from_buffer(mmap.mmap(-1, max(ctypes.sizeof(kind), mmap.PAGESIZE)))
 
 
 class Wrong(Exception):
-    """The data are not what was written, or an I/O failed that must not."""
+    """Data differ from what was written, or an I/O failed that must not."""
 
 
 class Region:
-    """Blocks of a device and what each may hold: generations, 0 being zeros."""
+    """Blocks of a device, and the generations that each may hold; generation 0 is zeros."""
 
     def __init__(self, owner, start, blocks):
         """@owner: a number that no other region has; @start: bytes; @blocks: of BLOCK bytes."""
         self.owner, self.start, self.blocks = owner, start, blocks
         self.generation = 0
-        # Nothing is known before the first write.
+        # None: unknown, before the first write.
         self.allowed = [None] * blocks
         self.busy = set()
 
     def sector(self, number, generation):
-        """What a generation of a sector looks like."""
+        """Bytes of a generation of a sector."""
         if not generation:
             return ZERO
         return STAMP.pack(self.owner, generation, number) * (SECTOR // STAMP.size)
 
     def data(self, block, count, generation):
-        """Bytes of so many blocks."""
+        """Bytes of a generation of @count blocks."""
         first = (self.start + block * BLOCK) // SECTOR
         sectors = range(first, first + count * BLOCK // SECTOR)
         return b"".join([self.sector(number, generation) for number in sectors])
 
     def claim(self, rng, most=MOST_BLOCKS):
-        """Blocks that are not in use, now in use: (first, count), or None."""
+        """Take random blocks that are not in use: (first, count), or None."""
         count = rng.randint(1, min(most, self.blocks))
         block = rng.randrange(self.blocks - count + 1)
         mine = range(block, block + count)
@@ -107,7 +108,7 @@ class Region:
         self.busy.difference_update(range(block, block + count))
 
     def changed(self, block, count, generation, surely):
-        """Blocks hold this generation, or if not @surely may do so."""
+        """Record that blocks hold this generation, or unless @surely that they may."""
         for number in range(block, block + count):
             if surely:
                 self.allowed[number] = {generation}
@@ -115,7 +116,7 @@ class Region:
                 self.allowed[number].add(generation)
 
     def verify(self, block, data):
-        """@data was read from @block on; raises Wrong unless each sector may be so."""
+        """Raise Wrong unless each sector of @data, read from @block on, is allowed there."""
         for at in range(0, len(data), BLOCK):
             allowed = self.allowed[block + at // BLOCK]
             if allowed is None:
@@ -131,12 +132,12 @@ class Region:
                            for generation in allowed):
                     owner, generation, place = STAMP.unpack_from(got)
                     raise Wrong(f"sector {first + sector} of region {self.owner} holds "
-                                f"({owner}, {generation}, {place}) in place of generation "
+                                f"({owner}, {generation}, {place}) instead of generation "
                                 f"{sorted(allowed)}")
 
 
 class Worker:
-    """A process that loads a target; counts what it submits, and what ends."""
+    """A process that loads a target, and counts the I/Os that it submits and that end."""
 
     def __init__(self, target, region, rng, priority="be"):
         self.target, self.region, self.rng, self.priority = target, region, rng, priority
@@ -159,21 +160,22 @@ class Worker:
         self.fd = -1
 
     def step(self):
-        """One I/O or a few."""
+        """Do one I/O or a few."""
         raise NotImplementedError
 
     def drain(self):
-        """All that is in flight ends."""
+        """Wait for the end of all I/O in flight."""
 
     def begin(self, kind, number=1):
-        """So many I/Os are about to be submitted."""
+        """Account for I/Os before they are submitted."""
         if not self.slot.since:
             self.slot.since = time.monotonic_ns()
         self.slot.submitted += number
         setattr(self.slot, kind, getattr(self.slot, kind) + number)
 
     def end(self, error, number=1, may_fail=False, what="I/O"):
-        """So many have ended, with an errno or 0; is it good? @what: for the message."""
+        """Account for I/Os that ended, with an errno or 0; return true on success. Raise Wrong if
+        they must not fail. @what: for the message."""
         self.slot.ended += number
         if self.slot.ended == self.slot.submitted:
             self.slot.since = 0
@@ -189,7 +191,7 @@ class Worker:
         return False
 
     def read_right(self, block, data):
-        """Verify what was read."""
+        """Verify data read from @block on."""
         self.region.verify(block, data)
         self.slot.verified_kb += len(data) >> 10
 
@@ -219,7 +221,7 @@ class Worker:
 
     def work(self, _control):
         self.step()
-        # A silence in which nothing wakes what was forgotten.
+        # A pause, in which no other request wakes one that was forgotten.
         if self.rng.random() < 0.02:
             time.sleep(self.rng.random() / 2)
 
@@ -228,7 +230,7 @@ class Worker:
         return REST
 
     def absent(self):
-        """Close what is gone, and wait for the device to return."""
+        """Close the removed device and wait until it is back."""
         self.drain()
         self.close()
         self.slot.resting = 1
@@ -240,15 +242,14 @@ class Worker:
                 self.open()
                 return
             except OSError:
-                # It is about to go again.
+                # It may be being removed again.
                 if self.target.shared.state == UP:
                     raise
                 self.slot.resting = 1
 
 
 class Plain(Worker):
-    """One I/O at a time by ordinary system calls, with flushes, FUA, discards and
-    write-zeroes."""
+    """One I/O at a time by ordinary system calls: also flushes, FUA, discards, write-zeroes."""
     KINDS = {"read": 8, "write": 8, "fua": 2, "flush": 1, "discard": 1, "zeroes": 1}
 
     def __init__(self, *arguments, **keys):
@@ -267,7 +268,7 @@ class Plain(Worker):
             self.region.release(block, count)
 
     def call(self, kind, function, *arguments):
-        """A system call; (its result, is it good?)"""
+        """Do a system call; return (its result or errno, true on success)."""
         self.begin(kind)
         try:
             result = function(*arguments)
@@ -287,7 +288,7 @@ class Plain(Worker):
         generation = self.region.generation
         view = memoryview(self.buffer)[:length]
         view[:] = self.region.data(block, count, generation)
-        # It may be on the device before it has failed.
+        # A write that fails may still reach the device.
         self.region.changed(block, count, generation, False)
         done, good = self.call(kind, os.pwritev, self.fd, [view], offset, flags)
         if good and done == length:
@@ -300,7 +301,7 @@ class Plain(Worker):
         self.call("flushes", os.fdatasync, self.fd)
 
     def ioctl_range(self, kind, code, offset, length):
-        """An ioctl on a range; None where the device does not know it."""
+        """Do an ioctl on a range; return true on success, None if it is not supported."""
         self.begin(kind)
         try:
             fcntl.ioctl(self.fd, code, struct.pack("<QQ", offset, length))
@@ -324,7 +325,7 @@ class Plain(Worker):
 
 
 class Sg(Plain):
-    """SCSI commands past the file layer, by SG_IO."""
+    """SCSI commands by SG_IO."""
     KINDS = {"sg_read": 4, "sg_write": 4, "ready": 1, "inquiry": 1}
     HEADER = struct.Struct("<iiBBHIQQQIIi4xQBBBBHHiII4x")
     TO_DEVICE, FROM_DEVICE, NO_DATA = -2, -3, -1
@@ -332,7 +333,7 @@ class Sg(Plain):
     TIMEOUT_MS = 20000
 
     def command(self, command, direction, length):
-        """Send a command; is it good?"""
+        """Send a command; return true on success."""
         sense = ctypes.create_string_buffer(32)
         block = ctypes.create_string_buffer(command)
         header = bytearray(self.HEADER.pack(
@@ -393,11 +394,11 @@ class Uring(Worker):
         super().close()
 
     def free(self):
-        """A number that no I/O in flight has."""
+        """A user_data that no I/O in flight has."""
         return next(number for number in range(self.ENTRIES) if number not in self.flying)
 
     def queue(self, what):
-        """Queue an I/O of some kind."""
+        """Queue an I/O of kind @what."""
         claimed = self.region.claim(self.rng)
         if not claimed or len(self.flying) == self.ENTRIES:
             if claimed:
@@ -429,12 +430,12 @@ class Uring(Worker):
         self.begin(kind)
 
     def ended(self, number, result):
-        """One I/O has ended."""
+        """Account for an I/O that ended; verify what it read."""
         what, block, count, generation = self.flying.pop(number)
         del self.since[number]
         self.region.release(block, count)
-        # A passthrough command that a reset of the controller ends is not tried again, its
-        # result may be the device's status. EAGAIN: not done, for want of a request.
+        # A passthrough command that a reset of the controller ends is not retried; its result
+        # may be the device's status. EAGAIN: not issued, no request could be allocated.
         error = -result if result < 0 else errno.EIO if what == "pass" and result else 0
         good = self.end(error, may_fail=what == "pass" or error == errno.EAGAIN,
                         what=f"{what} of {count} blocks at {block} ({result})")
@@ -455,12 +456,12 @@ class Uring(Worker):
             self.ended(number, result)
 
     def wait(self, least):
-        """Wait for so many of those in flight."""
+        """Submit, and wait for at least @least of the I/Os in flight."""
         self.ring.submit(min(least, len(self.flying)))
         self.reap()
 
     def batch(self):
-        """Kinds of the I/Os of a batch."""
+        """Random kinds of I/O for one submission."""
         return self.rng.choices(("read", "write", "fua", "flush"), (8, 8, 1, 1),
                                 k=self.rng.randint(1, 16))
 
@@ -475,13 +476,13 @@ class Uring(Worker):
 
 
 class Mixed(Uring):
-    """Passthrough commands and ordinary reads in one submission: the block layer allocates
-    requests for all of it as the first one needs it."""
+    """Passthrough commands and ordinary reads in one submission: the block layer allocates the
+    requests of a whole submission as its first I/O needs them."""
     FLAGS = uring.SETUP_SQE128 | uring.SETUP_CQE32
 
     def open(self):
         super().open()
-        # nvme0n1 has ng0n1.
+        # The character device of nvme0n1 is ng0n1.
         self.passthrough = os.open(f"/dev/ng{self.target.name[4:]}", os.O_RDWR)
 
     def close(self):
@@ -494,16 +495,15 @@ class Mixed(Uring):
 
 
 class Polled(Uring):
-    """Polled I/O, reaped late at times; and when it is time to hold, not at all until the
-    other workers rest."""
+    """Polled I/O, sometimes reaped late, and in the phases HOLD and REST not at all."""
     FLAGS = uring.SETUP_IOPOLL
     KIND = "polled"
 
     def open(self):
         super().open()
         if self.target.forgets:
-            # null_blk allocates memory for what is written the first time, and must not
-            # when it is polled: that is under rcu_read_lock().
+            # null_blk allocates memory for the first write to a block, which it must not when
+            # polled, under rcu_read_lock().
             zeros = mmap.mmap(-1, 1 << 20)
             end = self.region.start + self.region.blocks * BLOCK
             for offset in range(self.region.start, end, 1 << 20):
@@ -539,7 +539,7 @@ class Polled(Uring):
         self.late(0)
         self.slot.holding = 1
         while control.want in (HOLD, REST):
-            # Held on purpose.
+            # No I/O counts as lost meanwhile.
             self.slot.since = 0
             time.sleep(0.02)
         self.since = dict.fromkeys(self.since, time.monotonic_ns())
@@ -552,7 +552,7 @@ class Polled(Uring):
 
 
 class Files(Worker):
-    """Small files on a file system, whose content is known."""
+    """Small files of known content on a file system."""
 
     def __init__(self, target, folder, rng, priority="be"):
         super().__init__(target, None, rng, priority)
@@ -611,5 +611,5 @@ class Files(Worker):
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             data = file.read()
         if data != self.content(self.files[name]):
-            raise Wrong(f"{self.folder}/{name} has other bytes than were written")
+            raise Wrong(f"{self.folder}/{name} differs from what was written")
         self.slot.verified_kb += len(data) >> 10

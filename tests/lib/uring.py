@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Imported by tests that need io_uring: a ring over the raw system calls, also polled,
-also with NVMe's passthrough commands.
+"""An io_uring over the raw system calls, also polled, also with NVMe passthrough commands.
 
 The caller keeps buffers alive until the request has ended. A request's user_data is a
-number less than the ring's entries that no other request in flight has. It is the index of
-the request's SQE, which so stays as it is until the request has ended: Linux 6.12 reads that
-of a passthrough command again when a worker thread issues it for want of a free tag.
+number below the ring's entries that no other request in flight has. It is the index of the
+request's SQE, which therefore stays unchanged until the request has ended: Linux 6.12 reads
+the SQE of a passthrough command again when a worker thread issues it for lack of a free tag.
 """
 
 import ctypes
@@ -31,9 +30,9 @@ MAP_32BIT = 0x40
 
 
 def passthrough_buffer(size):
-    """Memory of @size bytes for passthrough commands, below 4 GB. For want of a free tag a
-    worker thread of the ring issues them. When the kernel has created that thread on its way
-    back from an interrupt, and knows x32 programs, it takes the thread for one and cuts the
+    """Memory of @size bytes below 4 GB, for passthrough commands. A worker thread of the ring
+    issues them if there is no free tag. If the kernel supports x32 programs and created that
+    thread on its return from an interrupt, it treats the thread as x32 and truncates the
     buffer's address to 32 bits."""
     return mmap.mmap(-1, size, mmap.MAP_SHARED | MAP_32BIT)
 
@@ -71,7 +70,7 @@ class Ring:
         self.queued = 0
 
     def close(self):
-        """Give the ring up; the kernel ends what is in flight."""
+        """Close the ring; the kernel ends the requests in flight."""
         os.close(self.fd)
 
     def _sqe(self, opcode, fd, offset, addr, length, op_flags, user_data):
@@ -80,7 +79,7 @@ class Ring:
         at = user_data * self.sqe_size
         self.sqes[at:at + self.sqe_size] = bytes(self.sqe_size)
         SQE.pack_into(self.sqes, at, opcode, 0, 0, fd, offset, addr, length, op_flags, user_data)
-        # The kernel looks at the tail in io_uring_enter() only, in this very process.
+        # No barrier: the kernel reads the tail in io_uring_enter() only, in this process.
         self.sq_tail.value = (self.sq_tail.value + 1) & 0xffffffff
         self.queued += 1
         return at
@@ -98,15 +97,16 @@ class Ring:
         self._sqe(OP_FSYNC, fd, 0, 0, 0, FSYNC_DATASYNC if datasync else 0, user_data)
 
     def nvme_read(self, fd, addr, length, lba, user_data, lba_size=512, nsid=1):
-        """Queue a passthrough read from an NVMe character device; the ring has to have
-        SETUP_SQE128 and SETUP_CQE32."""
-        # cmd_op shares its place with the offset.
+        """Queue a passthrough read from an NVMe character device; the ring needs SETUP_SQE128
+        and SETUP_CQE32."""
+        # cmd_op is in a union with the offset.
         at = self._sqe(OP_URING_CMD, fd, NVME_URING_CMD_IO, 0, 0, 0, user_data)
         NVME_CMD.pack_into(self.sqes, at + 48, NVME_READ, 0, 0, nsid, 0, 0, 0, addr, 0, length,
                            lba & 0xffffffff, lba >> 32, length // lba_size - 1, 0, 0, 0)
 
     def submit(self, wait=0):
-        """Submit what is queued, and wait for @wait completions; how many were taken."""
+        """Submit the queued requests and wait for @wait completions; return the number of
+        requests taken."""
         flags = ENTER_GETEVENTS if wait or self.polled else 0
         while True:
             taken = LIBC.syscall(SYS_ENTER, self.fd, self.queued, wait, flags, None, 0)
@@ -114,13 +114,13 @@ class Ring:
                 self.queued -= taken
                 return taken
             error = ctypes.get_errno()
-            # What was submitted before the signal is off the ring.
+            # Requests submitted before the signal are off the ring.
             self.queued = (self.sq_tail.value - self.sq_head.value) & 0xffffffff
             if error != 4:
                 raise OSError(error, "io_uring_enter")
 
     def submit_only(self):
-        """Submit and look for no completion, also of a polled ring."""
+        """Submit without reaping, also on a polled ring; return the number of requests taken."""
         taken = LIBC.syscall(SYS_ENTER, self.fd, self.queued, 0, 0, None, 0)
         if taken < 0:
             raise OSError(ctypes.get_errno(), "io_uring_enter")
@@ -128,7 +128,7 @@ class Ring:
         return taken
 
     def reap(self):
-        """Completions that are there: [(user_data, result)]."""
+        """Take the completions that have arrived: [(user_data, result)]."""
         ended = []
         head, tail = self.cq_head.value, self.cq_tail.value
         while head != tail:
