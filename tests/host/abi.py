@@ -1,11 +1,9 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-# A module is built for the layouts of its kernel's image or not at all: with the
-# headers of another kernel, or of another build of the same release, the compiler
-# refuses; a kernel that lets a module look at its BTF refuses one for other layouts;
-# the generated header is made anew when anything that it was made from is replaced
+# A module is built only with the layouts of its kernel's image: the compiler refuses headers
+# of another kernel or another build; a kernel that gives modules its BTF refuses one with
+# other layouts; the generated header follows every file that it is made from
 # timeout: 900
-"""See above."""
 import contextlib
 import os
 import pathlib
@@ -30,7 +28,7 @@ def check(condition, message):
 
 
 def run(*command, **options):
-    """A finished process, its output as text."""
+    """Run a command; return the finished process with its output as text."""
     return subprocess.run(list(map(str, command)), text=True, cwd=PROJECT, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
 
@@ -43,8 +41,8 @@ def output(*command):
 
 
 class Kernel:
-    """A stock kernel, and a root file system in @work with its image and links to its
-    headers, where both can be changed."""
+    """A stock kernel, and a root file system in @work with a copy of its image and links to its
+    headers, which the test can change."""
 
     def __init__(self, series, work):
         self.release = output("scripts/fetch-kernel", series)
@@ -58,7 +56,7 @@ class Kernel:
         common = pathlib.Path(re.search(r"^include (\S+)/Makefile$", makefile, re.M)[1])
         self.common = sources / common.name
         output("cp", "-rs", stock, common, sources)
-        # make takes the folder that the real file of a Makefile is in.
+        # make uses the folder of the Makefile behind a link, so these are copies.
         for path, text in ((self.headers / "Makefile",
                             makefile.replace(str(common), str(self.common))),
                            (self.common / "Makefile", (common / "Makefile").read_text())):
@@ -69,7 +67,7 @@ class Kernel:
         shutil.copy2(self.stock_image, self.image)
 
     def replace(self, name, old, new):
-        """Change a header, which keeps its time, as with a package; return its text."""
+        """Change a header but not its time, as a package does; return its old text."""
         path = self.common / "include/linux" / name
         text, times = path.read_text(), path.stat()
         check(old in text, f"{name} has no {old!r}")
@@ -79,15 +77,15 @@ class Kernel:
         return text
 
     def generate(self, header, **environment):
-        """Make @header for this kernel; its text."""
+        """Generate @header for this kernel; return its text."""
         done = run(GENERATOR, "--headers", self.headers, "--release", self.release,
                    "-o", header, env={**os.environ, **environment})
-        check(not done.returncode, f"the generator says: {done.stdout}")
+        check(not done.returncode, f"the generator fails: {done.stdout}")
         return header.read_text()
 
 
 def test_types():
-    """Types that only some compilers and versions of pahole give a kernel."""
+    """Types of BTF that only some compilers and versions of pahole create."""
     types = [
         {"id": 1, "kind": "INT", "name": "int", "size": 4},
         {"id": 2, "kind": "TYPE_TAG", "name": "rcu", "type_id": 3},
@@ -123,7 +121,7 @@ def test_types():
                           (19, "enum big x"), (21, "void *x"), (10, "double x"), (22, "t x")):
         got = btf.declare(type_id, "x")
         check(got == want, f"type {type_id} is declared as {got!r}, not {want!r}")
-    check(btf.strip(22) is types[4] and btf.strip(2) is types[4], "a tag is not stripped")
+    check(btf.strip(22) is types[4] and btf.strip(2) is types[4], "a tag is not removed")
     check(btf.size(8) == 8 and btf.size(12) == 12 and btf.size(22) == 16, "wrong sizes")
     check(btf.layouts(["s"]) == {"struct s": [("(whole)", 0, 16), ("a", 0, 8), ("f", 64, 8)]},
           f"layouts {btf.layouts(['s'])}")
@@ -133,12 +131,12 @@ def test_types():
 
 
 def test_changes(kernel, other, header):
-    """The generated header follows what it is made from."""
+    """The generated header follows the files that it is made from."""
     first = kernel.generate(header)
     was = header.stat().st_mtime_ns
-    # Nothing is read: it would not find the program for it.
+    # Without a change the generator does not run bpftool.
     kernel.generate(header, BPFTOOL="/none")
-    check(header.stat().st_mtime_ns == was, "the header is written anew without need")
+    check(header.stat().st_mtime_ns == was, "the header is written without need")
 
     member = "unsigned int\t\tasync_depth;"
     text = kernel.replace("blkdev.h", "struct request_queue {", f"/* {member} */\n"
@@ -156,18 +154,18 @@ def test_changes(kernel, other, header):
     check("IOSCHED_HAVE_INSERT_FLAGS" not in changed, "another image changes nothing")
     shutil.copy2(kernel.stock_image, kernel.image)
     check(kernel.generate(header) == first, "the header does not follow the image")
-    # The same declarations, but all has to be compiled anew.
+    # The declarations stay, but the header must change so that everything is recompiled.
     kernel.replace("timer.h", "timer_delete_sync", "timer_delete_sync ")
     changed = kernel.generate(header)
     check(changed != first and changed.split("\n")[3:] == first.split("\n")[3:],
-          "a change of the headers is not to be seen")
+          "the header does not show a change of the kernel's headers")
 
 
 def test_refused(kernel, work, what, expected):
-    """A build must fail because a layout is another one, and say so."""
+    """Check that a build fails because of a layout, and reports that; return its errors."""
     done = run("make", "-s", "-j2", f"KVER={kernel.release}", f"HEADERS={kernel.headers}",
                f"BUILD={work}/build")
-    check(done.returncode, f"{what} are taken")
+    check(done.returncode, f"{what} are accepted")
     errors = re.findall(r"(?<=error: ).*", done.stdout)
     check(any(LAYOUT_ERROR in error and expected in error for error in errors),
           f"{what}: {done.stdout}")
@@ -179,7 +177,7 @@ def test_refused(kernel, work, what, expected):
 
 
 def test_loading(kernels, headers, work):
-    """The comparison that a module does when it is loaded, on real BTFs."""
+    """The comparison of layouts when a module is loaded, with the BTF of real kernels."""
     for kernel, header in zip(kernels, headers, strict=True):
         folder = work / f"load-{kernel.release}"
         folder.mkdir()
@@ -217,7 +215,7 @@ def main():
         new.replace("blk-mq.h", "struct request {", "struct request {\n\tlong shifted;")
         errors = test_refused(new, work, "headers of another build", "struct request")
         check(all(LAYOUT_ERROR in error for error in errors), f"other errors: {errors}")
-        # An image of the old kernel under the new one's name.
+        # The old kernel's image under the new one's name.
         new.replace("blk-mq.h", "\n\tlong shifted;", "")
         shutil.copy(old.stock_image, new.image)
         test_refused(new, work, "headers of another kernel", "struct request")

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# All modules build for both stock kernels without a warning at W=1 and by
-# sparse, side by side, leave the source tree clean, and have the kernels' own
-# layouts; what cannot be built says why in one line
+# All modules build for both stock kernels without a warning by W=1 and sparse, leave the
+# source tree clean, and have the kernels' own layouts; a build that is not possible prints
+# one line with the reason
 # timeout: 900
 set -euo pipefail
 
@@ -15,7 +15,7 @@ fail()
 	exit 1
 }
 
-# make with that target must fail, and say in one line what the pattern says.
+# make with these arguments must fail, with one error line that matches: refused PATTERN ARG...
 refused()
 {
 	local pattern=$1
@@ -25,7 +25,7 @@ refused()
 	[ "$(grep -c '^error: ' "$work/out")" = 1 ] ||
 		fail "make $*: not one line of error: $(<"$work/out")"
 	grep -q "^error: .*$pattern" "$work/out" ||
-		fail "make $* says: $(<"$work/out")"
+		fail "make $* prints: $(<"$work/out")"
 }
 
 before=$(git status --porcelain)
@@ -44,15 +44,15 @@ for series in 6.1 6.12; do
 done
 [ "$(git status --porcelain)" = "$before" ] || fail "the build left files in the source tree"
 
-# A header that is not the kernel's, and asserts nothing: check-abi has to see it.
+# check-abi must find a wrong layout in a header without its static assertions.
 header=$build/iosched-kernel.h
 sed -i -e '/^IOSCHED_KERNEL_/d' \
 	-e 's/^\tvoid \*elevator_data;/\tlong shifted;\n&/' "$header"
 grep -q shifted "$header" || fail "found no elevator_data to shift"
 ! make -s "KVER=$release" "BUILD=$build" check-abi >"$work/out" 2>&1 ||
-	fail "check-abi takes a wrong layout"
+	fail "check-abi accepts a wrong layout"
 grep -q 'elevator_queue: .*elevator_data' "$work/out" ||
-	fail "check-abi says: $(<"$work/out")"
+	fail "check-abi prints: $(<"$work/out")"
 
 refused 'no headers for 6.12.0-none' KVER=6.12.0-none
 refused 'never tried' KVER=5.10.0-none
@@ -63,7 +63,7 @@ mkdir -p "$work/bare/include"
 cp -r "$headers/Makefile" "$work/bare/"
 refused 'apt-get install linux-image-6.12.0-none .*vmlinuz' KVER=6.12.0-none \
 	"HEADERS=$work/bare" "BUILD=$work/nobtf"
-# An image that is not complete yet.
+# A truncated image.
 mkdir -p "$work/root/usr/src" "$work/root/boot"
 cp -r "$work/bare" "$work/root/usr/src/linux-headers-6.12.0-none"
 head -c 100000 "$headers/../../../boot/vmlinuz-$release" >"$work/root/boot/vmlinuz-6.12.0-none"

@@ -1,9 +1,8 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-# `make demo` goes through: every scheduler has figures on both drives, there is a
-# chart, and all files of a tree on ext4 under pass come back
+# `make demo` succeeds: every scheduler has figures on both drives, there is a chart, and all
+# files of a tree on ext4 under pass are right
 # timeout: 1800
-"""The first command that the README names, as a newcomer gives it."""
 import json
 import pathlib
 import shutil
@@ -16,8 +15,8 @@ SCHEDULERS = {"none", "mq-deadline", "kyber", "bfq", "pass"}
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def failures(said):
-    """What is wrong with what the demo printed and left."""
+def failures(output):
+    """Yield what is wrong with the output and the files of the demo."""
     made = json.loads((FOLDER / "demo.json").read_text())
     cells = {}
     for run in made["runs"]:
@@ -29,10 +28,10 @@ def failures(said):
             yield f"{preset}, {job}: {', '.join(sorted(figures))} only"
         idle = [name for name, found in figures.items() if not found["mbps"] > 0]
         if idle:
-            yield f"{preset}, {job}: nothing moved under {', '.join(idle)}"
-        if f"drive: {preset}" not in said:
+            yield f"{preset}, {job}: no throughput under {', '.join(idle)}"
+        if f"drive: {preset}" not in output:
             yield f"no table of {preset}"
-    if not made["ext4"].get("files") or "all checksums are right" not in said:
+    if not made["ext4"].get("files") or "all checksums are right" not in output:
         yield "no file tree on ext4"
     if not (FOLDER / "demo.png").read_bytes().startswith(PNG):
         yield "demo.png is no picture"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Linked into a kernel tree, the schedulers can be configured there, all options
-# of ours end up in its .config, and its own build makes our modules
+# Linked into a kernel tree, the project has all its options in the tree's .config, and the
+# tree's build makes its modules
 # check: none
 # timeout: 1800
 set -euo pipefail

@@ -1,9 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# The unit tests of the core and of each scheduler pass, with at least 10,000
-# random sequences each (SEED=n repeats them), in a kernel that runs as a process
-# here; the report is complete and executes at least 90 % of the lines; a case
-# that fails, a plan that is missing and a report that breaks off are noticed
+# The unit tests of the core and of each scheduler pass in User Mode Linux, with at least
+# 10,000 random sequences each (SEED=n repeats them), and execute at least 90 % of the lines;
+# a failed case, a missing plan and a truncated report are detected
 # timeout: 1800
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -24,8 +23,7 @@ fail()
 	exit 1
 }
 
-# A complete report of all suites, all of which passed, without a complaint of
-# the kernel's.
+# Succeed if a report is complete, all suites passed, and the kernel did not complain.
 judge()
 {
 	tests/kunit/check-ktap "$1" "${names[@]/%/-iosched}" || return 1
@@ -36,7 +34,7 @@ judge()
 	/usr/bin/python3 "$root/linux/tools/testing/kunit/kunit.py" parse "$1"
 }
 
-# Run the kernel with these arguments; its console goes to a file.
+# Run the kernel, with its console in a file: boot LOG ARG...
 boot()
 {
 	local log=$1
@@ -54,14 +52,14 @@ boot "$results/log" "${names[@]/%/_test.seed=$seed}" \
 	"${names[@]/%/_test.sequences=$sequences}" ||
 	fail "the kernel ended with $?: $(tail -n 20 "$results/log")"
 judge "$results/log" || fail "see $results/log; SEED=$seed repeats it"
-# Random parts say how many they did.
+# Random cases print their number of sequences.
 [ "$(grep -c " $sequences sequences, seed=$seed\$" "$results/log")" -ge ${#names[@]} ] ||
 	fail "not $sequences sequences of each"
 find "$results/gcov" -name '*_test.gcda' -exec mv {} "$results" \;
 rm -r "$results/gcov"
 tests/kunit/coverage 90 "$results"
 
-# What must not pass.
+# Reports that judge() must reject.
 sed '0,/^1\.\.[0-9]/{/^1\.\.[0-9]/d}' "$results/log" >"$results/no-plan"
 sed '0,/^    1\.\.[0-9]/{/^    1\.\.[0-9]/d}' "$results/log" >"$results/no-plan-of-a-suite"
 sed '/^    ok 3 /,$d' "$results/log" >"$results/broken-off"
@@ -69,7 +67,7 @@ sed '0,/^    ok 3 /{s/^    ok 3 /    not ok 3 /}' "$results/log" >"$results/fail
 sed 's/^    ok 3 /BUG: sleeping\n&/' "$results/log" >"$results/complains"
 boot "$results/nothing" kunit.filter_glob=none || true
 for bad in no-plan no-plan-of-a-suite broken-off failed complains nothing; do
-	! cmp -s "$results/log" "$results/$bad" || fail "$bad is no different"
-	! judge "$results/$bad" >"$results/said" 2>&1 || fail "$bad is taken for a pass"
+	! cmp -s "$results/log" "$results/$bad" || fail "$bad: the report is unchanged"
+	! judge "$results/$bad" >"$results/said" 2>&1 || fail "$bad: the report is accepted"
 	echo "$bad: $(tail -n 1 "$results/said")"
 done

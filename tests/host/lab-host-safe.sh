@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# What the guest writes stays in the guest, except in build/
+# Files that the guest writes stay in the guest, except in build/
 set -euo pipefail
 
 mark=$RESULTS/from-guest

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# The lab passes a command's status and output on; no crash goes unnoticed
+# The lab returns a command's status and output, and reports every crash
 # timeout: 600
 set -euo pipefail
 
-# The lab's status must be $1 for the command that follows.
+# The lab's status must be STATUS: expect STATUS OPTION... -- COMMAND...
 expect()
 {
 	local want=$1 got=0
@@ -22,15 +22,15 @@ grep -qx seen "$RESULTS"/out
 grep -qx heard "$RESULTS"/err
 expect 42 -- sh -c 'exit 42'
 expect 127 -- /no/such/program
-# sysrq c panics: QEMU itself would end with 0.
+# sysrq c makes the kernel panic; QEMU itself exits with 0.
 expect 255 -- sh -c 'echo c >/proc/sysrq-trigger'
 expect 124 --timeout 20 -- sleep 3600 2>"$RESULTS"/err
-# The kernel of a guest that hangs has shown where.
+# The kernel of a guest that hangs has printed its tasks and CPUs.
 grep -q 'sysrq: Show Blocked State' "$RESULTS"/err
 grep -q 'sysrq: Show backtrace of all active CPUs' "$RESULTS"/err
 expect 1 -- sh -c 'echo "WARNING: a complaint" >/dev/kmsg' 2>"$RESULTS"/err
 grep -q 'WARNING: a complaint' "$RESULTS"/err
-# A complaint is not hidden by a skip, and doesn't hide a failure.
+# A skip does not hide a complaint, and a complaint does not hide a failure.
 expect 1 -- sh -c 'echo "BUG: a complaint" >/dev/kmsg; exit 4'
 expect 3 -- sh -c 'echo "BUG: a complaint" >/dev/kmsg; exit 3'
 expect 125 --kernel no-such-kernel -- true

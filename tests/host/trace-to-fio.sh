@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Traces of all formats become fio replays that fio takes: the same requests at
-# the same times; compressed, folded and aligned as asked; lines that are
-# malformed are reported by number and fail
+# Traces of all formats are converted to replays that fio accepts, with the same requests at
+# the same times, compressed, folded and aligned on request; malformed lines are reported by
+# number and fail
 # timeout: 120
 set -euo pipefail
 work=$(mktemp -d)
@@ -15,7 +15,7 @@ fail()
 	exit 1
 }
 
-# What the converter makes of the file $1 must be what the file $2 holds.
+# The conversion of a file must equal another file: becomes FILE EXPECTED [OPTION...]
 becomes()
 {
 	local from=$1 to=$2
@@ -41,7 +41,7 @@ fio version 3 iolog
 3001 /dev/replay read 1048576 1024
 3001 /dev/replay close
 END
-# The same requests in every format; the times of msr are in 100 ns, and go back.
+# The same requests in every format. Times of msr are in units of 100 ns, here not ascending.
 cat >"$work/msr" <<END
 128166372000010000,hm,1,Write,8192,4096,50
 128166372000040005,hm,1,Read,1048576,1024,50
@@ -93,14 +93,14 @@ fio version 2 iolog
 END
 becomes csv version2 --version 2
 
-# Devices go one behind the other; a request that a fold would cut is moved.
+# Devices are concatenated; a request across the folded capacity is moved.
 printf 'ts_us,dev,op,offset,size\n0,b,R,0,1024\n0,a,R,512,512\n1,b,W,512,1024\n' >"$work/two"
 $convert --capacity 2k "$work/two" | awk '{ print $3, $4, $5 }' | tail -n 4 |
 	diff - <(printf 'read 1024 1024\nread 512 512\nwrite 1024 1024\nclose  \n') ||
 	fail "two devices"
 $convert --device b "$work/two" | grep -c 'read\|write' | grep -qx 2 || fail "--device"
 
-# Malformed lines: each is reported by its number, and the whole fails.
+# A malformed line must be reported by its number, and the conversion fail:
 # refused FORMAT LINE REASON
 refused()
 {
@@ -153,7 +153,7 @@ for version in 2 3; do
 	echo "fio replays version $version"
 done
 
-# Real traces, where there are some.
+# Real traces, if there are any.
 traces=../shared/traces
 if [ -d "$traces" ]; then
 	for trace in "$traces"/*.csv.gz; do

@@ -104,7 +104,7 @@ class Disturber(threading.Thread):
         self.idle.clear()
         self.may_go.set()
 
-    def any(self, *properties):
+    def pick(self, *properties):
         """A random target that has these properties."""
         return self.rng.choice([target for target in self.targets
                                 if all(getattr(target, name) for name in properties)])
@@ -128,7 +128,7 @@ class Settings(Disturber):
         return write(target.queue / "scheduler", self.rng.choice(names))
 
     def tunables(self):
-        target = self.any()
+        target = self.pick()
         try:
             file = self.rng.choice(sorted((target.queue / "iosched").iterdir()))
             numeric = file.read_text().strip().isdigit()
@@ -138,7 +138,7 @@ class Settings(Disturber):
         return any(write(file, value) for value in values)
 
     def generic(self):
-        target, name = self.any(), self.rng.choice(sorted(GENERIC))
+        target, name = self.pick(), self.rng.choice(sorted(GENERIC))
         value = self.rng.choice(GENERIC[name])
         if name == "max_sectors_kb" and target.polled and RELEASE <= (6, 1):
             # 6.1 never accepts a polled bio that has to be split.
@@ -146,7 +146,7 @@ class Settings(Disturber):
         return write(target.queue / name, value)
 
     def limits(self):
-        target = self.any()
+        target = self.pick()
         try:
             number = (target.queue.parent / "dev").read_text().strip()
         except OSError:
@@ -186,7 +186,7 @@ class Machine(Disturber):
         return write(file, 1)
 
     def suspends(self):
-        target = self.any("mapping")
+        target = self.pick("mapping")
         options = self.rng.choice((["--noflush"], ["--nolockfs"], []))
         run("dmsetup", "suspend", *options, target.mapping)
         time.sleep(self.rng.random() / 2)
@@ -194,7 +194,7 @@ class Machine(Disturber):
         return True
 
     def freezes(self):
-        fd = os.open(self.any("folder").folder, os.O_RDONLY)
+        fd = os.open(self.pick("folder").folder, os.O_RDONLY)
         try:
             fcntl.ioctl(fd, FIFREEZE, 0)
             time.sleep(self.rng.random() / 2)
@@ -227,7 +227,7 @@ class Hardware(Disturber):
 
     def faults(self):
         """Make SCSI commands fail for a while, by one kind of fault."""
-        target = self.any("scsi")
+        target = self.pick("scsi")
         kind = self.rng.choice(sorted(FAULTS))
         options, every = FAULTS[kind]
         # Slow commands must not time out on a slow machine.
@@ -256,7 +256,7 @@ class Hardware(Disturber):
 
     def prepared_anew(self):
         """Have some kinds of commands answered with a sense code a few times."""
-        mode, = self.any("scsi").queue.parent.glob("device/scsi_disk/*/provisioning_mode")
+        mode, = self.pick("scsi").queue.parent.glob("device/scsi_disk/*/provisioning_mode")
         write(mode, self.rng.choice(PROVISIONING))
         file, = glob.glob(ERRORS)
         for command in COMMANDS:
@@ -269,7 +269,7 @@ class Hardware(Disturber):
 
     def timeouts(self):
         """Lose a few completions of a device, until the driver's timeout finds them."""
-        target = self.any("times_out")
+        target = self.pick("times_out")
         before = (target.queue / "io_timeout").read_text()
         write(target.queue / "io_timeout", 5000)
         (LOST_COMPLETIONS / "verbose").write_text("1")
@@ -292,12 +292,12 @@ class Hardware(Disturber):
             state.write_text("running\n")
 
     def resets(self):
-        self.any("passthrough").reset()
+        self.pick("passthrough").reset()
         return True
 
     def removals(self):
         """Remove a device under load, and bring it back when its workers have closed it."""
-        target = self.any("removable")
+        target = self.pick("removable")
         target.shared.state = GOING
         target.take()
         target.shared.state = GONE

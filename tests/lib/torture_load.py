@@ -152,8 +152,7 @@ class Worker:
         if self.life != self.target.shared.life:
             self.life = self.target.shared.life
             if self.target.forgets:
-                self.region.allowed = [{0}] * self.region.blocks
-                self.region.allowed = [set(one) for one in self.region.allowed]
+                self.region.allowed = [{0} for _ in range(self.region.blocks)]
 
     def close(self):
         os.close(self.fd)
@@ -190,7 +189,7 @@ class Worker:
             raise Wrong(f"{what} failed: {os.strerror(error)}")
         return False
 
-    def read_right(self, block, data):
+    def verify_read(self, block, data):
         """Verify data read from @block on."""
         self.region.verify(block, data)
         self.slot.verified_kb += len(data) >> 10
@@ -281,7 +280,7 @@ class Plain(Worker):
         view = memoryview(self.buffer)[:length]
         done, good = self.call("ordinary", os.preadv, self.fd, [view], offset)
         if good:
-            self.read_right(block, bytes(view[:done // BLOCK * BLOCK]))
+            self.verify_read(block, bytes(view[:done // BLOCK * BLOCK]))
 
     def do_write(self, block, count, offset, length, kind="ordinary", flags=0):
         self.region.generation += 1
@@ -352,7 +351,7 @@ class Sg(Plain):
     def do_sg_read(self, block, count, offset, length):
         command = struct.pack(">BBIBHB", 0x28, 0, offset // SECTOR, 0, length // SECTOR, 0)
         if self.command(command, self.FROM_DEVICE, length):
-            self.read_right(block, self.buffer[:length])
+            self.verify_read(block, self.buffer[:length])
 
     def do_sg_write(self, block, count, offset, length):
         self.region.generation += 1
@@ -449,7 +448,7 @@ class Uring(Worker):
                 self.region.changed(block, count, generation, True)
         elif what != "flush":
             whole = length if what == "pass" else result // BLOCK * BLOCK
-            self.read_right(block, self.buffer[at:at + whole])
+            self.verify_read(block, self.buffer[at:at + whole])
 
     def reap(self):
         for number, result in self.ring.reap():

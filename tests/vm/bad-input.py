@@ -1,11 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# Tunables and module parameters get empty, huge, negative, non-numeric, truncated and
-# binary input, and what is just out of range, from root, and any input from another
-# user: EINVAL or a refused open, the value as it was, nothing in the kernel's log
+# Tunables and module parameters refuse empty, huge, negative, non-numeric, truncated, binary
+# and out-of-range input from root with EINVAL, and any input from another user; the value
+# stays, and nothing is logged
 # timeout: 900
-"""See above. The range of a parameter stands in its description: (min..max, default x);
-one that takes names has none."""
+"""The description of a numeric parameter states its range: (min..max, default x)."""
 
 import errno
 import glob
@@ -26,7 +25,7 @@ NOBODY = 65534
 
 
 def attempt(path, data):
-    """The errno of opening and writing, 0 for none."""
+    """Open a file and write @data; return the errno, 0 for none."""
     try:
         fd = os.open(path, os.O_WRONLY)
         try:
@@ -38,8 +37,8 @@ def attempt(path, data):
     return 0
 
 
-def as_nobody(paths):
-    """Is another user refused by each of these files?"""
+def refuse_nobody(paths):
+    """Return true if each of these files refuses all writes of another user."""
     child = os.fork()
     if not child:
         os.setgroups([])
@@ -57,8 +56,8 @@ def log():
                           errors="replace").stdout
 
 
-def said():
-    """Lines of it that name something of ours."""
+def complaints():
+    """Number of lines of the log that name a scheduler, or are warnings."""
     return sum("iosched" in line or "WARN" in line for line in log().splitlines())
 
 
@@ -74,9 +73,9 @@ def parameters(name):
 
 
 def hostile(name, files, limits):
-    """All that must be refused, to all files; how many attempts."""
+    """Write all that must be refused to all files; return the number of attempts."""
     before = [pathlib.Path(file).read_bytes() for file in files]
-    lines, attempts, wrong = said(), 0, []
+    lines, attempts, wrong = complaints(), 0, []
     for file in files:
         outside = limits[os.path.basename(file)]
         edges = [str(outside[1] + 1).encode()] if outside else []
@@ -84,19 +83,19 @@ def hostile(name, files, limits):
         for data in (*HOSTILE, *edges):
             attempts += 1
             got = attempt(file, data)
-            # A write of nothing never reaches the kernel's function.
+            # An empty write does not reach the scheduler.
             if got != (errno.EINVAL if data else 0):
                 wrong.append(f"{file} {data[:20]!r}: {got}")
     check(not wrong, f"{name}: {attempts} refused with EINVAL {' '.join(wrong[:5])}")
-    check(as_nobody(files), f"{name}: nobody but root may write")
+    check(refuse_nobody(files), f"{name}: only root may write")
     after = [pathlib.Path(file).read_bytes() for file in files]
     check(before == after, f"{name}: no value has changed")
-    check(said() == lines, f"{name}: nothing in the log")
+    check(complaints() == lines, f"{name}: nothing in the log")
     return attempts
 
 
 def accepted(name, files, limits):
-    """What is as large as it may be, is taken, unless it does not go with the others."""
+    """Write each file's greatest value: it is taken, unless it conflicts with the others."""
     taken = 0
     for file in files:
         if limits[os.path.basename(file)]:
@@ -109,7 +108,8 @@ def accepted(name, files, limits):
 
 
 def at_load(name, limits):
-    """The same when the module is loaded."""
+    """Load the module with values that must be refused, and with the greatest ones; return the
+    number of refusals."""
     refused, taken = 0, 0
     for parameter, outside in limits.items():
         for value in ("-1", "abc", *([str(outside[1] + 1)] if outside else [])):
@@ -127,8 +127,8 @@ def at_load(name, limits):
 
 
 def regions(disk):
-    """A device starts from the module's parameters. More regions than PASS keeps: the
-    old scheduler stays, and the log says why."""
+    """A device starts from the module's parameters. If they make too many regions, the old
+    scheduler stays and the log states the reason."""
     insert("pass", "region_size_mb=64 read_expire=123")
     disk.select("pass")
     for key, value in (("region_size_mb", 64), ("read_expire", 123)):
@@ -139,12 +139,12 @@ def regions(disk):
     large = NullBlk("large", size=100000)
     file = f"/sys/block/{large.name}/queue/scheduler"
     before = pathlib.Path(file).read_text()
-    # Whatever the reason is, 7.2 takes it for a lack of memory.
+    # 7.2 returns ENOMEM for any failure of an elevator's init.
     refused = errno.ENOMEM if RELEASE >= (7, 2) else errno.EINVAL
     check(attempt(file, b"pass") == refused, "pass refuses 100000 regions")
     check(pathlib.Path(file).read_text().split("[")[1] == before.split("[")[1],
           "the old scheduler stays")
-    check("pass: region_size_mb=1 makes 100000 regions" in log(), "the log says why")
+    check("pass: region_size_mb=1 makes 100000 regions" in log(), "the log states the reason")
     large.remove()
 
 
@@ -162,7 +162,7 @@ def main():
         check(all(os.stat(file).st_mode & 0o777 == 0o644 for file in files),
               f"{name}: rw-r--r--")
         attempts += hostile(name, files, limits)
-        check(as_nobody([str(disk.queue / "scheduler")]), "nor another scheduler")
+        check(refuse_nobody([str(disk.queue / "scheduler")]), "only root may select")
         accepted(name, files, limits)
         disk.select("none")
         remove(name)

@@ -1,16 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# A request reaches the device by its deadline and a little more, although another that
-# is never polled for, or a command that the drive has lost, uses up each bound there is
+# A request is dispatched soon after its deadline, although a polled request that is never
+# reaped, or a command that the drive has lost, uses up every bound
 # nvme: 64M
 # append: nvme.poll_queues=1
 # check: 6.12
 # timeout: 300
-"""See above.
-
-In real time, as it is the kernel's clock that counts deadlines. An emulated CPU may be
-slow, so a read has SECONDS; what holds it lasts for several times as long.
-"""
+"""Deadlines are in the kernel's real time. An emulated CPU may be slow, so a read may take
+SECONDS; the request that uses up the bound stays for several times as long."""
 
 import mmap
 import os
@@ -25,17 +22,17 @@ from uring import SETUP_IOPOLL, Ring, address
 SYS_IOPRIO_SET, IOPRIO_RT = 251, 1 << 13
 BLOCK = 4096
 READ_EXPIRE_MS, AGING_MS = 200, 400
-# How long a read may take, and what it would wait for.
+# Seconds that a read may take, and that the other request stays.
 SECONDS, STUCK = 8, 30
-# The bounds of each scheduler that one request can use up.
+# Bounds of each scheduler that one request can use up.
 BOUNDS = {"bp": ("depth",), "pai": ("depth",), "pass": ("depth", "region_depth"),
           "piq": ("depth", "units")}
-# Lost, every command.
+# scsi_debug: lose commands.
 OPT_LOST = 4
 
 
 def read(path, offset=0):
-    """Read a block from the device; seconds that it took."""
+    """Read a block from the device; return the seconds that it took."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
     started = time.monotonic()
     with mmap.mmap(-1, BLOCK) as buffer:
@@ -45,16 +42,17 @@ def read(path, offset=0):
 
 
 def squeeze(disk, bound):
-    """Let one request use up that bound; units it uses up by itself."""
+    """Set the bound so that one request uses it up. A request uses up PIQ's units in any
+    case."""
     disk.tune(read_expire=READ_EXPIRE_MS, prio_aging_expire=AGING_MS)
     if bound in ("depth", "region_depth"):
         disk.tune(**{bound: 1})
 
 
 def polled(disk, bound):
-    """A read that is polled for only after STUCK seconds holds no other one."""
+    """A polled read that is reaped after STUCK seconds does not hold back another."""
     squeeze(disk, bound)
-    # No deadline is to release what a polled read holds.
+    # The other read must not be dispatched because of its deadline.
     disk.tune(read_expire=3600000, prio_aging_expire=3600000)
     ring = Ring(4, SETUP_IOPOLL)
     buffer = mmap.mmap(-1, BLOCK)
@@ -71,7 +69,7 @@ def polled(disk, bound):
     try:
         check(disk.counters()["polled"] == 1, f"{disk.label}: a polled read is in the device")
         took = read(disk.path)
-        check(took < SECONDS, f"{disk.label}, {bound}: {took:.2f} s for a read beside it")
+        check(took < SECONDS, f"{disk.label}, {bound}: another read takes {took:.2f} s")
     finally:
         done.set()
         poller.join()
@@ -82,7 +80,7 @@ def polled(disk, bound):
 
 
 def lost(disks):
-    """A command that the drive has lost holds none: [(disk, bound)]."""
+    """A command that the drive has lost does not hold back others. @disks: [(disk, bound)]."""
     def stuck(disk, bound):
         if bound == "class":
             LIBC.syscall(SYS_IOPRIO_SET, 1, 0, IOPRIO_RT)
@@ -113,7 +111,7 @@ def lost(disks):
     left = {disk: disk.counters()["in_flight"] for disk, _ in disks}
     for disk, bound in disks:
         check(took[disk] < SECONDS and left[disk] == 1, f"{disk.label}, {bound}: "
-              f"{took[disk]:.2f} s beside a lost command, {left[disk]} of which in flight")
+              f"a read takes {took[disk]:.2f} s, {left[disk]} lost commands in flight")
     for thread in holders:
         thread.join()
     for disk, _ in disks:

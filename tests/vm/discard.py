@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# Discards and write-zeroes go through each scheduler and do what they say, no more
-# and no less, also many small ones beside writes
+# Discards and write-zeroes through each scheduler clear exactly their range, also many small
+# ones beside writes
 # check: 6.12
 # timeout: 900
 
@@ -16,13 +16,13 @@ from iosched import Disk, ours, scsi_disks
 
 BLKDISCARD, BLKZEROOUT = 0x1277, 0x127f
 MB, SIZE_MB = 1 << 20, 24
-# First megabyte and number of them.
+# (first megabyte, number of megabytes)
 DISCARDED, ZEROED = (8, 4), (16, 4)
 PATTERN = b"elevator" * (MB // 8)
 
 
 def zeroes(disk):
-    """Fill the disk, discard and zero parts of it; the megabytes that are zeroes then."""
+    """Fill the disk, discard and zero parts of it; return the megabytes that are zeros then."""
     found = []
     fd = os.open(disk.path, os.O_RDWR | os.O_DIRECT)
     with mmap.mmap(-1, MB) as buffer:
@@ -37,7 +37,7 @@ def zeroes(disk):
             if data == bytes(MB):
                 found.append(at)
             elif data != PATTERN:
-                check(False, f"{disk.label}: megabyte {at} is neither old nor zero")
+                check(False, f"{disk.label}: megabyte {at} holds neither the pattern nor zeros")
     os.close(fd)
     return found
 
@@ -50,7 +50,7 @@ def main():
     wanted = [at for first, count in (DISCARDED, ZEROED) for at in range(first, first + count)]
     for disk in disks:
         found = zeroes(disk)
-        check(found == wanted, f"{disk.label}: megabytes {found} are zeroes, to be {wanted}")
+        check(found == wanted, f"{disk.label}: megabytes {found} are zeros, expected {wanted}")
     jobs = {}
     for disk in disks:
         jobs[f"{disk.name} trim"] = {"filename": disk.path, "rw": "randtrim", "bs": "64k"}

@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# I/O errors, lost commands that time out and commands that come back unserved: each
-# I/O ends once; where the bad sectors are is known, just those I/Os fail that touch
-# them; what was handed back is written, and read, right
+# With I/O errors, lost commands and requeued commands each I/O ends once; with known bad
+# sectors exactly the I/Os on them fail; requeued data are written and read right
 # check: 6.12
 # timeout: 900
 
@@ -13,40 +12,40 @@ from fio_jobs import fio, verify
 from iosched import SCSI_DEBUG, Disk, ours, scsi_disks
 from ssd import NullBlk
 
-# What scsi_debug does to every nth command of all its disks: option, n, I/Os of a
-# job, and whether the scheduler gets requests back. (Those that the host was too busy
-# for wait in the block layer.)
+# Faults of every nth command of all disks of scsi_debug: (option, n, I/Os of a job, true if the
+# scheduler sees requeues). A command for which the host was busy waits in the block layer.
 FAULTS = {"recovered error": (0x8, 7, 150, False),
           "transport error": (0x10, 7, 150, True),
           "short transfer": (0x80, 7, 150, True),
           "host busy": (0x8000, 3, 150, False),
-          # These are waited for: few.
+          # Few: each waits for the timeout.
           "lost": (0x4, 100, 50, True)}
-# With short transfers scsi_debug loses commands too, whatever the scheduler.
+# scsi_debug also loses commands with short transfers, under any scheduler.
 LOSE = ("short transfer", "lost")
 MEDIUM_ERROR = 2
-# Any of which may come of it.
+# The errors that these faults cause.
 ERRNOS = f"{errno.EIO}:{errno.ENODATA}:{errno.ETIMEDOUT}:{errno.EREMOTEIO}"
-# scsi_debug's bad sectors, ten from 0x1234 on, and the same of null_blk's: in two
-# blocks of 4 KB of the third megabyte.
+# The bad sectors of scsi_debug, first and last, also used for null_blk: they are in two blocks
+# of 4 KB of the third megabyte.
 BAD_SECTORS, BAD_BLOCKS = (0x1234, 0x123d), 2
 
 
 def inject(options, every_nth):
-    """From now on so."""
+    """Have scsi_debug apply these options to every nth command."""
     (SCSI_DEBUG / "every_nth").write_text(str(every_nth))
     (SCSI_DEBUG / "opts").write_text(str(options))
 
 
-def lost_after(disks, seconds):
-    """From now on a command is lost that has taken so long. On a slow machine none that
-    is merely slow is to be."""
+def set_timeout(disks, seconds):
+    """Set the command timeout. Only where commands are lost may it be short: on a slow machine
+    slow commands must not time out."""
     for disk in disks:
         (disk.queue.parent / "device/timeout").write_text(str(seconds))
 
 
 def revive(disks, lossy):
-    """Error handling whose own commands get lost gives a disk up, under any scheduler."""
+    """Set the disks running again: if its own commands are lost, error handling takes a disk
+    offline, under any scheduler."""
     for disk in disks:
         state = disk.queue.parent / "device/state"
         if state.read_text().strip() != "running":
@@ -55,20 +54,20 @@ def revive(disks, lossy):
 
 
 def everywhere(disks, **options):
-    """One fio on all these disks; I/O errors don't stop it. Errors by disk."""
+    """Run one fio on all disks, which continues after errors; return the errors by disk."""
     results = fio({disk.name: {"filename": disk.path} for disk in disks}, good=False,
                   continue_on_error="all", ignore_error=f"{ERRNOS},{ERRNOS}", **options)
     return {disk: sum(job["total_err"] for job in results[disk.name]) for disk in disks}
 
 
 def transient(disks):
-    """Faults after which the I/O is tried again."""
+    """Faults after which the I/O is retried."""
     faults = 0
     for disk in disks:
         disk.tune(depth=4)
     for what, (option, every_nth, count, back) in FAULTS.items():
         before = {disk: disk.counters()["requeued"] for disk in disks}
-        lost_after(disks, 2 if what in LOSE else 120)
+        set_timeout(disks, 2 if what in LOSE else 120)
         inject(option, every_nth)
         errors = everywhere(disks, rw="randrw", bs="4k-32k", numjobs=2, number_ios=count)
         inject(0, 0)
@@ -77,9 +76,9 @@ def transient(disks):
         for disk in disks:
             disk.nothing_left()
         grown = sum(disk.counters()["requeued"] - before[disk] for disk in disks)
-        check(bool(grown) == back, f"{what}: {grown} requests came back")
+        check(bool(grown) == back, f"{what}: {grown} requeues")
         faults += 2 * count * len(disks) // every_nth
-    lost_after(disks, 120)
+    set_timeout(disks, 120)
     inject(*FAULTS["host busy"][:2])
     verify(disks, size="6m")
     inject(0, 0)
@@ -87,7 +86,7 @@ def transient(disks):
 
 
 def bad_sectors(disks, **options):
-    """Of 256 blocks of 4 KB, each used once, just the bad ones fail."""
+    """Of 256 blocks of 4 KB, each used once, exactly the bad ones fail."""
     before = {disk: disk.counters()["completed"] for disk in disks}
     for disk in disks:
         (disk.queue / "nomerges").write_text("2")

@@ -1,21 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# Flushes and FUA keep their promises below each scheduler, by blktrace: an fsync ends
-# only after a flush that was issued since it began; a write with FUA gets to the device
-# with it, whole and alone, or is flushed before it ends where there is no FUA
+# Below each scheduler, by blktrace: an fsync ends only after a flush that was issued after it
+# began; a FUA write reaches the device unmerged with its flag, or without FUA support is
+# followed by a flush before it ends
 # kernels: 6.12
 # disk: 64M
 # disk: 64M
 # disk: 64M
 # disk: 64M
 # timeout: 600
-"""See above.
-
-Flushes pass by a scheduler, and writes with FUA do so on some kernels. What could go
-wrong in it: such a write merged with others, sent on without its flag, or held back.
-Not on 6.1, whose scsi_debug aborts some commands of such a load by itself, under none
-and mq-deadline too.
-"""
+"""Flushes bypass the scheduler, on some kernels also FUA writes. A scheduler could merge
+such a write with others, clear its flag, or hold it back. Not on 6.1: its scsi_debug aborts
+some commands of this load, also under none and mq-deadline."""
 
 import collections
 
@@ -24,10 +20,9 @@ from checks import RELEASE, check, modprobe
 from fio_jobs import fio
 from iosched import Disk, ours, scsi_disks
 
-# 7.2 takes FUA for a zone operation, which it does not tell a blktrace of Debian 12's version.
+# 7.2 records FUA as a zone operation, which Debian 12's blktrace does not get.
 SEES_FUA = RELEASE < (7, 2)
-# Neighbours of the synchronous writes are written by another job, so that there
-# is much to merge with.
+# Another job writes the neighbours of the synchronous writes, so that these could merge.
 JOBS = {"fsync": {"rw": "randwrite", "iodepth": 1, "fsync": 2, "offset": "8m",
                   "number_ios": 110},
         "dsync": {"rw": "write:4k", "iodepth": 8, "sync": "dsync", "offset": "1m",
@@ -44,13 +39,13 @@ def traced(disks):
 
 
 def is_flush(event):
-    """The device is told to flush."""
+    """Return true if the event is the dispatch of a flush."""
     return event.action == "D" and "P" in event.kind and not event.sectors
 
 
 def fsyncs(events):
-    """One job calls fsync, so they come one after the other: queued as an empty write
-    with a flush before it, which has lost its flag when it ends."""
+    """Check each fsync; return their number. One job calls fsync, so they are in sequence. An
+    fsync is queued as an empty write with a flush before it; its completion has no flag."""
     asked, flushed, number = False, False, 0
     for event in events:
         empty = event.kind.startswith("W") and not event.sector and not event.sectors
@@ -68,18 +63,19 @@ def fsyncs(events):
 
 
 def with_fua(events):
-    """Each write with FUA that was asked for is sent as it is."""
-    asked = collections.Counter((e.sector, e.sectors) for e in events
+    """Check that each FUA write is dispatched as it was queued; return their number."""
+    queued = collections.Counter((e.sector, e.sectors) for e in events
                                 if e.action == "Q" and e.kind == "WF")
     sent = collections.Counter((e.sector, e.sectors) for e in events
                                if e.action == "D" and e.kind == "WF")
-    check(asked == sent, f"{sum(asked.values())} writes with FUA asked for and sent: "
-                         f"{list((asked - sent) + (sent - asked))[:5]}")
-    return sum(asked.values())
+    check(queued == sent, f"{sum(queued.values())} FUA writes queued and dispatched: "
+                         f"{list((queued - sent) + (sent - queued))[:5]}")
+    return sum(queued.values())
 
 
 def without_fua(events):
-    """Each one is sent, then the device is flushed, then it ends: as an empty one."""
+    """Check that each FUA write is dispatched, then flushed, then ends; return their number. Its
+    completion has no data."""
     asked = [(at, event) for at, event in enumerate(events)
              if event.action == "Q" and event.kind == "WF"]
     for at, write in asked:

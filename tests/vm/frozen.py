@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# Under device-mapper, a loop device and a file system: suspended and resumed,
-# frozen and thawed, CPUs going and coming, all under load, and the data is right
+# Data stay right under device-mapper, a file system and loop devices, while these are
+# suspended and resumed, frozen and thawed, and CPUs go offline and online, under load
 # check: 6.12
 # timeout: 900
 
@@ -20,14 +20,15 @@ ROUNDS = 30 if SOAK else 5
 
 
 def checked_load(disks, paths):
-    """Writes to all @paths, read back and checked, while the body runs."""
+    """Write to all @paths, read back and verify, while the body runs."""
     jobs = {disk.name: {"filename": path} for disk, path in zip(disks, paths, strict=True)}
     return load(disks, jobs, rw="randwrite", bs="4k-32k", verify="crc32c", verify_backlog=64,
                 size="12m")
 
 
 def suspended(disks):
-    """Suspend what is above, change what is below, with a CPU less meanwhile."""
+    """Suspend dm devices on the disks, with a CPU offline, and change the disks meanwhile; return
+    the paths of the dm devices."""
     for disk in disks:
         sectors = (disk.queue.parent / "size").read_text().strip()
         run("dmsetup", "create", f"{disk.scheduler}-up", "--table",
@@ -51,7 +52,8 @@ def suspended(disks):
 
 
 def frozen(disks, upper):
-    """File systems above, loop devices on these, under our schedulers too."""
+    """Freeze file systems on @upper; loop devices on these, also under the project's schedulers,
+    are under load."""
     loops, folders = [], []
     for number, (disk, path) in enumerate(zip(disks, upper, strict=True)):
         folder = pathlib.Path(f"/mnt/{number}")

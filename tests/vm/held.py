@@ -27,13 +27,13 @@ def main():
         devices += made
         disks += [Disk(device.name, name, region_size_mb=1, **BOUND) for device in made]
 
-    # All come to their end: the last ones of each job have nobody to wake them.
+    # No insertion wakes the last requests of each job.
     fio({disk.name: {"filename": disk.path} for disk in disks}, rw="randrw", numjobs=4,
         number_ios=200)
     for disk in disks:
         disk.nothing_left()
 
-    # And while the bounds come and go.
+    # The bounds are set and lifted under load.
     with random_load(disks):
         for _ in range(20):
             for disk in disks:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# What a cgroup's io.max allows is what it gets, under each scheduler too
+# Under each scheduler a cgroup gets the throughput that its io.max allows
 # virtual-time: yes
 # kernels: 6.1 6.12 debug-6.1 debug-6.12 debug-7.2
 # check: 6.12
@@ -14,7 +14,7 @@ from fio_jobs import fio
 from iosched import Disk, ours
 from ssd import NullBlk
 
-# Bytes a second, of reads and of writes: no more than the CPU can do.
+# Bytes per second, of reads and of writes; the CPU must be able to do more.
 LIMIT = 1 << 20 if DEBUG_KERNEL else 4 << 20
 ROOT = pathlib.Path("/sys/fs/cgroup")
 CGROUP = ROOT / "limited"
@@ -36,8 +36,8 @@ def main():
     (ROOT / "cgroup.procs").write_text(str(os.getpid()))
     for name, (job,) in results.items():
         done = job[name.split()[1]]["bw_bytes"]
-        # Throttling works in slices of time: a tenth either way.
-        check(abs(done - LIMIT) <= LIMIT / 10, f"{name}: {done} bytes a second of {LIMIT}")
+        # 10 %: throttling works in slices of time.
+        check(abs(done - LIMIT) <= LIMIT / 10, f"{name}: {done} bytes per second of {LIMIT}")
     for disk in disks:
         disk.nothing_left()
         disk.select("none")

@@ -1,19 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# No request waits longer than its deadline plus 200 ms, with every bound of each
-# scheduler as tight as it gets, odd sizes, floods, and silences in which no other
-# request wakes one that was forgotten
+# No request waits longer than its deadline plus 200 ms, with the tightest bounds of each
+# scheduler, odd sizes, floods, and pauses in which no other request wakes a forgotten one
 # virtual-time: yes
 # kernels: 6.1 6.12 debug-6.1 debug-6.12 debug-7.2
 # check: 6.12
 # timeout: 900
-"""See above.
-
-The core lets a request past its bounds 100 ms after its deadline (IOSCHED_SLACK), if the
-device has a tag. Of those that a flood makes overdue together the oldest go first, 64 at
-most (16 of each of four jobs), and the device takes 3 ms for each at worst, many at a time:
-hence the slack. A request that was forgotten never ends at all.
-"""
+"""The core dispatches a request in spite of its bounds 100 ms after its deadline
+(IOSCHED_SLACK), if the device has a tag. A flood makes at most 64 requests overdue at once, 16
+of each of four jobs; they are dispatched oldest first, and the device takes at most 3 ms for
+each, many at a time. A forgotten request never ends."""
 
 import itertools
 import pathlib
@@ -25,48 +21,48 @@ from iosched import Disk, ours, remove_all
 from ssd import Device
 
 READ_MS, WRITE_MS, SLACK_MS = 50, 200, 200
-# Sizes that fit nothing, one of which is drawn for each tunable.
+# Sizes that are multiples of no other; each tunable gets one of them.
 ODD = (3, 5, 7, 13, 1000)
-# Nothing that holds a request: left as it is.
+# A tunable that holds back no request keeps its value.
 FREE = None
-# Each tunable of each scheduler: the values, one of which is drawn, with which it holds
-# requests for longest, or for most other ones. A new one has to find its place here.
+# Each tunable of each scheduler: the values with which it holds requests back for longest, or
+# behind most others. A test gives it one of them. A new tunable has to be added here.
 ALL = {
     "read_expire": (READ_MS,), "write_expire": (WRITE_MS,),
-    # Only with several classes; the tests priority and deadlines have these.
+    # Applies to several classes, as in the tests priority and deadlines.
     "prio_aging_expire": FREE,
     "front_merges": FREE,
     "depth": (1,),
-    # What waits for a tag is not in the scheduler yet: the test held has this.
+    # A request that waits for a tag is not in the scheduler yet; see the test held.
     "async_depth": FREE,
 }
 SQUEEZED = {
     "bp": ALL | {
         "base": ("anticipatory", "fair"), "preference": (1,), "open_blocks": (1,),
         "block_size_kb": ODD[1:], "lookahead": (0, 1, 16),
-        # Waits longer than a deadline, for any process.
+        # Anticipates for longer than a deadline, for any process.
         "antic_us": (1000000,), "antic_near_kb": (0, *ODD),
-        # A batch, or a slice, of one direction or process that no deadline is to outlast.
+        # Batches of one direction and slices of one process: deadlines must end them.
         "read_batch_ms": (1, 3600000), "write_batch_ms": (1, 3600000),
         "slice_sync_ms": (1, 3600000), "slice_async_ms": (1, 3600000)},
     "pai": ALL | {
         "clustered_page_kb": ODD, "clustered_block_kb": ODD,
         "read_buffer_kb": ODD, "write_buffer_kb": ODD, "align": ("page", "block"),
         "well_split": ("paper", "aligned"),
-        # Cuts an I/O in up to 16 requests here, of which the slack knows nothing.
+        # Would split an I/O into up to 16 requests here, for which the slack does not account.
         "split": FREE,
         # Pending for longer than a deadline.
         "read_pending_us": (10000000,), "write_pending_us": (10000000,)},
     "pass": ALL | {
         "region_size_mb": ODD, "region_depth": (1,), "write_share": (1,),
-        # Short turns leave others waiting least: as long as they get.
+        # The longest turns: others wait for their end.
         "read_batch": (65535,), "write_batch": (65535,)},
     "piq": ALL | {
         # One unit in all, or few: each request conflicts with most others.
         "channels": (1, 3), "chips": (1,), "dies": (1, 2), "planes": (1,),
         "page_size_kb": (1, 1024), "allocation": ("cwdp", "pdwc"), "level": ("chip", "plane"),
         "window": (1,), "scheme": ("rws", "piq", "piq+"),
-        # Neither side's wait ends before its deadline.
+        # Neither wait ends before the deadline.
         "write_wait_us": (60000000,), "claim_us": (0, 60000000),
         "buffered_writes": (0,)},
 }
@@ -78,7 +74,7 @@ LOADS = (
 
 
 def check_table(name):
-    """The table has what the scheduler has, no more and no less."""
+    """Check that the table has exactly the scheduler's tunables."""
     folder = pathlib.Path("/sys/module", f"{name}_iosched", "parameters")
     have = {path.name for path in folder.iterdir()}
     check(have == set(SQUEEZED[name]), f"{name}: all {len(have)} tunables are in the table "
@@ -86,7 +82,7 @@ def check_table(name):
 
 
 def squeeze(disk, rng):
-    """Give each tunable one of its values, and see that it has it."""
+    """Give each tunable one of its values, and check that it has this value."""
     for name, values in SQUEEZED[disk.scheduler].items():
         path = disk.queue / "iosched" / name
         if values:
@@ -113,10 +109,10 @@ def main():
             devices.append(Device("small", hw_queues=queues, queue_depth=16))
             disks.append(Disk(devices[-1].name, name))
             squeeze(disks[-1], rng)
-            # A deadline begins when the scheduler has the request: none waits for a tag.
+            # Enough tags: a deadline begins when the request is inserted.
             (disks[-1].queue / "nr_requests").write_text("256")
     for load, some in itertools.product(LOADS, at_once(disks)):
-        # No time limit but the test's own, which is in real time.
+        # No runtime: the test's own time limit is in real time.
         results = fio({disk.name: {"filename": disk.path} for disk in some}, rw="randrw",
                       bs="4k-64k", **load)
         for disk in some:

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# On NVMe disks of several queues: right data, also through flushes and FUA, and the
-# disks may go while they are busy
+# NVMe disks with several queues: data are right, also with flushes and FUA writes, and the
+# disks can be removed under load
 # nvme: 64M
 # nvme: 64M
 # nvme: 64M

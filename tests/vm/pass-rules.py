@@ -1,17 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# A blktrace of PASS at work shows its rules: turns of one direction, bounded
-# and ascending, directions alternating, regions within their depth
+# In a blktrace of PASS turns are of one direction, bounded and ascending, directions
+# alternate, and regions keep within their depth
 # virtual-time: yes
 # check: 6.12
 # timeout: 900
-"""Cut a trace into PASS's turns and check each of them.
+"""Divide a trace into PASS's turns and check each of them.
 
-PASS leaves a note at the end of each turn (region, direction, number of
-requests) and one for each request that goes out of turn because its deadline
-has passed. On one CPU and one hardware queue requests are dispatched in the
-order in which they were selected, so the k-th note of a region covers the next
-so many of its dispatches.
+PASS leaves a note at the end of each turn (region, direction, number of requests) and one
+for each request that it dispatches out of turn after its deadline. On one CPU and one
+hardware queue requests are dispatched in the order in which they were selected, so a note
+with number n covers the next n dispatches of its region.
 """
 import collections
 
@@ -26,7 +25,7 @@ REGION_SECTORS = REGION_MB * 2048
 
 
 class Request:
-    """One request from its insertion to its completion."""
+    """A request of the trace."""
 
     def __init__(self, time, direction, sector):
         self.inserted, self.direction, self.sector = time, direction, sector
@@ -34,7 +33,7 @@ class Request:
 
 
 class Turn:
-    """A turn as its note tells it, and the requests found for it."""
+    """A turn, by its note, and its requests."""
 
     def __init__(self, time, direction, count):
         self.ended, self.direction, self.count = time, direction, count
@@ -76,8 +75,8 @@ def sort_events(events):
     return dispatched, turns, most
 
 
-def cut(region, requests, turns):
-    """Give each request its turn."""
+def assign(region, requests, turns):
+    """Assign the requests of a region to its turns."""
     at = 0
     for number, turn in enumerate(turns):
         turn.requests = requests[at:at + turn.count]
@@ -87,13 +86,13 @@ def cut(region, requests, turns):
         if len(turn.requests) < turn.count:
             fail(f"region {region}: turn {number} of {turn.count} requests "
                  f"has only {len(turn.requests)} dispatches")
-    # One turn may have been under way when the trace ended.
+    # The last turn may not have ended.
     if len(requests) - at >= max(READ_BATCH, WRITE_BATCH):
         fail(f"region {region}: {len(requests) - at} dispatches in no turn")
 
 
 def check_order(region, turn, later, began):
-    """Ascending; from the lowest again only when nothing lay ahead."""
+    """Check that the sectors ascend, except where no request waited ahead."""
     for last, r in zip(turn.requests, turn.requests[1:], strict=False):
         if r.sector > last.sector:
             continue
@@ -105,6 +104,7 @@ def check_order(region, turn, later, began):
 
 
 def check_turn(region, turn):
+    """Check the length and the direction of a turn."""
     batch = READ_BATCH if turn.direction == "R" else WRITE_BATCH
     if not 1 <= turn.count <= batch:
         fail(f"region {region}: a turn of {turn.count}, batch is {batch}")
@@ -113,7 +113,8 @@ def check_turn(region, turn):
 
 
 def check_alternation(region, requests, turns):
-    """A direction has two turns running only if the other had nothing."""
+    """Check that a direction has two successive turns only if none of the other waited; return
+    how often it has."""
     repeated = 0
     for number in range(1, len(turns)):
         last, turn = turns[number - 1], turns[number]
@@ -149,7 +150,7 @@ def main():
         fail(f"only {count} dispatches in {len(dispatched)} regions traced")
     repeated = 0
     for region, requests in dispatched.items():
-        cut(region, requests, turns[region])
+        assign(region, requests, turns[region])
         at, began = 0, 0
         for turn in turns[region]:
             check_turn(region, turn)

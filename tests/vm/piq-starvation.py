@@ -1,17 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# A flood of reads does not starve writes under PIQ+, small or large, while
-# under PIQ without the bound on their wait it does; nor does a stream of writes
-# starve a read, on a drive that takes longer for one than they wait at most
+# Under PIQ+ a flood of reads does not starve small or large writes, as it does under PIQ,
+# which does not bound their wait; nor does a stream of writes starve a read, on a drive on
+# which a write takes longer than that bound
 # virtual-time: yes
 # timeout: 300
-"""First: readers keep more requests queued than the drive has units, so that at nearly
-every moment a read waits for each; a writer sends one write at a time. A write
-batch that has waited for write_wait_us goes next, so a write takes that long,
-then the operations that hold its units, then its own: a bound, not an average.
+"""First: readers keep more requests queued than the drive has units, so that nearly always a
+read waits for each unit; a writer has one write at a time. A write batch that has waited for
+write_wait_us is dispatched next. So a write takes at most that time, the operations that hold
+its units, and its own.
 
-Second: a writer keeps the queue full of writes that need all units; a reader reads one
-page at a time, which waits for the write that goes when it comes, and for one more."""
+Second: a writer keeps the queue full of writes that need all units; a reader reads one page at
+a time. A read waits for the write in flight when it is inserted, and for one more."""
 import json
 import subprocess
 
@@ -19,21 +19,21 @@ from checks import check
 from ssd import Device
 
 WAIT_US = 1000
-# What the drive takes for a page: read (so slow that the flood is bound by the
-# drive and not by the CPU, 16 a millisecond), or program with the transfers of
-# the four chips of a channel.
+# Time of a page read: so slow that the drive bounds the flood, at 16 reads per millisecond, and
+# not the CPU.
 READ_US = 1000
+# Bound of an operation: a read, or a program with the transfers of the four chips of a channel.
 OPERATION_US = READ_US + 50
 
 
 def jobs_of(command):
-    """What fio says of the jobs of a @command."""
+    """Run fio by this @command; return the results of its jobs."""
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return json.loads(done.stdout[done.stdout.index("{"):])["jobs"]
 
 
-def tell(device, **more):
-    """Tell PIQ of the drive, and of @more."""
+def use_piq(device, **more):
+    """Select PIQ and set the geometry of the drive, and these tunables."""
     device.scheduler("piq")
     for name, value in {"channels": 4, "chips": 4, "dies": 1, "planes": 1,
                         "write_wait_us": WAIT_US, **more}.items():
@@ -41,7 +41,7 @@ def tell(device, **more):
 
 
 def flood(device, scheme, size):
-    """Latencies in us of writes of @size under a flood of reads, and their number."""
+    """Number of writes of @size KB under a flood of reads, and the longest latency in us."""
     device.queue("iosched/scheme", scheme)
     command = device.fio_command(name="reads", rw="randread", iodepth=256, thread=1,
                                  time_based=1, runtime="900ms")
@@ -58,7 +58,7 @@ def flood(device, scheme, size):
 
 
 def stream(device):
-    """Longest read and write in us beside each other."""
+    """Longest latencies of a read and of a write, in us, under both loads."""
     command = device.fio_command(name="writes", rw="write", bs="64k", iodepth=16, thread=1,
                                  time_based=1, runtime="900ms")
     command += ["--name=reads", f"--filename={device.path}", "--rw=randread", "--bs=4k",
@@ -75,18 +75,18 @@ def stream(device):
 
 
 with Device("small", read_ns=READ_US * 1000, queue_depth=64) as device:
-    tell(device, window=256)
+    use_piq(device, window=256)
     device.queue("nr_requests", 512)
     for size in (4, 64):
         starved, _ = flood(device, "piq", size)
         served, longest = flood(device, "piq+", size)
-        # The wait, a read that holds the unit, one that went meanwhile, its own.
+        # The wait, a read that holds the unit, one dispatched meanwhile, and the write itself.
         bound = WAIT_US + 3 * OPERATION_US
         check(longest < bound, f"piq+: no write of {size} KB took {bound} us")
         check(served > 2 * starved, f"piq+ serves {served} writes of {size} KB, piq {starved}")
 
 with Device("small", program_ns=5_000_000, queue_depth=64) as device:
-    tell(device)
+    use_piq(device)
     longest, write = stream(device)
-    check(write > 5 * WAIT_US, "a write takes longer than the writes' wait")
+    check(write > 5 * WAIT_US, "a write takes longer than the bound on their wait")
     check(longest < 2 * write + 1000, f"no read took {2 * write + 1000:.0f} us")

@@ -1,15 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# Discards and write-zeroes that a SCSI drive answers with "in transition": sd prepares
-# them anew after it had its data where the elevator's tree node is; they end, the
-# data is right
+# Discards and write-zeroes that a SCSI drive answers with "in transition" end, and data are
+# right: sd, whose data share memory with the elevator's tree node, prepares them again
 # check: 6.1
 # timeout: 300
-"""See above.
-
-The drive is the kernel's SCSI target on the loopback fabric: a logical unit whose ALUA state
-changes answers all commands with NOT READY, 04/0a until the change is over.
-"""
+"""The drive is the kernel's SCSI target on the loopback fabric. A logical unit whose ALUA state
+changes answers all commands with NOT READY, 04/0a until the change is complete."""
 
 import contextlib
 import fcntl
@@ -29,7 +25,7 @@ CORE = TARGET / "core/fileio_0"
 LOOPBACK = TARGET / "loopback"
 MODPROBE = pathlib.Path("/proc/sys/kernel/modprobe")
 IMPLICIT_ALUA, OPTIMIZED, NON_OPTIMIZED, IN_TRANSITION = 1, 0, 1, 15
-# Milliseconds that a change of state takes; sd tries again every second.
+# Milliseconds that a change of state takes; sd retries every second.
 TRANSITION = 4000
 
 
@@ -58,14 +54,14 @@ class Unit:
         self.name = self.disks()[0]
 
     def disks(self):
-        """Names of its disks: one, once it is there."""
+        """Names of the unit's disks: none, then one."""
         address = (self.port / "tpgt_1/address").read_text().strip()
         return [path.name for path in
                 pathlib.Path("/sys/bus/scsi/devices").glob(f"{address}:*/block/*")]
 
     @contextlib.contextmanager
     def in_transition(self, state):
-        """While the body runs, at first, the unit changes to that state."""
+        """Start a change to this state before the body, and wait for its end after it."""
         change = threading.Thread(target=lambda: (self.group / "alua_access_state")
                                   .write_text(str(state)))
         change.start()
@@ -75,7 +71,7 @@ class Unit:
         change.join()
 
     def remove(self):
-        """Take it down."""
+        """Remove the unit."""
         (self.port / "tpgt_1/lun/lun_0/unit").unlink()
         for path in ("tpgt_1/lun/lun_0", "tpgt_1", ""):
             (self.port / path).rmdir()
@@ -91,7 +87,7 @@ def ioctl(disk, code, megabyte):
 
 
 def prepared_anew(unit, disk):
-    """Both kinds, several at a time, while the unit is in transition."""
+    """Discard and zero several megabytes at a time while the unit is in transition."""
     pattern = os.urandom(4096) * (MB // 4096)
     fd = os.open(disk.path, os.O_RDWR | os.O_DIRECT)
     with mmap.mmap(-1, MB) as buffer:
@@ -113,7 +109,7 @@ def prepared_anew(unit, disk):
             os.preadv(fd, [buffer], at * MB)
             wanted = bytes(MB) if 2 <= at <= 11 else pattern
             if buffer[:] != wanted:
-                check(False, f"{disk.label}: megabyte {at} is not as it should be")
+                check(False, f"{disk.label}: megabyte {at} holds wrong data")
     os.close(fd)
     disk.nothing_left()
     disk.select("none")
@@ -123,7 +119,7 @@ def main():
     for name in ("target_core_mod", "target_core_file", "tcm_loop", "sd_mod"):
         modprobe(name)
     LOOPBACK.mkdir(exist_ok=True)
-    # The handler for ALUA would retry by itself.
+    # Keep the ALUA device handler out: it would retry by itself.
     before = MODPROBE.read_text()
     MODPROBE.write_text("\n")
     try:

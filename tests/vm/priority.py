@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# The real-time class goes before the best-effort one, and that before idle; but nobody
-# waits longer than prio_aging_expire for the device
+# The real-time class is dispatched before best-effort, and that before idle, but no request
+# waits longer than prio_aging_expire
 # virtual-time: yes
 # kernels: 6.1 6.12 debug-6.1 debug-6.12 debug-7.2
 # check: 6.12
@@ -13,13 +13,13 @@ from iosched import Disk, ours
 from ssd import NullBlk
 
 CLASSES = {"rt": 1, "be": 2, "idle": 3}
-# 4 requests at a time, 2 ms each: 2000 a second, on one CPU for all devices. A debug kernel
-# has four times as long for as many, and each device alone.
+# 4 requests at a time, 2 ms each: 2000 per second, on one CPU for all devices. A debug kernel
+# has four times the time for as many, and one device at a time.
 TIMES = 4 if DEBUG_KERNEL else 1
 
 
 def readers(disks):
-    """Three readers on each, one a class: {disk: I/Os of each}."""
+    """Run a reader of each class on each disk: {disk: I/Os of each reader}."""
     results = {}
     for some in at_once(disks):
         jobs = {f"{disk.name} {name}": {"filename": disk.path, "prioclass": number}
@@ -34,10 +34,10 @@ def main():
                        completion_nsec=TIMES * 2000000, hw_queue_depth=4): name for name in ours()}
     disks = [Disk(device.name, name, depth=0) for device, name in devices.items()]
     for disk in disks:
-        # The scheduler orders what it holds, not those who wait for its tags.
+        # Enough tags: the scheduler does not order tasks that wait for one.
         (disk.queue / "nr_requests").write_text("256")
     for disk, (rt, be, idle) in readers(disks).items():
-        # Without order each had a third.
+        # Unordered, each class would have a third.
         check(rt > 10 * (be + idle) + 100, f"{disk.label}: rt {rt}, be {be}, idle {idle} I/Os")
     for disk in disks:
         disk.tune(prio_aging_expire=100)

@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# Devices of all shapes: one tag, many queues, a driver that sleeps, polled queues
-# under io_uring, tags shared by the devices of all schedulers: all I/O ends, the
-# data is right
+# All I/O ends and data are right on devices with one tag, many queues, a driver that sleeps,
+# polled queues under io_uring, and tags shared by the devices of all schedulers
 # check: 6.12
 # timeout: 900
 
@@ -26,6 +25,7 @@ def make(shape, attributes):
 
 
 def shapes():
+    """Verify data on a device of each shape for each scheduler."""
     devices = {}
     for shape, attributes in SHAPES.items():
         devices |= make(shape, attributes)
@@ -38,11 +38,11 @@ def shapes():
     devices |= polled
     pollers = [Disk(device.name, name) for device, name in polled.items()]
     for disk in pollers:
-        # null_blk allocates what is written for the first time, and must not when it is
-        # polled: that is under rcu_read_lock().
+        # null_blk allocates memory for the first write to a block, which it must not when
+        # polled, under rcu_read_lock().
         with open(disk.path, "r+b") as file:
             file.write(bytes(4 << 20))
-        # Only who waits for them polls: on a debug kernel that may take half a minute.
+        # Only the submitter polls; on a debug kernel that may take half a minute.
         (disk.queue / "io_timeout").write_text("300000")
     verify(pollers, ioengine="io_uring", hipri=1, size="4m")
     for disk in disks + pollers:
@@ -53,8 +53,8 @@ def shapes():
 
 
 def shared():
-    """Two devices for each scheduler, and one set of tags for all: an endless load on
-    the first of each must not starve the second."""
+    """Two devices for each scheduler, one set of tags for all: an endless load on the first of
+    each must not starve the second."""
     names = ours()
     modprobe("-r", "null_blk")
     modprobe("null_blk", f"nr_devices={2 * len(names)}", "gb=1", "shared_tags=1",

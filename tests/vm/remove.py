@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# Devices that are removed under load (emulated SSD, null_blk, SCSI) take nothing down
-# with them: all I/O ends, and the modules can go
+# When devices are removed under load (emulated SSD, null_blk, SCSI), all I/O ends and the
+# modules unload
 # check: 6.12
 # timeout: 900
 
@@ -14,7 +14,7 @@ from ssd import Device, NullBlk
 
 
 def one_round(number):
-    """A device of each kind for each scheduler, gone while all are busy."""
+    """Remove a device of each kind for each scheduler, under load; return their number."""
     names, disks = ours(), {}
     depth = 4 * (number % 2)
     for name, scsi in zip(names, scsi_disks(len(names), ndelay=100000), strict=True):

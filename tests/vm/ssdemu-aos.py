@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-# AOS against the device's FIFO on the aos preset, mixed random reads and writes at
-# depth 64: mean latency of reads at least 51 % and of writes at least 45 % lower,
-# as the AOS paper claims, with conflicts and interference counted.
+# With AOS the emulated SSD has at least 51 % lower read and 45 % lower write latency than
+# with its FIFO, as the AOS paper claims: preset aos, random reads and writes at depth 64
 # virtual-time: yes
 # kernels: 6.12
 # memory: 2G
 # timeout: 900
-"""The paper's claim is the average over enterprise traces; this is one mix."""
+"""The paper states averages over enterprise traces; this is one mix."""
 
 from checks import check
 from ssd import Device
@@ -18,6 +17,7 @@ ROWS = ("read_mean_ns", "write_mean_ns", "interference", "conflict_rr", "conflic
 
 
 def run(sched):
+    """Statistics of the device with this scheduler of its own."""
     with Device("aos", capacity_mb=8192, fill=100, device_sched=sched) as dev:
         dev.reset()
         dev.fio(rw="randrw", rwmixread=50, iodepth=64, number_ios=60000)

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-# Data on the emulated SSD are what was written: random mixed sizes with trim, flush
-# and FUA on every mapping, allocation, buffer and device scheduler; and what a
-# removed device had is gone.
+# Data on the emulated SSD are what was written, with random sizes, trim, flush and FUA on
+# every mapping, allocation, buffer and device scheduler; a new device holds no old data
 # check: 6.12
 # timeout: 900
-"""A model in memory says what each sector must hold; several requests are under
-way at once, on spans that do not overlap."""
+"""A model in memory tells what each sector must hold. Several requests are in flight at
+once, on spans that do not overlap."""
 
 import concurrent.futures
 import fcntl
@@ -33,7 +32,7 @@ SCHEDS = ("fifo", "ooo", "ooo-read", "aos")
 
 
 class Model:
-    """The device beside what it must hold."""
+    """The device, and what it must hold."""
 
     def __init__(self, dev, block, seed):
         self.data = bytearray(SIZE)
@@ -47,7 +46,7 @@ class Model:
             os.close(fd)
 
     def span(self, slot):
-        """A span within one of WIDTH slots."""
+        """(offset, length) of a random span in one of WIDTH slots, in bytes."""
         room = SIZE // WIDTH // self.block
         length = min(self.random.choice((1, 2, 3, 8, 16, 33, 128)), room)
         start = self.random.randrange(room - length + 1)
@@ -64,7 +63,8 @@ class Model:
             return buffer[:] == bytes(self.data[offset:offset + length])
 
     def step(self, slot):
-        """Plans one operation; returns what does it."""
+        """Plan a random operation; return a function that does it and returns true if the data
+        are right."""
         offset, length = self.span(slot)
         what = self.random.choice("wwwwffdrrrs")
         if what in "wf":
@@ -80,6 +80,7 @@ class Model:
 
 
 def exercise(seed, **keys):
+    """Check the data of an emulated SSD with this configuration."""
     block = (512, 1024, 4096)[seed % 3]
     with Device("small", block_size=block, **{**FLASH, **keys}) as dev:
         model = Model(dev, block, seed)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-# Emulated SSDs come and go: wrong configurations are refused in one line, in dmesg
-# too; several devices at once; removal under load; 128 GB in a guest of 2 GB.
+# Emulated SSDs refuse a wrong configuration with one line, also in dmesg; several exist at
+# once; they can be removed under load; a guest of 2 GB emulates 128 GB
 # memory: 2G
 # check: 6.12
 # timeout: 900
@@ -34,6 +34,7 @@ WRONG = (
 
 
 def refusals():
+    """Each wrong configuration is refused for the right reason."""
     for keys, expected in WRONG:
         before = TOOL.devices()
         try:
@@ -48,6 +49,7 @@ def refusals():
 
 
 def several():
+    """Three devices have names and counters of their own."""
     with Device("small") as a, Device("small", device_sched="aos") as b, Device("small") as c:
         names = [dev.name for dev in (a, b, c)]
         check(len(set(names)) == 3 and set(names) <= set(TOOL.devices()), " ".join(names))
@@ -55,27 +57,29 @@ def several():
             dev.one(0, 4096)
         b.reset()
         check(a.stats()["read_count"] == 1 and b.stats()["read_count"] == 0,
-              "each counts for itself")
+              "each device has its own counters")
 
 
 def removal(**keys):
+    """A device of this configuration is removed under load."""
     dev = Device("small", **keys)
     command = dev.fio_command(rw="randrw", iodepth=32, time_based=1, runtime=600)
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as load:
         while dev.stats()["write_count"] < 500:
             time.sleep(0.1)
         dev.remove()
-        check(load.wait(60) != 0, f"the load got errors when {dev.name} went away {keys}")
+        check(load.wait(60) != 0, f"the load fails when {dev.name} is removed {keys}")
     check(not os.path.exists(f"/sys/block/{dev.name}"), f"{dev.name} is gone")
 
 
 def large():
+    """A device that is much larger than the guest's memory."""
     with Device("piq") as dev:
         size = int(open(f"/sys/block/{dev.name}/size", encoding="ascii").read()) * 512
         memory = os.sysconf("SC_PHYS_PAGES") >> 8
         check(size > 120e9, f"{size / 1e9:.1f} GB emulated in {memory} MB")
         dev.fio(rw="randrw", iodepth=32, number_ios=4000)
-        check(dev.stats()["inside"] == 0, "and used all over")
+        check(dev.stats()["inside"] == 0, "all requests ended")
 
 
 refusals()

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-# The emulated SSD keeps its times: latencies and throughput bounds against closed
-# forms, worked out here from the configuration, within 1 %.
+# Latencies and throughput bounds of the emulated SSD are within 1 % of closed forms, computed
+# here from the configuration
 # virtual-time: yes
 # memory: 1G
 # check: 6.12
 # timeout: 900
-"""Latencies are the device's own, from the arrival of a request to its exact end:
-what the host adds by interrupts and system calls is no property of the device."""
+"""Latencies are those that the device counts, from the arrival of a request to its end,
+without the host's interrupts and system calls."""
 
 import ctypes
 import mmap
@@ -22,32 +22,35 @@ PAGE = 4 * KB
 READ, PROGRAM, ERASE, COMMAND = 50_000, 400_000, 2_000_000, 500
 FLASH = {"read_ns": READ, "program_ns": PROGRAM, "erase_ns": ERASE, "command_ns": COMMAND,
          "channel_mbps": 200, "capacity_mb": 64}
-XFER = PAGE * 1000 // 200		# ns for a page at 200 MB/s
+# ns for a page at 200 MB/s
+XFER = PAGE * 1000 // 200
 ONE_READ = COMMAND + READ + XFER
 ONE_WRITE = COMMAND + XFER + PROGRAM
-# Of Linux on x86-64
+# x86-64
 IO_SETUP, IO_DESTROY, IO_GETEVENTS, IO_SUBMIT = 206, 207, 208, 209
 
 
 def single_pages():
+    """A page, and a sector, which is read or written as a page."""
     with Device("small", channels=2, chips=2, **FLASH) as dev:
         near(dev.one(0, PAGE)["read_mean_ns"], ONE_READ, 1, "one page read")
         near(dev.one(0, PAGE, True)["write_mean_ns"], ONE_WRITE, 1, "one page written")
-        # Less than a page is read whole, and read before it is written.
+        # A part of a page is read as a page, and written after a read.
         near(dev.one(0, 512)["read_mean_ns"], ONE_READ, 1, "a sector read")
         near(dev.one(0, 512, True)["write_mean_ns"], ONE_READ + ONE_WRITE, 1, "a sector written")
 
 
 def several_pages():
+    """Pages on several units and on one."""
     channels, chips = 2, 4
     units = channels * chips
     with Device("small", channels=channels, chips=chips, **FLASH) as dev:
-        # A channel's chips sense at once, their transfers follow each other.
+        # The chips of a channel sense at once and transfer one after the other.
         near(dev.one(0, units * PAGE)["read_mean_ns"], COMMAND + READ + chips * XFER, 1,
              f"{units} pages read from {units} units")
         near(dev.one(0, channels * PAGE)["read_mean_ns"], ONE_READ, 1,
              f"{channels} pages read from {channels} channels")
-        # Data go in one after the other, programs overlap.
+        # Transfers are sequential, programs overlap.
         load = COMMAND + XFER
         near(dev.one(0, units * PAGE, True)["write_mean_ns"], chips * load + PROGRAM, 1,
              f"{units} pages written to {units} units")
@@ -80,7 +83,7 @@ def multi_plane():
     with Device("small", advanced=1, **keys) as dev:
         stats = dev.one(0, 4 * PAGE)
         near(stats["read_mean_ns"], COMMAND + READ + 4 * XFER, 1, "multi-plane read of 4 pages")
-        check(stats["multiplane"] == 3, "three planes rode on the first one's command")
+        check(stats["multiplane"] == 3, "three planes shared the command of the first")
         near(dev.one(0, 4 * PAGE, True)["write_mean_ns"], COMMAND + 4 * XFER + PROGRAM, 1,
              "multi-plane program of 4 pages")
     with Device("small", advanced=0, **keys) as dev:
@@ -89,6 +92,7 @@ def multi_plane():
 
 
 def host_side():
+    """Firmware, host interface and write buffer."""
     firmware, mbps = 30_000, 100
     host = PAGE * 1000 // mbps
     with Device("small", firmware_ns=firmware, host_mbps=mbps, **FLASH) as dev:
@@ -102,7 +106,7 @@ def host_side():
 
 
 def burst(dev, count):
-    """Counters after a read of the first page and writes of @count others, sent at once."""
+    """Counters after a read of the first page and writes of @count others in one submission."""
     libc, memory = ctypes.CDLL(None, use_errno=True), mmap.mmap(-1, PAGE * (count + 1))
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     fd = os.open(dev.path, os.O_RDWR | os.O_DIRECT)
@@ -114,22 +118,22 @@ def burst(dev, count):
     check(libc.syscall(IO_SETUP, len(buffers), ctypes.byref(context)) == 0, "io_setup")
     dev.reset()
     check(libc.syscall(IO_SUBMIT, context, len(buffers), pointers) == len(buffers),
-          f"a read and {count} writes sent")
+          f"a read and {count} writes submitted")
     events = ctypes.create_string_buffer(32 * len(buffers))
     check(libc.syscall(IO_GETEVENTS, context, ctypes.c_long(len(buffers)),
-                       ctypes.c_long(len(buffers)), events, None) == len(buffers), "and done")
+                       ctypes.c_long(len(buffers)), events, None) == len(buffers), "and completed")
     libc.syscall(IO_DESTROY, context)
     os.close(fd)
     return dev.stats()
 
 
 def shared_interface():
-    """A read among writes waits for the transfer under way, not for those to come."""
+    """A read among writes waits for the current transfer, not for later ones."""
     firmware, mbps, writes = 40_000, 200, 15
     host = PAGE * 1000 // mbps
     keys = {**FLASH, "firmware_ns": firmware, "host_mbps": mbps, "channels": 4, "chips": 4}
-    # The interface is in use for the first part of each of the firmware's turns, from the
-    # second on. The read's data are ready after so long:
+    # From the firmware's second turn on, the interface is busy in the first part of each turn.
+    # @ready: when the data of the read are there, in ns.
     for read_ns, what in ((READ, "idle"), (READ + firmware // 2, "busy")):
         ready = firmware + COMMAND + read_ns + XFER
         used = ready % firmware
@@ -137,13 +141,14 @@ def shared_interface():
         with Device("small", **{**keys, "read_ns": read_ns}) as dev:
             dev.queue("nomerges", 2)
             stats = burst(dev, writes)
-            check((stats["read_count"], stats["write_count"]) == (1, writes), "all were counted")
+            check((stats["read_count"], stats["write_count"]) == (1, writes), "all are counted")
             near(stats["read_mean_ns"], ready + max(host - used, 0) + host, 1,
-                 f"a read sent with {writes} writes, ready while the interface is {what}")
+                 f"a read submitted with {writes} writes, ready while the interface is {what}")
 
 
 def read_modify_write():
-    """One of four pages of a cluster: the others are read at once, then all go."""
+    """A write of one of the four pages of a clustered page reads the other three at once, then
+    programs all four."""
     with Device("small", channels=4, chips=1, clustered_page_kb=16, **FLASH) as dev:
         stats = dev.one(0, PAGE, True)
         near(stats["write_mean_ns"], ONE_READ + ONE_WRITE, 1, "a page of a clustered page written")
@@ -154,30 +159,31 @@ def read_modify_write():
 
 
 def iops(dev, rw):
+    """Requests per second under a deep queue."""
     counted, seconds = dev.steady(5000, 30000, rw=rw, iodepth=1024)
     return (counted["read_count"] + counted["write_count"]) / seconds
 
 
 def throughput():
-    """Deep queues over few units, so that none is ever without work, and operations
-    so slow that the guest's only CPU is no bottleneck."""
+    """Deep queues and few units, so that no unit idles, and operations so slow that the guest's
+    CPU is no bottleneck."""
     slow_read, fast = 200_000, PAGE * 1000 // 4000
     deep = {"queue_depth": 1024, **FLASH, "capacity_mb": 256}
     units = {**deep, "read_ns": slow_read, "channel_mbps": 4000, "channels": 1, "chips": 4}
     with Device("small", **units) as dev:
         near(iops(dev, "randread"), 4e9 / (COMMAND + slow_read + fast), 1,
-             "random reads a second, bound by 4 units")
+             "random reads per second, bound by 4 units")
         near(iops(dev, "randwrite"), 4e9 / (COMMAND + fast + PROGRAM), 1,
-             "random writes a second, bound by 4 units")
+             "random writes per second, bound by 4 units")
     with Device("small", **{**deep, "channel_mbps": 40, "channels": 2, "chips": 8}) as dev:
         near(iops(dev, "randread"), 2e9 / (COMMAND + PAGE * 1000 // 40), 1,
-             "random reads a second, bound by 2 channels")
+             "random reads per second, bound by 2 channels")
     with Device("small", channels=4, chips=4, firmware_ns=50_000, **deep) as dev:
-        near(iops(dev, "randread"), 1e9 / 50_000, 1, "random reads a second, bound by firmware")
+        near(iops(dev, "randread"), 1e9 / 50_000, 1, "random reads per second, bound by firmware")
 
 
 def cleaning():
-    """Each collected page and each erase takes its time on the unit."""
+    """Garbage collection takes the time of each copied page and each erase on the unit."""
     keys = {"channels": 1, "chips": 2, "fill": 100, **FLASH, "capacity_mb": 32}
     for copyback, copy in ((0, 2 * COMMAND + READ + 2 * XFER + PROGRAM),
                            (1, 2 * COMMAND + READ + PROGRAM)):

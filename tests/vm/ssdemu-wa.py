@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-# Write amplification of uniform random writes under greedy cleaning, against the
-# published analytic estimate, within 5 %, at two spare factors.
+# Write amplification of uniform random writes with greedy garbage collection is within 5 % of
+# the published analytic estimate, at two spare factors
 # virtual-time: yes
 # kernels: 6.12
 # timeout: 900
 """Estimate: the mean-field model of Van Houdt, A Mean Field Model for a Class of
 Garbage Collection Algorithms in Flash-based Solid State Drives (SIGMETRICS 2013),
-for the greedy choice. T full blocks of b pages hold U blocks' worth of data. Each
-valid page is overwritten at the same rate, so the blocks that have i valid pages
-are c / i for every i above a level m, and those at the level m are the victims,
-with those that fall below it. That all blocks are T and all valid pages U * b
-gives c, m and what remains at m; a victim's valid pages j give b / (b - j). For
-large b this is the closed form of Desnoyers (Analytic Modeling of SSD Write
-Performance, SYSTOR 2012). Blocks that are kept free hold nothing: not in T.
+for the greedy choice. T full blocks of b pages hold the data of U blocks. All valid
+pages are overwritten at the same rate. So c / i blocks have i valid pages, for
+every i above a level m; blocks at or below level m are the victims. The sums over
+all blocks, T, and over all valid pages, U * b, determine c, m and the number of
+blocks at m. Victims with j valid pages have a write amplification of b / (b - j).
+For large b this is the closed form of Desnoyers (Analytic Modeling of SSD Write
+Performance, SYSTOR 2012). T does not include blocks that are kept free.
 """
 
 from checks import check, near
@@ -25,7 +25,7 @@ FREE = 2
 
 
 def greedy(total, user, pages):
-    """Write amplification for so many blocks, blocks' worth of data, pages a block."""
+    """Write amplification; @total, @user: T and U in blocks; @pages: pages per block."""
     for level in range(pages - 1, 0, -1):
         above = sum(1 / i for i in range(level + 1, pages + 1))
         c = (user * pages - level * total) / (pages - level - level * above)

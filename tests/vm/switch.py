@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# Switching among all schedulers, ours and the kernel's, at random under mixed and
-# verified load: 1,000 times on each kernel, 10,000 times in a soak; the modules stay
-# while they are in use and go afterwards
+# Random switches among all schedulers, the project's and the kernel's, under mixed and
+# verified load: 1,000 on each kernel, 10,000 in a soak; the modules cannot be unloaded while
+# they are in use, and unload afterwards
 # disk: 64M
 # timeout: 900
 
@@ -18,8 +18,7 @@ from ssd import Device, NullBlk
 
 MODPROBE = pathlib.Path("/proc/sys/kernel/modprobe")
 SWITCHES = 10000 if SOAK else 1000
-# Each device has checked writes beside the rest; not all that the CPUs can do, they
-# are to switch, too.
+# Each device has verified writes besides other I/O, at rates that leave CPU time for switching.
 JOBS = {"checked": {"rw": "randwrite", "bs": "4k-32k", "size": "4m", "verify": "crc32c",
                     "verify_backlog": 32, "rate_iops": 60},
         "mixed": {"rw": "randrw", "bs": "4k-32k", "offset": "8m", "size": "8m", "fsync": 16,
@@ -30,8 +29,8 @@ TRIM = {"rw": "randtrim", "bs": "64k", "offset": "24m", "size": "4m", "rate_iops
 
 
 def switch(disk, number, schedulers, count):
-    """Select so many at random; most of the time is spent waiting for the kernel, so
-    all devices do so at once."""
+    """Select @count random schedulers; return @count. Most of the time is spent waiting for the
+    kernel, so each device has a thread."""
     rng = random.Random(SEED * 100 + number)
     for _ in range(count):
         disk.select(rng.choice(schedulers))
@@ -53,7 +52,7 @@ def main():
             for disk in disks for kind, options in JOBS.items()}
     jobs["trim"] = {"filename": disks[1].path, **TRIM}
 
-    # 6.12 looks for a module called none.
+    # 6.12 starts modprobe for a module called none.
     before = MODPROBE.read_text()
     MODPROBE.write_text("\n")
     try:
@@ -61,7 +60,7 @@ def main():
         with load(disks, jobs, iodepth=8):
             for name in ours():
                 disks[0].select(name)
-                check(remove(name) == errno.EAGAIN, f"{name} stays while it is in use")
+                check(remove(name) == errno.EAGAIN, f"{name} does not unload while it is in use")
             with concurrent.futures.ThreadPoolExecutor(len(disks)) as threads:
                 done = sum(threads.map(switch, disks, range(len(disks)), [schedulers] * len(disks),
                                        [SWITCHES // len(disks) + 1] * len(disks)))

@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# Everything at once: all kinds of I/O on all kinds of devices, through file systems too,
-# while schedulers, settings, CPUs, faults and devices come and go at random; each I/O
-# ends, the data are right
+# Each I/O ends and all data are right with all kinds of I/O on all kinds of devices and file
+# systems at once, while schedulers, settings, CPUs, faults and devices change at random
 # cpus: 1 2 4
 # check: 6.12@2
 # memory: 1536M
@@ -10,12 +9,9 @@
 # nvme: 512M
 # nvme: 128M
 # timeout: 600
-"""See above.
-
-One seed, one duration (DURATION, in seconds). In phases: at the end of each nothing
-disturbs any more, polled reads are left alone, and all other I/O has to end all the same;
-then the polled reads, and the schedulers' statistics have to balance.
-"""
+"""The seed is SEED, the time DURATION seconds, in phases. At the end of each phase the
+disturbances stop and polled reads stay unreaped: all other I/O has to end nevertheless. Then
+the polled reads have to end, and the schedulers' statistics have to balance."""
 
 import concurrent.futures
 import itertools
@@ -35,9 +31,9 @@ from torture_disturb import CGROUPS, CPUS, Hardware, Machine, Settings, prepare
 
 DURATION = int(os.environ.get("DURATION") or (600 if SOAK else 60))
 PHASE = 60 if DEBUG_KERNEL else 20
-# So much longer if not all has happened yet.
+# At most this much longer, until every kind of I/O and disturbance has happened.
 MORE = 5 * PHASE
-# An I/O that takes longer is lost: a hundred times what any has a reason to take.
+# Seconds after which an I/O counts as lost: a hundred times what the slowest should take.
 LIMIT = 480 if DEBUG_KERNEL else 120
 MODPROBE = pathlib.Path("/proc/sys/kernel/modprobe")
 HUNG_TASK = pathlib.Path("/proc/sys/kernel/hung_task_timeout_secs")
@@ -53,18 +49,18 @@ class Plan:
         self.control = load.shared(load.Control)
         self.targets, self.workers, self.kept = [], [], set()
         self.processes = {}
-        # How often each scheduler's statistics were looked at.
+        # How often each scheduler's statistics were checked.
         self.checked = dict.fromkeys(ours(), 0)
 
     def make_targets(self):
-        """Devices, and what is on top of them."""
+        """Make the devices and the file systems on them."""
         modprobe("-a", "dm-mod", "loop", "virtio_blk")
         modprobe("nvme", "poll_queues=1")
-        # Such a kernel also has it send every twentieth request back.
+        # Built with fault injection, it also requeues every twentieth request.
         modprobe("null_blk", "nr_devices=0", *["requeue=1,5,0,-1"] * DEBUG_KERNEL)
         for name in ("nvme0n1", "nvme1n1"):
             wait_for(pathlib.Path("/dev", name).exists, name)
-        # Probed side by side, they have either order.
+        # The kernel probes both at once, so their order varies.
         small, large = sorted(("nvme0n1", "nvme1n1"), key=lambda name: int(
             pathlib.Path("/sys/block", name, "size").read_text()))
         self.targets = [devices.Nvme("nvme-fs", large), devices.Nvme("nvme-bare", small),
@@ -82,7 +78,7 @@ class Plan:
         return random.Random(SEED * 1000 + number)
 
     def make_workers(self):
-        """Several for each target, each with a region of its own."""
+        """Make several workers for each target, each with a region of its own."""
         for target in self.targets:
             kinds = [(load.Plain, "be"), (load.Plain, "idle"), (load.Uring, "rt"),
                      (load.Uring, "be")]
@@ -111,7 +107,7 @@ class Plan:
             if not pid:
                 status = 1
                 try:
-                    # io.latency makes a task wait for its own polled I/O before it polls.
+                    # io.latency would make a task wait for its own polled I/O before it polls.
                     group = "" if isinstance(worker, load.Polled) else \
                         ("", "limited", "weighted", "")[number % 4]
                     (CGROUPS / group / "cgroup.procs").write_text(str(os.getpid()))
@@ -123,13 +119,13 @@ class Plan:
             self.processes[pid] = worker
 
     def watch(self, disturbers=()):
-        """Fail when a worker is wrong, or an I/O does not end."""
+        """Fail if a worker or disturber reports an error, or an I/O does not end."""
         now = time.monotonic_ns()
         for worker in self.workers:
             slot = worker.slot
             if slot.wrong:
                 check(False, f"{worker.label}: {slot.wrong.decode(errors='replace')}")
-            # Read once: the worker may set it to 0 at any time.
+            # Read it once: the worker may set it to 0 at any time.
             since = slot.since
             if since and now - since > LIMIT * 10**9:
                 self.lost(f"{worker.label}: an I/O has not ended for {LIMIT} s")
@@ -143,7 +139,7 @@ class Plan:
         self.processes.pop(pid, None)
 
     def lost(self, what):
-        """Say what is known of a hang. The guest is of no use any more."""
+        """Print what is known about a hang, and reset the guest, which is unusable."""
         print(f"FAIL  {what}")
         for worker in self.workers:
             since = worker.slot.since
@@ -168,13 +164,13 @@ class Plan:
         pathlib.Path("/proc/sysrq-trigger").write_text("b")
 
     def threads(self, pid, worker):
-        """Where the threads of a worker are, those of io_uring too, and its rings."""
+        """Print the stacks of a worker's threads, also those of io_uring, and its ring."""
         print(f"{worker.label}:")
         folder = pathlib.Path("/proc", str(pid))
         for file in sorted(folder.glob("task/*/stat")):
             print(file.read_text().strip()[:40], (file.parent / "syscall").read_text().strip())
             self.show(file.parent / "stack")
-        # Python's mmap() duplicates what it maps: all are the same ring.
+        # Python's mmap() duplicates the file descriptor: all are of the same ring.
         rings = [file.name for file in folder.glob("fd/*") if "io_uring" in os.readlink(file)]
         if rings:
             self.show(folder / "fdinfo" / max(rings, key=int))
@@ -182,7 +178,7 @@ class Plan:
 
     @staticmethod
     def show(file):
-        """Print a file of debugfs, unless it is empty."""
+        """Print a file unless it is empty."""
         try:
             text = file.read_text()
         except OSError as error:
@@ -191,12 +187,12 @@ class Plan:
             print(f"{file}:\n{text}")
 
     def wait(self, condition, what, disturbers=()):
-        """Until something is so, within the limit."""
+        """Wait until @condition() holds, within the limit."""
         end = time.monotonic() + LIMIT
         while not condition():
             self.watch(disturbers)
             if time.monotonic() > end:
-                self.lost(f"no end of waiting for {what}")
+                self.lost(f"{what}: not within {LIMIT} s")
             time.sleep(0.05)
 
     def within(self, function, what):
@@ -207,8 +203,8 @@ class Plan:
             call.result()
 
     def phase(self, seconds, disturbers):
-        """Load and disturbances for a while, then what has to be so afterwards."""
-        # Half of them keep theirs for the whole phase: what leaks adds up.
+        """Load and disturb the devices for a while, then check them at rest."""
+        # Half of the targets keep their scheduler for the whole phase, so that leaks add up.
         order = self.rng.sample(self.targets, len(self.targets))
         self.kept = set(order[:len(order) // 2])
         for target, name in zip(order, itertools.cycle(ours()), strict=False):
@@ -227,10 +223,10 @@ class Plan:
         self.rest()
 
     def rest(self):
-        """All I/O ends, the polled one last."""
+        """Check that all I/O ends, the polled I/O last."""
         late = [worker for worker in self.workers if isinstance(worker, load.Polled)]
         others = [worker for worker in self.workers if worker not in late]
-        self.within(self.ours_where_polled, "a switch")
+        self.within(self.deselect_bfq, "a switch")
         self.control.want = load.HOLD
         self.wait(lambda: all(worker.slot.holding for worker in late), "polled reads")
         time.sleep(1)
@@ -247,19 +243,20 @@ class Plan:
         for target in self.targets:
             self.balance(target)
 
-    def ours_where_polled(self):
-        """BFQ dispatches nothing else while it waits for a polled read to complete."""
+    def deselect_bfq(self):
+        """Select one of the project's schedulers where I/O is polled: BFQ would dispatch nothing
+        else before a polled read completes."""
         for target in self.targets:
             if target.polled and self.scheduler(target) not in ours():
                 (target.queue / "scheduler").write_text(self.rng.choice(ours()))
 
     @staticmethod
     def scheduler(target):
-        """Name of the one that is selected."""
+        """Name of the selected scheduler."""
         return (target.queue / "scheduler").read_text().split("[")[1].split("]")[0]
 
     def balance(self, target):
-        """Nothing is left in a scheduler of ours."""
+        """Check that the statistics balance if a scheduler of the project is selected."""
         name = self.scheduler(target)
         if name not in ours():
             return
@@ -267,7 +264,7 @@ class Plan:
             now = statistics(target.name)
             return (now["inserted"] == now["merged"] + now["completed"] and
                     not now["queued"] and not now["in_flight"])
-        # A file system writes on its own at times.
+        # A file system may write at any time.
         end = time.monotonic() + (120 if DEBUG_KERNEL else 30)
         while not even():
             if time.monotonic() > end:
@@ -276,13 +273,13 @@ class Plan:
         self.checked[name] += 1
 
     def finish(self):
-        """End the workers, take all apart."""
+        """End the workers and remove the devices."""
         self.control.want = load.END
         self.wait(lambda: self.watch() or not self.processes, "the workers")
         self.within(self.take_apart, "the end of the devices")
 
     def take_apart(self):
-        """All file systems, devices and modules."""
+        """Remove all file systems, devices and modules."""
         for target in self.targets:
             (target.queue / "scheduler").write_text("none")
         for target in reversed(self.targets):
@@ -300,13 +297,12 @@ class Plan:
 
 
 def kernel_log():
-    """What the kernel has said."""
+    """The kernel's log."""
     return subprocess.run(["dmesg"], capture_output=True, text=True, check=False).stdout
 
 
 def happened(plan, disturbers):
-    """How often each kind of I/O and of disturbance was there, and a look at each scheduler's
-    statistics."""
+    """Number of I/Os and disturbances of each kind, and of checks of each scheduler."""
     counts = {name: sum(getattr(worker.slot, name) for worker in plan.workers)
               for name in load.COUNTS}
     counts |= {kind: sum(each.done[kind] for each in disturbers)
@@ -315,7 +311,7 @@ def happened(plan, disturbers):
 
 
 def report(plan, disturbers):
-    """Say what happened; fail for what did not."""
+    """Print what happened; fail if some kind of it did not."""
     counts = happened(plan, disturbers)
     for kind in sorted({kind for each in disturbers for kind in each.kinds()}):
         seconds = sum(each.seconds[kind] for each in disturbers)
@@ -328,7 +324,7 @@ def report(plan, disturbers):
           f"faults={counts['failed'] - counts['gone']}")
     check(counts["submitted"] == counts["ended"], "each I/O submitted has ended")
     missing = [name for name, count in counts.items() if not count and name != "gone"]
-    check(not missing, f"each kind was there: {counts} {missing}")
+    check(not missing, f"each kind happened: {counts} {missing}")
 
 
 def main():
@@ -337,7 +333,7 @@ def main():
     plan = Plan()
     prepare()
     plan.make_targets()
-    # Modules are unloaded and loaded by this test only.
+    # Only the test itself unloads and loads modules.
     MODPROBE.write_text("\n")
     # The kernel's own limit is the same.
     HUNG_TASK.write_text(str(LIMIT))
@@ -361,7 +357,7 @@ def main():
         print(kernel_log()[-5000:], flush=True)
         raise
     finally:
-        # Nothing stays frozen or suspended.
+        # Let the disturbers thaw and resume what they froze and suspended.
         for each in disturbers:
             each.may_go.clear()
         for each in disturbers:

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# Every tunable of ours, nr_requests, read_ahead_kb and max_sectors_kb may be
-# rewritten at random under load: a write takes or is refused, no request is lost
+# No request is lost while every tunable, nr_requests, read_ahead_kb and max_sectors_kb are
+# rewritten at random under load; each write takes effect or is refused
 # check: 6.12
 # timeout: 900
 
@@ -16,7 +16,7 @@ from iosched import Disk, ours
 from ssd import Device, NullBlk
 
 NUMBERS = (0, 1, 2, 3, 5, 8, 16, 31, 64, 100, 512, 4096, 65535)
-# Of those that take a name.
+# Values of tunables that take a name.
 NAMES = ("anticipatory fair none pas pasa page block paper aligned noop rws piq-r piq-w piq "
          "piq+ chip plane cwdp pdwc dcwp").split()
 GENERIC = ("nr_requests", "read_ahead_kb", "max_sectors_kb", "async_depth")
@@ -24,7 +24,7 @@ REFUSED = (errno.EINVAL, errno.EBUSY)
 
 
 def rewrite(file, value):
-    """Write it; was it taken?"""
+    """Write the value; return false if it is refused."""
     fd = os.open(file, os.O_WRONLY)
     try:
         os.write(fd, value.encode())

@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# Reads that share a submission with an NVMe passthrough command, for which 6.12
-# allocates requests that no elevator has prepared: each is accounted for, nothing
-# stays in flight
+# Reads in one submission with an NVMe passthrough command, for which 6.12 allocates requests
+# that no elevator has prepared: each is accounted for, none stays in flight
 # nvme: 64M
 # nvme: 64M
 # nvme: 64M
@@ -19,15 +18,15 @@ from iosched import Disk, ours
 from uring import SETUP_CQE32, SETUP_SQE128, Ring, address
 
 BLOCK = 4096
-# Reads behind one passthrough command in a submission. Leaked, they would use up the
-# 1023 tags of the device in fewer submissions.
+# Reads after the passthrough command of a submission. If they leaked, fewer submissions would
+# use up the 1023 tags of the device.
 READS, SUBMISSIONS = 7, 160
-# The file of each scheduler's own that counts requests in flight.
+# debugfs file in which each policy counts its requests in flight.
 COUNTS_IN_FLIGHT = {"bp": "processes", "pai": None, "pass": "regions", "piq": "units"}
 
 
 def submissions(disk, count):
-    """So many of them, each waited for; the number of reads."""
+    """Do @count submissions, one after the other; return the number of reads."""
     number = disk.name.removeprefix("nvme").removesuffix("n1")
     ring = Ring(READS + 1, SETUP_SQE128 | SETUP_CQE32)
     buffer = mmap.mmap(-1, BLOCK * (READS + 1))
@@ -36,7 +35,7 @@ def submissions(disk, count):
     for nth in range(count):
         ring.nvme_read(character, address(buffer), BLOCK, 0, 0)
         for read in range(1, READS + 1):
-            # Apart, so that they are not merged.
+            # Not contiguous, so that none merges.
             at = (nth * READS + read) % 1000 * 16 * BLOCK % (32 << 20)
             ring.read(fd, address(buffer) + read * BLOCK, BLOCK, at, read)
         ring.submit(READS + 1)
@@ -51,7 +50,7 @@ def submissions(disk, count):
 
 
 def held_by_policy(disk):
-    """Lines of the policy's own files that count a request as in flight."""
+    """Lines of the policy's file that count a request as in flight."""
     name = COUNTS_IN_FLIGHT[disk.scheduler]
     if not name:
         return []
@@ -74,8 +73,8 @@ def main():
             before = disk.counters()["completed"]
             reads = submissions(disk, count)
             disk.nothing_left()
-            # A read may find its request issued directly; most go through the elevator. On
-            # 6.1 passthrough does, too.
+            # The block layer may issue a read directly, but inserts most into the elevator, on
+            # 6.1 also passthrough commands.
             seen = disk.counters()["completed"] - before
             check(reads // 2 < seen <= reads + count,
                   f"{disk.label}, depth {depth}: {reads} reads, "

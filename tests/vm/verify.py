@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# What is written through each scheduler of ours is read back, on the emulated SSD,
-# null_blk (one and several queues), SCSI and virtio-blk: 520 MB for each scheduler,
-# 1 GB in a soak
+# Data written through each scheduler are read back right, on the emulated SSD, null_blk (one
+# and several queues), SCSI and virtio-blk: 520 MB for each scheduler, 1 GB in a soak
 # disk: 64M
 # disk: 64M
 # disk: 64M

@@ -1,5 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Fails on the host, with more output than is shown
+# Fails on the host, with more output than tests/run prints
 seq 100
 exit 1

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Takes the guest down
+# Makes the guest's kernel panic
 # kernels: 6.12
 echo c >/proc/sysrq-trigger
 sleep 60

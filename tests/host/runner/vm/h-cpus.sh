@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Two tests of one file: passes with two CPUs
+# Two tests in one file; passes with two CPUs
 # kernels: 6.12
 # cpus: 1 2
 # check: 6.12@2

@@ -1,5 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Passes after all that
+# Passes after the others
 # kernels: 6.12
 exit 0
