@@ -12,10 +12,10 @@ import pathlib
 import time
 
 from checks import check, fail, modprobe, wait_for
+from linux_calls import LIBC
 
 MODULES = pathlib.Path("/lib/modules", os.uname().release, "updates")
 SCSI_DEBUG = pathlib.Path("/sys/bus/pseudo/drivers/scsi_debug")
-LIBC = ctypes.CDLL(None, use_errno=True)
 # x86-64
 SYS_FINIT_MODULE, SYS_DELETE_MODULE = 313, 176
 

@@ -13,6 +13,7 @@ import traceback
 
 from checks import DEBUG_KERNEL, RELEASE, check, modprobe, run, wait_for
 from iosched import SCSI_DEBUG, insert, ours, remove
+from linux_calls import FIFREEZE, FITHAW
 from torture_load import BLOCK, GOING, GONE, MOST_BLOCKS, UP
 
 CPUS = sorted(pathlib.Path("/sys/devices/system/cpu").glob("cpu[0-9]*/online"))
@@ -41,7 +42,6 @@ ERRORS = "/sys/kernel/debug/scsi_debug/*/error"
 LOST_COMPLETIONS = pathlib.Path("/sys/kernel/debug/fail_io_timeout")
 LOST_PERCENT, LOST_MOST = 20, 3
 PROVISIONING = ("unmap", "writesame_16", "writesame_10")
-FIFREEZE, FITHAW = 0xc0045877, 0xc0045878
 
 
 def write(file, value):

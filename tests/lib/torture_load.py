@@ -18,13 +18,13 @@ import struct
 import time
 
 import uring
+from linux_calls import BE, BLKDISCARD, BLKZEROOUT, IDLE, RT, range_ioctl, set_priority
 
-LIBC = ctypes.CDLL(None, use_errno=True)
-SYS_IOPRIO_SET = 251
-PRIORITIES = {"rt": 1 << 13 | 4, "be": 2 << 13 | 4, "idle": 3 << 13}
+# (class, level)
+PRIORITIES = {"rt": (RT, 4), "be": (BE, 4), "idle": (IDLE, 0)}
 BLOCK, SECTOR = 4096, 512
 MOST_BLOCKS = 8
-BLKDISCARD, BLKZEROOUT, SG_IO = 0x1277, 0x127f, 0x2285
+SG_IO = 0x2285
 STAMP = struct.Struct("<IIQ")
 ZERO = bytes(SECTOR)
 # Errors of an I/O while faults are injected or the device is removed. EINVAL and ENOSPC follow
@@ -196,7 +196,7 @@ class Worker:
 
     def run(self, control):
         """The life of the process."""
-        LIBC.syscall(SYS_IOPRIO_SET, 1, 0, PRIORITIES[self.priority])
+        set_priority(*PRIORITIES[self.priority])
         try:
             self.open()
             while control.want != END:
@@ -303,7 +303,7 @@ class Plain(Worker):
         """Do an ioctl on a range; return true on success, None if it is not supported."""
         self.begin(kind)
         try:
-            fcntl.ioctl(self.fd, code, struct.pack("<QQ", offset, length))
+            range_ioctl(self.fd, code, offset, length)
         except OSError as error:
             if error.errno == errno.EOPNOTSUPP:
                 self.end(0)

@@ -12,7 +12,8 @@ import mmap
 import os
 import struct
 
-LIBC = ctypes.CDLL(None, use_errno=True)
+from linux_calls import syscall
+
 SYS_SETUP, SYS_ENTER = 425, 426
 SETUP_IOPOLL, SETUP_SQE128, SETUP_CQE32 = 1 << 0, 1 << 10, 1 << 11
 ENTER_GETEVENTS = 1
@@ -48,9 +49,7 @@ class Ring:
     def __init__(self, entries, flags=0):
         params = (ctypes.c_char * 120)()
         struct.pack_into("<II", params, 8, flags, 0)
-        self.fd = LIBC.syscall(SYS_SETUP, entries, params)
-        if self.fd < 0:
-            raise OSError(ctypes.get_errno(), "io_uring_setup")
+        self.fd = syscall("io_uring_setup", SYS_SETUP, entries, params)
         fields = PARAMS.unpack_from(params)
         self.entries, cq_entries = fields[0], fields[1]
         sq, cq = fields[10:18], fields[20:28]
@@ -109,21 +108,19 @@ class Ring:
         requests taken."""
         flags = ENTER_GETEVENTS if wait or self.polled else 0
         while True:
-            taken = LIBC.syscall(SYS_ENTER, self.fd, self.queued, wait, flags, None, 0)
-            if taken >= 0:
+            try:
+                taken = syscall("io_uring_enter", SYS_ENTER, self.fd, self.queued, wait, flags,
+                                None, 0)
+            except InterruptedError:
+                # Requests submitted before the signal are off the ring.
+                self.queued = (self.sq_tail.value - self.sq_head.value) & 0xffffffff
+            else:
                 self.queued -= taken
                 return taken
-            error = ctypes.get_errno()
-            # Requests submitted before the signal are off the ring.
-            self.queued = (self.sq_tail.value - self.sq_head.value) & 0xffffffff
-            if error != 4:
-                raise OSError(error, "io_uring_enter")
 
     def submit_only(self):
         """Submit without reaping, also on a polled ring; return the number of requests taken."""
-        taken = LIBC.syscall(SYS_ENTER, self.fd, self.queued, 0, 0, None, 0)
-        if taken < 0:
-            raise OSError(ctypes.get_errno(), "io_uring_enter")
+        taken = syscall("io_uring_enter", SYS_ENTER, self.fd, self.queued, 0, 0, None, 0)
         self.queued -= taken
         return taken
 

@@ -15,11 +15,13 @@ import time
 
 from checks import DEBUG_KERNEL, fail, modprobe
 from fio_jobs import verify
-from iosched import LIBC, Disk
+from iosched import Disk
+from linux_calls import BE, set_priority, syscall
 from ssd import Device
 
 CLONE_IO = 0x80000000
-SYS_CLONE, SYS_IOPRIO_SET = 56, 251  # x86-64
+# x86-64
+SYS_CLONE = 56
 # BP_PROCESSES in include/bp/process.h.
 MOST = 512
 NUMBER = 600 if DEBUG_KERNEL else 2000
@@ -45,7 +47,7 @@ def fork(flags, *args, stop=False):
     """Start a process that reads; return its pid. @flags: CLONE_IO to share the caller's I/O
     context, or 0; @args: of read_blocks(); @stop: stop after the reads instead of exiting."""
     if flags:
-        pid = LIBC.syscall(SYS_CLONE, ctypes.c_ulong(flags | signal.SIGCHLD), 0, 0, 0, 0)
+        pid = syscall("clone", SYS_CLONE, ctypes.c_ulong(flags | signal.SIGCHLD), 0, 0, 0, 0)
     else:
         pid = os.fork()
     if pid == 0:
@@ -91,9 +93,8 @@ def killed(disk):
 
 def shared(disk):
     """Two processes with one I/O context must be one to BP, two with their own must be two."""
-    # Best-effort class, level 2. The call also creates the I/O context.
-    if LIBC.syscall(SYS_IOPRIO_SET, 1, 0, 2 << 13 | 2):
-        fail("ioprio_set")
+    # The call also creates the I/O context.
+    set_priority(BE, 2)
     disk.set(base="fair")
     seen = {}
     for flags in CLONE_IO, 0:

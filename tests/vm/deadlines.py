@@ -16,10 +16,10 @@ import threading
 import time
 
 from checks import check, modprobe, wait_for
-from iosched import LIBC, SCSI_DEBUG, Disk, ours, scsi_disks
+from iosched import SCSI_DEBUG, Disk, ours, scsi_disks
+from linux_calls import RT, set_priority
 from uring import SETUP_IOPOLL, Ring, address
 
-SYS_IOPRIO_SET, IOPRIO_RT = 251, 1 << 13
 BLOCK = 4096
 READ_EXPIRE_MS, AGING_MS = 200, 400
 # Seconds that a read may take, and that the other request stays.
@@ -83,7 +83,7 @@ def lost(disks):
     """A command that the drive has lost does not hold back others. @disks: [(disk, bound)]."""
     def stuck(disk, bound):
         if bound == "class":
-            LIBC.syscall(SYS_IOPRIO_SET, 1, 0, IOPRIO_RT)
+            set_priority(RT, 0)
         read(disk.path)
 
     took = {}

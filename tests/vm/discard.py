@@ -5,16 +5,14 @@
 # check: 6.12
 # timeout: 900
 
-import fcntl
 import mmap
 import os
-import struct
 
 from checks import check, modprobe
 from fio_jobs import fio
 from iosched import Disk, ours, scsi_disks
+from linux_calls import BLKDISCARD, BLKZEROOUT, range_ioctl
 
-BLKDISCARD, BLKZEROOUT = 0x1277, 0x127f
 MB, SIZE_MB = 1 << 20, 24
 # (first megabyte, number of megabytes)
 DISCARDED, ZEROED = (8, 4), (16, 4)
@@ -30,7 +28,7 @@ def zeroes(disk):
         for at in range(SIZE_MB):
             os.pwritev(fd, [buffer], at * MB)
         for code, (first, count) in ((BLKDISCARD, DISCARDED), (BLKZEROOUT, ZEROED)):
-            fcntl.ioctl(fd, code, struct.pack("QQ", first * MB, count * MB))
+            range_ioctl(fd, code, first * MB, count * MB)
         for at in range(SIZE_MB):
             os.preadv(fd, [buffer], at * MB)
             data = buffer[:]

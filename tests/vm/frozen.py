@@ -12,10 +12,10 @@ import pathlib
 from checks import SOAK, modprobe, run
 from fio_jobs import load
 from iosched import Disk, ours
+from linux_calls import FIFREEZE, FITHAW
 from ssd import Device
 
 CPU = pathlib.Path("/sys/devices/system/cpu/cpu1/online")
-FIFREEZE, FITHAW = 0xc0045877, 0xc0045878
 ROUNDS = 30 if SOAK else 5
 
 

@@ -8,17 +8,15 @@
 changes answers all commands with NOT READY, 04/0a until the change is complete."""
 
 import contextlib
-import fcntl
 import mmap
 import os
 import pathlib
-import struct
 import threading
 
 from checks import check, modprobe, wait_for
 from iosched import Disk, ours
+from linux_calls import BLKDISCARD, BLKZEROOUT, range_ioctl
 
-BLKDISCARD, BLKZEROOUT = 0x1277, 0x127f
 MB, SIZE_MB = 1 << 20, 16
 TARGET = pathlib.Path("/sys/kernel/config/target")
 CORE = TARGET / "core/fileio_0"
@@ -79,10 +77,10 @@ class Unit:
         self.file.unlink()
 
 
-def ioctl(disk, code, megabyte):
+def clear(disk, code, megabyte):
     """Discard or zero one megabyte."""
     fd = os.open(disk.path, os.O_RDWR | os.O_DIRECT)
-    fcntl.ioctl(fd, code, struct.pack("QQ", megabyte * MB, MB))
+    range_ioctl(fd, code, megabyte * MB, MB)
     os.close(fd)
 
 
@@ -97,7 +95,7 @@ def prepared_anew(unit, disk):
         before = disk.counters()["requeued"]
         for state, code in ((NON_OPTIMIZED, BLKDISCARD), (OPTIMIZED, BLKZEROOUT)):
             gone = range(2, 12, 2) if code == BLKDISCARD else range(3, 13, 2)
-            threads = [threading.Thread(target=ioctl, args=(disk, code, at)) for at in gone]
+            threads = [threading.Thread(target=clear, args=(disk, code, at)) for at in gone]
             with unit.in_transition(state):
                 for thread in threads:
                     thread.start()

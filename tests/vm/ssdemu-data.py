@@ -8,16 +8,14 @@
 once, on spans that do not overlap."""
 
 import concurrent.futures
-import fcntl
 import mmap
 import os
 import random
-import struct
 
 from checks import check
+from linux_calls import BLKDISCARD, range_ioctl
 from ssd import Device
 
-BLKDISCARD = 0x1277
 SIZE = 16 << 20
 ROUNDS, WIDTH = 60, 8
 
@@ -72,8 +70,7 @@ class Model:
             return lambda: self.write(offset, length, self.fds[what == "f"]) or True
         if what == "d":
             self.data[offset:offset + length] = bytes(length)
-            span = struct.pack("QQ", offset, length)
-            return lambda: not fcntl.ioctl(self.fds[0], BLKDISCARD, span, False) or True
+            return lambda: range_ioctl(self.fds[0], BLKDISCARD, offset, length) or True
         if what == "s":
             return lambda: os.fsync(self.fds[0]) or True
         return lambda: self.read(offset, length)

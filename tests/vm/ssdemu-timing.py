@@ -15,6 +15,7 @@ import os
 import struct
 
 from checks import check, near
+from linux_calls import LIBC
 from ssd import Device
 
 KB = 1024
@@ -107,7 +108,7 @@ def host_side():
 
 def burst(dev, count):
     """Counters after a read of the first page and writes of @count others in one submission."""
-    libc, memory = ctypes.CDLL(None, use_errno=True), mmap.mmap(-1, PAGE * (count + 1))
+    memory = mmap.mmap(-1, PAGE * (count + 1))
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     fd = os.open(dev.path, os.O_RDWR | os.O_DIRECT)
     blocks = [struct.pack("<QIIHhIQQqQII", 0, 0, 0, bool(i), 0, fd, address + i * PAGE, PAGE,
@@ -115,14 +116,14 @@ def burst(dev, count):
     buffers = [ctypes.create_string_buffer(block, 64) for block in blocks]
     pointers = (ctypes.c_void_p * len(buffers))(*map(ctypes.addressof, buffers))
     context = ctypes.c_ulong()
-    check(libc.syscall(IO_SETUP, len(buffers), ctypes.byref(context)) == 0, "io_setup")
+    check(LIBC.syscall(IO_SETUP, len(buffers), ctypes.byref(context)) == 0, "io_setup")
     dev.reset()
-    check(libc.syscall(IO_SUBMIT, context, len(buffers), pointers) == len(buffers),
+    check(LIBC.syscall(IO_SUBMIT, context, len(buffers), pointers) == len(buffers),
           f"a read and {count} writes submitted")
     events = ctypes.create_string_buffer(32 * len(buffers))
-    check(libc.syscall(IO_GETEVENTS, context, ctypes.c_long(len(buffers)),
+    check(LIBC.syscall(IO_GETEVENTS, context, ctypes.c_long(len(buffers)),
                        ctypes.c_long(len(buffers)), events, None) == len(buffers), "and completed")
-    libc.syscall(IO_DESTROY, context)
+    LIBC.syscall(IO_DESTROY, context)
     os.close(fd)
     return dev.stats()
 
