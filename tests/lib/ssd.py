@@ -78,9 +78,9 @@ class Device:
         lines = (line.split() for line in path.read_text().splitlines())
         return [dict(zip(f[::2], map(int, f[1::2]), strict=True)) for f in lines]
 
-    def io(self, offset, length, write=False, flags=0):
-        """Do one direct I/O. @offset, @length: bytes; @flags: of open()."""
-        fd = os.open(self.path, os.O_RDWR | os.O_DIRECT | flags)
+    def io(self, offset, length, write=False):
+        """Do one direct I/O. @offset, @length: in bytes."""
+        fd = os.open(self.path, os.O_RDWR | os.O_DIRECT)
         buffer = mmap.mmap(-1, length)
         try:
             done = os.pwritev(fd, [buffer], offset) if write else os.preadv(fd, [buffer], offset)

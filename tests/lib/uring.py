@@ -26,6 +26,8 @@ SQE = struct.Struct("<BBHiQQIIQ")
 NVME_CMD = struct.Struct("<BBHIIIQQIIIIIIII")
 NVME_URING_CMD_IO = 0xc0484e80
 NVME_READ = 2
+# Of the disks of the lab.
+NAMESPACE, LBA_SIZE = 1, 512
 FSYNC_DATASYNC = 1
 MAP_32BIT = 0x40
 
@@ -83,25 +85,25 @@ class Ring:
         self.queued += 1
         return at
 
-    def read(self, fd, addr, length, offset, user_data, rw_flags=0):
-        """Queue a read of @length bytes at @offset to @addr; @rw_flags: RWF_*."""
-        self._sqe(OP_READ, fd, offset, addr, length, rw_flags, user_data)
+    def read(self, fd, addr, length, offset, user_data):
+        """Queue a read of @length bytes at @offset to @addr."""
+        self._sqe(OP_READ, fd, offset, addr, length, 0, user_data)
 
     def write(self, fd, addr, length, offset, user_data, rw_flags=0):
         """Queue a write of @length bytes at @offset from @addr; @rw_flags: RWF_*."""
         self._sqe(OP_WRITE, fd, offset, addr, length, rw_flags, user_data)
 
-    def fsync(self, fd, user_data, datasync=True):
+    def fsync(self, fd, user_data):
         """Queue a flush."""
-        self._sqe(OP_FSYNC, fd, 0, 0, 0, FSYNC_DATASYNC if datasync else 0, user_data)
+        self._sqe(OP_FSYNC, fd, 0, 0, 0, FSYNC_DATASYNC, user_data)
 
-    def nvme_read(self, fd, addr, length, lba, user_data, lba_size=512, nsid=1):
+    def nvme_read(self, fd, addr, length, lba, user_data):
         """Queue a passthrough read from an NVMe character device; the ring needs SETUP_SQE128
         and SETUP_CQE32."""
         # cmd_op is in a union with the offset.
         at = self._sqe(OP_URING_CMD, fd, NVME_URING_CMD_IO, 0, 0, 0, user_data)
-        NVME_CMD.pack_into(self.sqes, at + 48, NVME_READ, 0, 0, nsid, 0, 0, 0, addr, 0, length,
-                           lba & 0xffffffff, lba >> 32, length // lba_size - 1, 0, 0, 0)
+        NVME_CMD.pack_into(self.sqes, at + 48, NVME_READ, 0, 0, NAMESPACE, 0, 0, 0, addr, 0, length,
+                           lba & 0xffffffff, lba >> 32, length // LBA_SIZE - 1, 0, 0, 0)
 
     def submit(self, wait=0):
         """Submit the queued requests and wait for @wait completions; return the number of

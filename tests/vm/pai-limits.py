@@ -57,7 +57,7 @@ def become(disk, kb, sectors, why):
 
 
 def restored(disk, before, why):
-    """Check that the queue becomes what it was."""
+    """Check that the queue's attributes return to @before."""
     good = within_2s(lambda: state(disk) == before)
     now = state(disk)
     differences = {name: (before.get(name), now.get(name)) for name in before | now
