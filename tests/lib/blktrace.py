@@ -25,9 +25,10 @@ def event_of(line):
     return Event(float(time), action, rest[0], int(rest[1]), int(rest[2]), [])
 
 
-def record(disks, load, buffer_kb=1024, buffers=16, flags=False):
-    """Run load() and return {disk: its events, in order of time}. @buffer_kb and @buffers are
-    those of each disk and CPU. Fail if blktrace lost an event."""
+def record(disks, load, actions, buffer_kb=1024, buffers=16, flags=False):
+    """Run load() and return {disk: iterator of its events, in order of time}. @actions: letters of
+    the actions wanted. @buffer_kb and @buffers are those of each disk and CPU. Fail if blktrace
+    lost an event."""
     devices = [word for disk in disks for word in ("-d", disk.path)]
     with subprocess.Popen(["blktrace", *devices, "-D", "/tmp", "-b", str(buffer_kb),
                            "-n", str(buffers)], stdout=subprocess.PIPE, text=True) as tracer:
@@ -38,13 +39,15 @@ def record(disks, load, buffer_kb=1024, buffers=16, flags=False):
         said = tracer.communicate()[0]
     lost = re.findall(r"dropped ([1-9]\d*)", said)
     check("dropped 0" in said and not lost, f"blktrace lost no event {lost}")
-    return {disk: events_of(disk, flags) for disk in disks}
+    return {disk: events_of(disk, actions, flags) for disk in disks}
 
 
-def events_of(disk, flags):
-    """Take the events that blktrace left of a disk."""
+def events_of(disk, actions, flags):
+    """Take the events that blktrace left of a disk. A load may have a million: each becomes an
+    Event only when it is used."""
     paths = glob.glob(f"/tmp/{disk.name}.blktrace.*")
-    found = sorted(event for path in paths for event in READ_TRACE.events(path, flags))
+    found = sorted(event for path in paths for event in READ_TRACE.events(path, flags)
+                   if event[2].split(" ", 3)[2] in actions)
     for path in paths:
         pathlib.Path(path).unlink()
-    return [event_of(line) for _, _, line in found]
+    return (event_of(line) for _, _, line in found)

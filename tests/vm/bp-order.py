@@ -108,7 +108,7 @@ class Replay:
             if event.action == "m":
                 if event.words[:2] == ["bp", "expired"]:
                     expired.add(int(event.words[2]))
-            elif event.action in "ID" and event.kind == "W":
+            elif event.kind == "W":
                 if event.action == "I":
                     self.waiting[event.sector] = Write(event.sector, event.sectors)
                     self.new.append(event.sector)
@@ -126,7 +126,7 @@ def trace(device, preference, lookahead):
     (disk.queue / "nomerges").write_text("2")
     events = record([disk], lambda: fio(
         {"mix": {"filename": disk.path}}, rw="randrw", rwmixread=20, bs="4k-32k", iodepth=24,
-        thread=None, numjobs=2, size="32m", offset_increment="32m", number_ios=1000))[disk]
+        thread=None, numjobs=2, size="32m", offset_increment="32m", number_ios=1000), "mID")[disk]
     disk.nothing_left()
     counted = dict(line.split() for line in
                    (disk.debugfs / "preference").read_text().splitlines())

@@ -35,7 +35,9 @@ def traced(disks):
     """Run the load on all disks; return {disk: its events, in order}."""
     jobs = {f"{disk.name} {name}": {"filename": disk.path, **options}
             for disk in disks for name, options in JOBS.items()}
-    return record(disks, lambda: fio(jobs, size="8m"), buffer_kb=512, buffers=8, flags=True)
+    traces = record(disks, lambda: fio(jobs, size="8m"), "QDC", buffer_kb=512, buffers=8,
+                    flags=True)
+    return {disk: list(events) for disk, events in traces.items()}
 
 
 def is_flush(event):

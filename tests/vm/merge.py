@@ -36,10 +36,10 @@ def borders(device):
     (disk.queue / "nr_requests").write_text("256")
     events = record([disk], lambda: fio(
         {"stream": {"filename": disk.path}}, rw="write:4k", iodepth=16, numjobs=2, thread=None,
-        offset_increment="4k", size="8m"))[disk]
+        offset_increment="4k", size="8m"), "D")[disk]
     disk.nothing_left()
     check(disk.counters()["merged"] > 0, "requests of the stream merge")
-    dispatched = [event for event in events if event.action == "D"]
+    dispatched = list(events)
     crossing = [event for event in dispatched if event.sector // REGION_SECTORS !=
                 (event.sector + event.sectors - 1) // REGION_SECTORS]
     check(not crossing and len(dispatched) >= 100,

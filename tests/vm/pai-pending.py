@@ -95,7 +95,7 @@ class Overdue:
 def under_load(disk, us, slack_us, most):
     """Trace busy() with this bound; at most @most younger requests may pass a due one."""
     set_bounds(disk, us)
-    found = Overdue(record([disk], lambda: busy(disk))[disk], us, slack_us)
+    found = Overdue(record([disk], lambda: busy(disk), "ID")[disk], us, slack_us)
     disk.nothing_left()
     check(found.seen >= 1000 and found.due >= 50 and found.worst <= most,
           f"{us} us: {found.due} of {found.seen} small requests due, dispatched up to "

@@ -70,7 +70,7 @@ def sort_events(events):
                 expired[sector] -= 1
             else:
                 dispatched[region].append(request)
-        elif event.action == "C":
+        else:
             flying[region] -= 1
     return dispatched, turns, most
 
@@ -138,7 +138,7 @@ def trace():
         (disk.queue / "nomerges").write_text("2")
         events = record([disk], lambda: fio(
             {"mix": {"filename": disk.path}}, rw="randrw", iodepth=64, thread=None, numjobs=2,
-            size="64m", offset_increment="64m", number_ios=3000))[disk]
+            size="64m", offset_increment="64m", number_ios=3000), "mIDC")[disk]
         disk.nothing_left()
     return events
 

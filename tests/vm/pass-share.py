@@ -28,8 +28,8 @@ ALONE = {"writer": {**WRITER, "number_ios": 2000}}
 def most_writes(disk, jobs):
     """Run these jobs; return the most writes in flight at a time."""
     now = most = 0
-    for event in record([disk], lambda: fio(jobs, filename=disk.path, thread=None))[disk]:
-        if event.kind.startswith("W") and event.action in "DC":
+    for event in record([disk], lambda: fio(jobs, filename=disk.path, thread=None), "DC")[disk]:
+        if event.kind == "W":
             now += 1 if event.action == "D" else -1
             most = max(most, now)
     return most

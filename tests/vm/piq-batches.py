@@ -158,7 +158,7 @@ def trace(device, sizes, claim_us):
     events = record([disk], lambda: fio(
         {"mix": {"filename": disk.path}}, rw="randrw", bs=None, bssplit=sizes, iodepth=64,
         thread=None, numjobs=2, size="128m", offset_increment="128m", number_ios=COUNT // 2,
-        blockalign="4k"))[disk]
+        blockalign="4k"), "mIDC")[disk]
     disk.nothing_left()
     disk.select("none")
     return events
