@@ -139,3 +139,12 @@ class Disk:
         """Number of reads and writes that the device has ended."""
         fields = pathlib.Path("/sys/block", self.name, "stat").read_text().split()
         return int(fields[0]) + int(fields[4])
+
+
+def finish(disks, devices=()):
+    """Check that every request has left the schedulers, deselect them, and remove the devices."""
+    for disk in disks:
+        disk.nothing_left()
+        disk.select("none")
+    for device in devices:
+        device.remove()

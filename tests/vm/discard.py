@@ -10,7 +10,7 @@ import os
 
 from checks import check, modprobe
 from fio_jobs import fio
-from iosched import Disk, ours, scsi_disks
+from iosched import Disk, finish, ours, scsi_disks
 from linux_calls import BLKDISCARD, BLKZEROOUT, range_ioctl
 
 MB, SIZE_MB = 1 << 20, 24
@@ -54,9 +54,7 @@ def main():
         jobs[f"{disk.name} trim"] = {"filename": disk.path, "rw": "randtrim", "bs": "64k"}
         jobs[f"{disk.name} write"] = {"filename": disk.path, "rw": "randwrite"}
     fio(jobs, iodepth=8, number_ios=200)
-    for disk in disks:
-        disk.nothing_left()
-        disk.select("none")
+    finish(disks)
     modprobe("-r", "scsi_debug")
 
 

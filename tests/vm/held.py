@@ -6,7 +6,7 @@
 # timeout: 900
 
 from fio_jobs import fio, random_load
-from iosched import Disk, ours
+from iosched import Disk, finish, ours
 from ssd import Device, NullBlk
 
 SHAPES = {"one": {"submit_queues": 1, "hw_queue_depth": 1},
@@ -40,11 +40,7 @@ def main():
                 disk.tune(**BOUND)
             for disk in disks:
                 disk.tune(**FREE)
-    for disk in disks:
-        disk.nothing_left()
-        disk.select("none")
-    for device in devices:
-        device.remove()
+    finish(disks, devices)
 
 
 if __name__ == "__main__":

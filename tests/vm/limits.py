@@ -11,7 +11,7 @@ import pathlib
 
 from checks import DEBUG_KERNEL, check
 from fio_jobs import fio
-from iosched import Disk, ours
+from iosched import Disk, finish, ours
 from ssd import NullBlk
 
 # Bytes per second, of reads and of writes; the CPU must be able to do more.
@@ -38,9 +38,7 @@ def main():
         done = job[name.split()[1]]["bw_bytes"]
         # 10 %: throttling works in slices of time.
         check(abs(done - LIMIT) <= LIMIT / 10, f"{name}: {done} bytes per second of {LIMIT}")
-    for disk in disks:
-        disk.nothing_left()
-        disk.select("none")
+    finish(disks)
     CGROUP.rmdir()
     for device in devices:
         device.remove()

@@ -17,7 +17,7 @@ import random
 
 from checks import SEED, check, modprobe
 from fio_jobs import at_once, fio
-from iosched import Disk, ours, remove_all
+from iosched import Disk, finish, ours, remove_all
 from ssd import Device
 
 READ_MS, WRITE_MS, SLACK_MS = 50, 200, 200
@@ -120,11 +120,7 @@ def main():
             check(read <= READ_MS + SLACK_MS and write <= WRITE_MS + SLACK_MS,
                   f"{disk.label}, {load.get('thinktime', 'flood')}: slowest read {read:.0f} ms, "
                   f"write {write:.0f} ms")
-    for disk in disks:
-        disk.nothing_left()
-        disk.select("none")
-    for device in devices:
-        device.remove()
+    finish(disks, devices)
     remove_all()
 
 

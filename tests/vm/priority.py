@@ -9,7 +9,7 @@
 
 from checks import DEBUG_KERNEL, check
 from fio_jobs import at_once, fio
-from iosched import Disk, ours
+from iosched import Disk, finish, ours
 from ssd import NullBlk
 
 CLASSES = {"rt": 1, "be": 2, "idle": 3}
@@ -44,11 +44,7 @@ def main():
     for disk, (rt, be, idle) in readers(disks).items():
         check(be > 50 and idle > 50,
               f"{disk.label}, aging after 100 ms: rt {rt}, be {be}, idle {idle} I/Os")
-    for disk in disks:
-        disk.nothing_left()
-        disk.select("none")
-    for device in devices:
-        device.remove()
+    finish(disks, devices)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@
 
 from checks import modprobe
 from fio_jobs import fio, random_load, verify
-from iosched import Disk, ours
+from iosched import Disk, finish, ours
 from ssd import NullBlk
 
 TIMER = {"irqmode": 2, "completion_nsec": 50000}
@@ -45,11 +45,7 @@ def shapes():
         # Only the submitter polls; on a debug kernel that may take half a minute.
         (disk.queue / "io_timeout").write_text("300000")
     verify(pollers, ioengine="io_uring", hipri=1, size="4m")
-    for disk in disks + pollers:
-        disk.nothing_left()
-        disk.select("none")
-    for device in devices:
-        device.remove()
+    finish(disks + pollers, devices)
 
 
 def shared():
@@ -65,9 +61,7 @@ def shared():
     with random_load(first, thinktime=0):
         fio({disk.name: {"filename": disk.path} for disk in second}, rw="randrw",
             number_ios=500)
-    for disk in first + second:
-        disk.nothing_left()
-        disk.select("none")
+    finish(first + second)
 
 
 def main():

@@ -11,7 +11,7 @@
 
 from checks import SOAK, modprobe
 from fio_jobs import verify
-from iosched import Disk, ours, scsi_disks
+from iosched import Disk, finish, ours, scsi_disks
 from ssd import Device, NullBlk
 
 MEGABYTES = 26
@@ -32,11 +32,7 @@ def main():
         disks += [Disk(device.name, name) for device in devices[-3:]]
         disks += [Disk(scsi[number], name), Disk(f"vd{'abcdefgh'[number]}", name)]
     verify(disks, size=f"{MEGABYTES}m", numjobs=JOBS, offset_increment="32m", loops=LOOPS)
-    for disk in disks:
-        disk.nothing_left()
-        disk.select("none")
-    for device in devices:
-        device.remove()
+    finish(disks, devices)
     modprobe("-r", "scsi_debug")
     print(f"counted: verified_bytes={len(disks) * JOBS * LOOPS * MEGABYTES << 20}")
 
