@@ -24,6 +24,15 @@ def run(*command):
         check(False, f"{' '.join(command)}: {done.stdout[-500:]}{done.stderr[-500:]}")
 
 
+def opens(path):
+    """True if the device can be opened."""
+    try:
+        os.close(os.open(path, os.O_RDONLY))
+    except OSError:
+        return False
+    return True
+
+
 class Target:
     """A device under load. @faulty: its I/Os may fail at any time; @forgets: its data are
     zeros after it was removed and has returned."""
@@ -61,10 +70,12 @@ class Target:
         return pathlib.Path("/sys/block", self.name, "queue")
 
     def appears(self, pattern):
-        """Name of the block device of this path in sysfs, once it is there."""
+        """Name of the block device of this path in sysfs, once it can be opened: it cannot
+        yet when it gets its name."""
         def found():
             names = [os.path.basename(path) for path in glob.glob(pattern)]
-            return [name for name in names if os.path.exists(f"/dev/{name}")]
+            return [name for name in names if opens(f"/dev/{name}") and
+                    (not self.passthrough or opens(f"/dev/ng{name[4:]}"))]
         wait_for(found, f"{self.label} at {pattern}")
         return found()[0]
 
