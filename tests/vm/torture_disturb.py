@@ -7,6 +7,7 @@ import fcntl
 import glob
 import os
 import pathlib
+import sys
 import threading
 import time
 import traceback
@@ -74,7 +75,7 @@ class Disturber(threading.Thread):
         self.done, self.seconds = collections.Counter(), collections.Counter()
         self.may_go, self.idle = threading.Event(), threading.Event()
         self.idle.set()
-        self.wrong = None
+        self.doing, self.wrong = None, None
 
     def kinds(self):
         """Names of methods; each returns whether it happened."""
@@ -87,12 +88,22 @@ class Disturber(threading.Thread):
                 for kind in self.rng.sample(kinds, len(kinds)):
                     self.pause()
                     began = time.monotonic()
+                    self.doing = (kind, began)
                     self.done[kind] += bool(getattr(self, kind)())
+                    self.doing = None
                     self.seconds[kind] += time.monotonic() - began
                     time.sleep(self.rng.random() / 10)
         except Exception:  # noqa: BLE001
             self.wrong = traceback.format_exc()
             self.idle.set()
+
+    def show(self):
+        """Print what it is doing, in Python and in the kernel."""
+        if self.doing:
+            kind, began = self.doing
+            print(f"{kind} for {time.monotonic() - began:.0f} s:")
+            traceback.print_stack(sys._current_frames()[self.ident], file=sys.stdout)
+            print(pathlib.Path(f"/proc/self/task/{self.native_id}/stack").read_text())
 
     def pause(self):
         """Wait here while it may not go on."""
