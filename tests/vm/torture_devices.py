@@ -88,6 +88,11 @@ class Target:
     def remove(self):
         """Remove it for good."""
 
+    @property
+    def leaves(self):
+        """True if the device is removed during the test, or at its end."""
+        return self.removable or type(self).remove is not Target.remove
+
 
 class Virtio(Target):
     """QEMU's virtio disk."""

@@ -165,10 +165,10 @@ class Settings(Disturber):
         most = [f"{key}={self.rng.choice(['max', *values])}" for key, values in
                 (("rbps", (1 << 20, 16 << 20)), ("wbps", (1 << 20, 16 << 20)),
                  ("riops", (100, 2000)), ("wiops", (100, 2000)))]
-        # Of a device that goes, 6.1 may try for ever to dispatch what is throttled, and 6.12
-        # leaks what io.max allocated.
-        spared = target.removable and (RELEASE == (6, 1) or
-                                       DEBUG_KERNEL and RELEASE == (6, 12))
+        # Of a device that is removed, 6.1 may try for ever to dispatch what is throttled, and
+        # 6.12 leaks what io.max allocated.
+        spared = (target.removable if RELEASE == (6, 1) else
+                  target.leaves if DEBUG_KERNEL and RELEASE == (6, 12) else False)
         done = (not spared and
                 write(CGROUPS / "limited/io.max", f"{number} {' '.join(most)}"))
         weight = self.rng.choice((1, 100, 1000))
@@ -178,9 +178,12 @@ class Settings(Disturber):
         if not DEBUG_KERNEL or RELEASE < (7, 0):
             write(CGROUPS / "io.cost.qos",
                   f"{number} enable={self.rng.randint(0, 1)} ctrl=user min={rate} max={rate}")
+        latency = self.rng.choice((0, 50, 9999))
         for name, value in (("io.weight", f"default {weight}"), ("io.bfq.weight", weight),
-                            ("io.latency", f"{number} target={self.rng.choice((0, 50, 9999))}")):
-            if (CGROUPS / "weighted" / name).exists():
+                            ("io.latency", f"{number} target={latency}")):
+            # The removal of a disk with a target frees io.latency's work while it is queued.
+            if ((CGROUPS / "weighted" / name).exists() and
+                    not (name == "io.latency" and target.leaves)):
                 write(CGROUPS / "weighted" / name, value)
         return done
 
