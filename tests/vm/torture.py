@@ -160,7 +160,6 @@ class Plan:
             if worker.slot.since and time.monotonic_ns() - worker.slot.since > LIMIT * 5 * 10**8:
                 self.threads(pid, worker)
         for target in self.targets:
-            self.show(target.queue / "scheduler")
             folder = pathlib.Path("/sys/kernel/debug/block", target.name)
             for file in sorted([*folder.glob("sched/*"), *folder.glob("hctx*/*"),
                                 folder / "state"]):
@@ -169,6 +168,9 @@ class Plan:
                     self.show(file)
         pathlib.Path("/proc/sysrq-trigger").write_text("w")
         print(kernel_log()[-30000:], flush=True)
+        # Last: reading these may hang as well.
+        for target in self.targets:
+            self.show(target.queue / "scheduler")
         time.sleep(5)
         pathlib.Path("/proc/sysrq-trigger").write_text("b")
 

@@ -8,7 +8,7 @@ import os
 import pathlib
 import subprocess
 
-from ssd import Device, NullBlk, check
+from ssd import RELEASE, Device, NullBlk, check
 from together import SCSI_DEBUG, modprobe, scsi_disks, wait_for
 from torture_load import UP, Shared, shared
 
@@ -159,7 +159,9 @@ class Scsi(Target):
 
 class Nvme(Target):
     """QEMU's NVMe disk; ordinary, polled and passthrough."""
-    polled = passthrough = times_out = True
+    polled = passthrough = True
+    # A command that is lost ends in a reset: not on 6.1, see Hardware.kinds().
+    times_out = RELEASE > (6, 1)
 
     def __init__(self, label, name):
         super().__init__(label, name)
