@@ -67,9 +67,9 @@ health_check()
 		return 1
 	fi
 	# A report of lockdep has about 150 lines, and no meaning without the last.
-	complaints=$(grep -E -A 30 "$health_patterns" <<<"$log" | head -n 60)
-	grep -q 'circular locking' <<<"$complaints" &&
-		complaints=$(grep -E -A 160 'circular locking' <<<"$log" | head -n 200)
+	complaints=$(grep -A 160 'circular locking' <<<"$log" | head -n 200)
+	complaints+=$(grep -v 'circular locking' <<<"$log" |
+		grep -E -A 30 "$health_patterns" | head -n 90)
 	after=$(health_taint)
 	[ "$after" = "$before" ] ||
 		complaints+="${complaints:+$'\n'}kernel tainted: $before before, $after after"

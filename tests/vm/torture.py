@@ -48,7 +48,7 @@ class Plan:
         self.rng = random.Random(SEED)
         self.control = load.shared(load.Control)
         self.targets, self.workers, self.kept = [], [], set()
-        self.processes = {}
+        self.processes, self.disturbers = {}, []
         # How often each scheduler's statistics were checked.
         self.checked = dict.fromkeys(ours(), 0)
 
@@ -111,6 +111,9 @@ class Plan:
                     group = "" if isinstance(worker, load.Polled) else \
                         ("", "limited", "weighted", "")[number % 4]
                     (CGROUPS / group / "cgroup.procs").write_text(str(os.getpid()))
+                    # Some 50 busy workers leave a slow kernel's threads, and what disturbs
+                    # them, little of the CPU.
+                    os.nice(15 if DEBUG_KERNEL else 0)
                     worker.run(self.control)
                     status = 0
                 finally:
@@ -118,7 +121,7 @@ class Plan:
                     os._exit(status)
             self.processes[pid] = worker
 
-    def watch(self, disturbers=()):
+    def watch(self):
         """Fail if a worker or disturber reports an error, or an I/O does not end."""
         now = time.monotonic_ns()
         for worker in self.workers:
@@ -129,7 +132,7 @@ class Plan:
             since = slot.since
             if since and now - since > LIMIT * 10**9:
                 self.lost(f"{worker.label}: an I/O has not ended for {LIMIT} s")
-        for each in disturbers:
+        for each in self.disturbers:
             if each.wrong:
                 check(False, each.wrong)
         pid, status = os.waitpid(-1, os.WNOHANG) if self.processes else (0, 0)
@@ -141,6 +144,8 @@ class Plan:
     def lost(self, what):
         """Print what is known about a hang, and reset the guest, which is unusable."""
         print(f"FAIL  {what}")
+        for each in self.disturbers:
+            each.show()
         for worker in self.workers:
             since = worker.slot.since
             if since:
@@ -151,7 +156,6 @@ class Plan:
             if worker.slot.since and time.monotonic_ns() - worker.slot.since > LIMIT * 5 * 10**8:
                 self.threads(pid, worker)
         for target in self.targets:
-            self.show(target.queue / "scheduler")
             folder = pathlib.Path("/sys/kernel/debug/block", target.name)
             for file in sorted([*folder.glob("sched/*"), *folder.glob("hctx*/*"),
                                 folder / "state"]):
@@ -160,6 +164,9 @@ class Plan:
                     self.show(file)
         pathlib.Path("/proc/sysrq-trigger").write_text("w")
         print(kernel_log()[-30000:], flush=True)
+        # Last: reading these may hang as well.
+        for target in self.targets:
+            self.show(target.queue / "scheduler")
         time.sleep(5)
         pathlib.Path("/proc/sysrq-trigger").write_text("b")
 
@@ -186,11 +193,11 @@ class Plan:
         if text.strip():
             print(f"{file}:\n{text}")
 
-    def wait(self, condition, what, disturbers=()):
+    def wait(self, condition, what):
         """Wait until @condition() holds, within the limit."""
         end = time.monotonic() + LIMIT
         while not condition():
-            self.watch(disturbers)
+            self.watch()
             if time.monotonic() > end:
                 self.lost(f"{what}: not within {LIMIT} s")
             time.sleep(0.05)
@@ -202,7 +209,7 @@ class Plan:
             self.wait(call.done, what)
             call.result()
 
-    def phase(self, seconds, disturbers):
+    def phase(self, seconds):
         """Load and disturb the devices for a while, then check them at rest."""
         # Half of the targets keep their scheduler for the whole phase, so that leaks add up.
         order = self.rng.sample(self.targets, len(self.targets))
@@ -210,16 +217,15 @@ class Plan:
         for target, name in zip(order, itertools.cycle(ours()), strict=False):
             (target.queue / "scheduler").write_text(name)
         self.control.want = load.RUN
-        for each in disturbers:
+        for each in self.disturbers:
             each.go_on()
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            self.watch(disturbers)
+            self.watch()
             time.sleep(0.2)
-        for each in disturbers:
+        for each in self.disturbers:
             each.may_go.clear()
-        self.wait(lambda: all(each.idle.is_set() for each in disturbers), "disturbances",
-                  disturbers)
+        self.wait(lambda: all(each.idle.is_set() for each in self.disturbers), "disturbances")
         self.rest()
 
     def rest(self):
@@ -301,20 +307,20 @@ def kernel_log():
     return subprocess.run(["dmesg"], capture_output=True, text=True, check=False).stdout
 
 
-def happened(plan, disturbers):
+def happened(plan):
     """Number of I/Os and disturbances of each kind, and of checks of each scheduler."""
     counts = {name: sum(getattr(worker.slot, name) for worker in plan.workers)
               for name in load.COUNTS}
-    counts |= {kind: sum(each.done[kind] for each in disturbers)
-               for each in disturbers for kind in each.kinds()}
+    counts |= {kind: sum(each.done[kind] for each in plan.disturbers)
+               for each in plan.disturbers for kind in each.kinds()}
     return counts | plan.checked
 
 
-def report(plan, disturbers):
+def report(plan):
     """Print what happened; fail if some kind of it did not."""
-    counts = happened(plan, disturbers)
-    for kind in sorted({kind for each in disturbers for kind in each.kinds()}):
-        seconds = sum(each.seconds[kind] for each in disturbers)
+    counts = happened(plan)
+    for kind in sorted({kind for each in plan.disturbers for kind in each.kinds()}):
+        seconds = sum(each.seconds[kind] for each in plan.disturbers)
         print(f"{kind}: {counts[kind]} in {seconds:.1f} s")
     for worker in plan.workers:
         print(f"{worker.label}: {worker.slot.submitted} I/Os, {worker.slot.failed} failed")
@@ -340,32 +346,31 @@ def main():
     plan.make_workers()
     plan.control.want = load.REST_ALL
     plan.start()
-    disturbers = []
     try:
-        disturbers = [Settings(plan, plan.targets[number::3], plan.rng_of(901 + number))
-                      for number in range(3)]
-        disturbers += [Machine(plan, plan.targets, plan.rng_of(904)),
-                       Hardware(plan, plan.targets, plan.rng_of(905))]
-        for each in disturbers:
+        plan.disturbers = [Settings(plan, plan.targets[number::3], plan.rng_of(901 + number))
+                           for number in range(3)]
+        plan.disturbers += [Machine(plan, plan.targets, plan.rng_of(904)),
+                            Hardware(plan, plan.targets, plan.rng_of(905))]
+        for each in plan.disturbers:
             each.start()
         end = time.monotonic() + DURATION
         while time.monotonic() < end or (time.monotonic() < end + MORE and
-                                         not all(happened(plan, disturbers).values())):
-            plan.phase(PHASE, disturbers)
+                                         not all(happened(plan).values())):
+            plan.phase(PHASE)
         plan.finish()
     except BaseException:
         print(kernel_log()[-5000:], flush=True)
         raise
     finally:
         # Let the disturbers thaw and resume what they froze and suspended.
-        for each in disturbers:
+        for each in plan.disturbers:
             each.may_go.clear()
-        for each in disturbers:
+        for each in plan.disturbers:
             each.idle.wait(LIMIT)
         MODPROBE.write_text(before)
         for pid in plan.processes:
             os.kill(pid, signal.SIGKILL)
-    report(plan, disturbers)
+    report(plan)
 
 
 if __name__ == "__main__":
