@@ -560,7 +560,7 @@ static void piq_trace(struct piq_data *pd, struct request *rq,
 
 /* @rq is dispatched from its batch. */
 static void piq_leave(struct piq_data *pd, struct request *rq,
-		   struct cb_entry *entry)
+		      struct cb_entry *entry)
 {
 	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
 	struct cb_batch *batch = entry->batch;
