@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a guest of scripts/lab finds when it comes up: a little system that mounts this
-machine's root, or, in virtual time, all that it will ever see (guest_root.py).
-"""
+"""The initramfs of a guest: a small system that mounts the host's root, or, in virtual
+time, all files that the guest has (system.py)."""
+import hashlib
 import os
 import re
 import stat
 import subprocess
 
-import guest_root
+from labvm import BUILD, GUEST_PROJECT, PROJECT, LabError, find_tool, qemu, system
 
-# Where a guest in virtual time has what the lab tells it.
+# The folder with the command and its environment, in a guest in virtual time.
 GUEST_RUN = "/lab"
-# What the guest needs before it has a root file system.
+# The modules that mount the root file system.
 BOOT_MODULES = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay")
 
 INIT = """#!/bin/busybox sh
-# The lab's initramfs: the host's root below a layer in memory, build/ as it is.
+# The lab's initramfs: the host's root below a layer in memory, build/ writable.
 mount() {{ busybox mount -t "$@"; }}
 p9=trans=virtio,version=9p2000.L,access=any,msize=512000
 layers=lowerdir=/host,upperdir=/layer/upper,workdir=/layer/work
@@ -31,19 +31,15 @@ exec busybox switch_root /root /bin/bash \
 """
 
 VIRTUAL_INIT = """#!/bin/busybox sh
-# The lab's initramfs in virtual time, which is the root for good.
+# The lab's initramfs in virtual time. It remains the root.
 busybox mount -t devtmpfs dev /dev
 /sbin/modprobe -a -q virtio_pci virtio_console
 exec /bin/bash {project}/scripts/lab-guest {run} {project}
 """
 
 
-class Impossible(Exception):
-    """There is nothing to start a guest with; the text says why and what to do."""
-
-
 def module_needs(stage):
-    """For each module the others that it needs."""
+    """Return {module: the modules that it depends on}."""
     needs = {}
     with open(os.path.join(stage, "modules.dep"), encoding="utf-8") as file:
         for line in file:
@@ -53,12 +49,12 @@ def module_needs(stage):
 
 
 def boot_modules(needs):
-    """The modules to load first, each after what it @needs."""
+    """Return the modules that init loads, each after those that it @needs."""
     by_name = {re.sub(r"\.ko.*", "", os.path.basename(p)): p for p in needs}
     ordered = []
     for name in BOOT_MODULES:
         path = by_name.get(name)
-        # A kernel that lacks it has it built in, or does not come up.
+        # A kernel without the module has the driver built in, or does not boot.
         for module in reversed(needs[path] if path else []):
             if module not in ordered:
                 ordered.append(module)
@@ -68,7 +64,7 @@ def boot_modules(needs):
 
 
 def read_module(path):
-    """Content of a module, which may be compressed."""
+    """Return the content of a module, decompressed."""
     with open(path, "rb") as file:
         data = file.read()
     for suffix, tool in ((".xz", "xz"), (".zst", "zstd"), (".gz", "gzip")):
@@ -79,16 +75,17 @@ def read_module(path):
 
 
 class Cpio:
-    """Write an initramfs (the newc format)."""
+    """Write an initramfs in the newc format; digest: of all that was written."""
 
     def __init__(self, file):
         self.file = file
         self.inode = 0
         self.names = {""}
+        self.digest = hashlib.sha256()
 
     def add(self, name, mode, data=b"", device=(0, 0), mtime=0):
-        """Add one entry, @data being a file's content or a link's target, after the
-        folders above it."""
+        """Add the missing folders of an entry, then the entry; @data: the content of a
+        file or the target of a link."""
         if os.path.dirname(name) not in self.names:
             self.add(os.path.dirname(name), 0o40755)
         self.names.add(name)
@@ -97,11 +94,13 @@ class Cpio:
                   len(os.fsencode(name)) + 1, 0)
         head = "070701" + "".join(f"{field:08x}" for field in fields) + name
         for part in (os.fsencode(head) + b"\0", data):
-            self.file.write(part + b"\0" * (-len(part) % 4))
+            padded = part + b"\0" * (-len(part) % 4)
+            self.digest.update(padded)
+            self.file.write(padded)
 
     def copy(self, path, name):
-        """Add a file, link or folder of this machine. Python looks at the time of what
-        it compiled; nothing else may depend on when that was."""
+        """Add a file, link or folder of the host. All times are 0, except for Python's
+        files: a compiled file is valid for the time of its source only."""
         info = os.lstat(path)
         data = b""
         if stat.S_ISLNK(info.st_mode):
@@ -110,7 +109,7 @@ class Cpio:
             with open(path, "rb") as file:
                 data = file.read()
         elif not stat.S_ISDIR(info.st_mode):
-            raise Impossible(f"{path} is neither a file nor a folder")
+            raise LabError(f"{path} is neither a file nor a folder")
         self.add(name, info.st_mode, data,
                  mtime=int(info.st_mtime) if name.startswith("usr/lib/python") else 0)
 
@@ -119,19 +118,18 @@ class Cpio:
         self.add("TRAILER!!!", 0)
 
 
-def write_mounting(path, run, stage, places, busybox):
-    """The little system that mounts this machine's root for a guest; @places are the
-    project and the folder of it that the guest may write to."""
-    project, build = places
+def write_mounting(run, stage):
+    """Write @run/initramfs, the small system that mounts the host's root, with the modules
+    of the folder @stage."""
     modules = boot_modules(module_needs(stage))
     names = [re.sub(r"\.ko.*", ".ko", os.path.basename(m)) for m in modules]
-    init = INIT.format(modules=" ".join(names), build=build, project=project, run=run)
-    with open(path, "wb") as file:
+    init = INIT.format(modules=" ".join(names), build=BUILD, project=PROJECT, run=run)
+    with open(f"{run}/initramfs", "wb") as file:
         cpio = Cpio(file)
         for folder in ("bin", "dev", "host", "layer", "modules", "root"):
             cpio.add(folder, 0o40755)
         cpio.add("dev/console", 0o20600, device=(5, 1))
-        with open(busybox, "rb") as program:
+        with open(find_tool("busybox"), "rb") as program:
             cpio.add("bin/busybox", 0o100755, program.read())
         for name, module in zip(names, modules, strict=True):
             cpio.add(f"modules/{name}", 0o100644, read_module(os.path.join(stage, module)))
@@ -139,25 +137,44 @@ def write_mounting(path, run, stage, places, busybox):
         cpio.close()
 
 
-def write_root(path, run, stage, places, packages, files):
-    """All that a guest in virtual time sees; @places are the project's here and there."""
-    project, place = places
+def files_of_guest(args, run, stage):
+    """Return {path in the guest: path on the host} for a guest in virtual time."""
     try:
-        found = guest_root.of_system(packages)
+        found = system.of_system(args.package)
     except KeyError as missing:
-        raise Impossible(f"package {missing.args[0]} is not installed; what the project needs "
-                         "comes by scripts/setup") from None
-    found |= guest_root.of_project(project, place) | dict(files)
-    found |= guest_root.of_modules(stage, module_needs(stage))
-    found |= {f"{GUEST_RUN}/{name}": f"{run}/{name}" for name in ("command", "environment")}
-    init = VIRTUAL_INIT.format(run=GUEST_RUN, project=place)
-    with open(path, "wb") as file:
+        raise LabError(f"package {missing.args[0]} is not installed; scripts/setup installs "
+                       "what the project needs") from None
+    found |= system.of_project(PROJECT, GUEST_PROJECT, args.only) | dict(args.file)
+    found |= system.of_modules(stage, module_needs(stage))
+    return found | {f"{GUEST_RUN}/{name}": f"{run}/{name}" for name in ("command", "environment")}
+
+
+def write_root(args, run, stage):
+    """Write @run/initramfs with all files of a guest in virtual time, @args: the lab's
+    options; return its digest."""
+    init = VIRTUAL_INIT.format(run=GUEST_RUN, project=GUEST_PROJECT)
+    with open(f"{run}/initramfs", "wb") as file:
         cpio = Cpio(file)
-        for folder in guest_root.FOLDERS:
+        for folder in system.FOLDERS:
             cpio.add(folder.lstrip("/"), 0o40755)
         cpio.add("dev/console", 0o20600, device=(5, 1))
-        for name, source in sorted(found.items()):
+        for name, source in sorted(files_of_guest(args, run, stage).items()):
             if name.lstrip("/") not in cpio.names:
                 cpio.copy(source, name.lstrip("/"))
         cpio.add("init", 0o100755, init.encode())
         cpio.close()
+    return cpio.digest
+
+
+def digest(args, kernel, root):
+    """Return a digest of all that decides what a guest in virtual time does: the digest
+    @root of its initramfs, its kernel, QEMU's version and options."""
+    found = root.copy()
+    with open(kernel.image, "rb") as file:
+        found.update(file.read())
+    version = subprocess.run([find_tool("qemu-system-x86_64"), "--version"], check=True,
+                             stdout=subprocess.PIPE).stdout
+    options = qemu.command(args, kernel, "", {})
+    options.remove(kernel.image)
+    found.update(version + repr(options).encode())
+    return found.hexdigest()

@@ -1,40 +1,42 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a guest in virtual time finds in its memory, for scripts/lab.
+"""The files of a guest in virtual time.
 
-A wait for the host takes real time, and meanwhile virtual time runs on by as much
-as that happens to be: from the first file read from the host on, no two guests are
-the same. So these get a copy of all that they need, by Debian's own lists of files
-and dependencies, and nothing of the host after that. They do the same, instruction
-by instruction, wherever these packages are the same.
+While a guest waits for the host, virtual time continues by an amount that depends on the
+host's load. A guest that reads a file of the host is therefore never the same twice. In
+virtual time the guest gets a copy of all files that it needs, selected by dpkg's lists of
+files and dependencies, and reads none of the host's afterwards. With the same packages it
+then executes the same instructions.
 """
 import importlib.util
 import os
 import re
 import subprocess
 
-# With all that they depend on and what is essential to Debian.
+# The guest has these packages, what they depend on, and Debian's essential ones.
 PACKAGES = ("blktrace", "busybox-static", "dmsetup", "e2fsprogs", "fio", "kmod", "mount", "procps",
             "python3", "util-linux", "xfsprogs")
-# What no program needs to run, and is large.
+# Large files that no program needs to run.
 USELESS = re.compile("/boot/|/usr/lib/(apt|x86_64-linux-gnu/gconv)/|/usr/share/(bash-completion|"
                      "bug|ca-certificates|doc|doc-base|info|lintian|locale|man|menu|zsh)/")
-# What no package owns: configuration, and the top folders that are links today.
+# Files that no package owns: configuration, and the links at the top of the tree.
 OTHERS = ("/bin", "/etc/group", "/etc/mtab", "/etc/nsswitch.conf", "/etc/passwd", "/lib", "/lib64",
           "/sbin")
 FOLDERS = ("/mnt", "/proc", "/root", "/run", "/sys", "/tmp", "/var/tmp")
-# Kernel modules, with those that they need: 15 % of all.
+# Kernel modules; they and their dependencies are 15 % of all.
 MODULES = re.compile("updates/|kernel/(arch|block|crypto|lib|drivers/(block|md|nvme|virtio)|"
                      "fs/(btrfs|configfs|ext4|f2fs|nilfs2|xfs))/|.*/(scsi_debug|virtio_console)[.]")
+# The lab's own half in the guest.
+GUEST_SIDE = ("scripts/lab-guest", "scripts/kernel-health.sh")
 
 
 def names_in(relation):
-    """Packages in a dependency's alternatives, without versions."""
+    """Return the packages in the alternatives of a dependency, without versions."""
     return [re.sub(r"[ (:].*", "", name.strip()) for name in relation.split("|")]
 
 
 def with_dependencies(wanted):
-    """Installed packages: the @wanted ones, the essential ones, all they depend on.
-    KeyError: the name of one that is not installed."""
+    """Return the @wanted packages, the essential ones and all that they depend on. Raise
+    KeyError with the name of a package that is not installed."""
     form = "${db:Status-Status}\t${Package}\t${Essential}\t${Pre-Depends},${Depends}\t${Provides}\n"
     listed = subprocess.run(["dpkg-query", "-W", "-f", form], check=True, text=True,
                             stdout=subprocess.PIPE).stdout
@@ -61,7 +63,7 @@ def with_dependencies(wanted):
 
 
 def in_folder(folder, without=()):
-    """All files and links below a folder."""
+    """Yield all files and links below a folder, but not below folders named @without."""
     for where, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if name not in without]
         linked = [name for name in folders if os.path.islink(os.path.join(where, name))]
@@ -69,7 +71,7 @@ def in_folder(folder, without=()):
 
 
 def of_packages(packages):
-    """Files, folders and links of packages, with what Python's files were compiled to."""
+    """Yield the files, folders and links of packages, and the compiled Python files."""
     listed = subprocess.run(["dpkg-query", "-L", *packages], check=True, text=True,
                             stdout=subprocess.PIPE).stdout
     for path in listed.splitlines():
@@ -80,7 +82,7 @@ def of_packages(packages):
 
 
 def alternatives(found):
-    """Debian's links to those of the files @found that do under another name."""
+    """Yield Debian's links to the files @found, such as awk for mawk."""
     for folder in ("/usr/bin", "/usr/sbin"):
         for entry in os.scandir(folder):
             if entry.is_symlink() and os.path.realpath(entry.path) in found:
@@ -89,32 +91,37 @@ def alternatives(found):
 
 
 def real_place(path):
-    """The same file without links on the way to it."""
+    """Return the path of a file without links in its folders."""
     return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
 
 
-def is_here(path):
-    """Can the guest get it? Not so what only root may read, when somebody else asks."""
+def is_readable(path):
+    """Return True for a link, and for a file that this user may read."""
     return os.path.islink(path) or os.access(path, os.R_OK)
 
 
 def of_system(packages):
-    """Where the files of these packages are: {path in the guest: path here}."""
+    """Return {path in the guest: path on the host} for the files of PACKAGES and @packages."""
     owned = of_packages(with_dependencies([*PACKAGES, *packages]))
-    found = set(filter(is_here, map(real_place, (*owned, *OTHERS))))
+    found = set(filter(is_readable, map(real_place, (*owned, *OTHERS))))
     return {path: path for path in (*found, *alternatives(found))}
 
 
-def of_project(project, place):
-    """The project without what was built and kept, and what only people read: that a
-    document was changed is no reason for a guest to do anything else."""
+def of_project(project, place, only=()):
+    """Return {path in the guest: path on the host} for the @project, which is at @place in
+    the guest: all of it but build/ and the documents, or the paths @only and the lab's own
+    half. A document that changes must not change what a guest does."""
+    parts = [os.path.join(project, part) for part in (*only, *GUEST_SIDE)] if only else [project]
+    paths = [path for part in parts for path in
+             ([part] if os.path.isfile(part) else
+              in_folder(part, (".git", "build", "__pycache__", "Documentation")))]
     return {os.path.join(place, os.path.relpath(path, project)): path
-            for path in in_folder(project, (".git", "build", "__pycache__", "Documentation"))
-            if not path.endswith(".md")}
+            for path in paths if not path.endswith(".md")}
 
 
 def of_modules(stage, needs):
-    """The modules below the folder @stage, of which each @needs others."""
+    """Return {path in the guest: path on the host} for the modules below the folder @stage;
+    @needs: {module: the modules that it depends on}."""
     place = f"/usr/lib/modules/{os.path.basename(stage)}"
     wanted = {module for name in needs if MODULES.match(name) for module in (name, *needs[name])}
     lists = [name for name in os.listdir(stage) if name.startswith("modules.")]

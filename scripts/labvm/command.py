@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Run a command in a virtual machine under a stock (or any other) kernel.
+
+    scripts/lab [options] -- COMMAND...
+
+The guest has the host's root file system, with all tools. Its writes are lost, except
+those to the project's build/ folder. In virtual time the guest has a copy in memory
+instead: the packages that the project needs, and the project without build/, in
+/ssd-iosched; name other files that the command needs with --package and --file.
+The lab first builds the project's modules for the kernel; modprobe finds them in the guest.
+The command runs as root in the project's folder. The lab exits with its status:
+  0..123  the command's status; 1 also if the kernel complained (warning, oops,
+          lockdep, KASAN, leak, ...), and the lab prints the complaint
+  124     the command did not end within --timeout
+  125     the guest could not be started, or an option is invalid
+  255     the guest was lost (panic, reset, QEMU died)
+"""
+import argparse
+import contextlib
+import os
+import re
+import signal
+import sys
+import tempfile
+
+from labvm import GUEST_PROJECT, PROJECT, LabError, image, kernel, qemu
+from labvm.protocol import NO_GUEST, Guest, Progress, show
+
+# The guest's memory grows with its files in steps of so many MB: a byte more must not
+# change a figure.
+ROOT_MB = 128
+# The number of tries to boot a guest. QEMU 7.2 sometimes loses an emulated CPU in the
+# kernel's first second, with flags that resemble half a pointer, or the guest hangs while it
+# boots; the project's code has not run by then. A debug kernel that reports a defect while
+# it boots checks nothing afterwards. The lab boots such a guest again.
+BOOTS = 3
+
+
+def parse_size(text):
+    """Return the bytes of a size such as 512M or 1G."""
+    match = re.fullmatch(r"(\d+)([KMGT]?)", text)
+    if not match or not int(match[1]):
+        raise argparse.ArgumentTypeError(f"{text} is not a size as in 512M or 1G")
+    return int(match[1]) << 10 * " KMGT".index(match[2] or " ")
+
+
+def disk_image(text):
+    """Return the path of a disk's image."""
+    if not os.path.isfile(text):
+        raise argparse.ArgumentTypeError(f"{text} is not a file")
+    return os.path.realpath(text)
+
+
+def named_file(text):
+    """Return (path in the guest, path on the host) of NAME=FILE."""
+    name, _, path = text.partition("=")
+    if not name or os.path.isabs(name) or not os.path.isfile(path):
+        raise argparse.ArgumentTypeError(f"{text} is not NAME=FILE with a file of the host")
+    return os.path.join(GUEST_PROJECT, os.path.normpath(name)), os.path.realpath(path)
+
+
+def project_path(text):
+    """Return a path relative to the project."""
+    path = os.path.relpath(os.path.realpath(os.path.join(PROJECT, text)), PROJECT)
+    if path.startswith("..") or not os.path.exists(os.path.join(PROJECT, path)):
+        raise argparse.ArgumentTypeError(f"{text} is neither a file nor a folder of the project")
+    return path
+
+
+def positive(text):
+    """Return a whole number above 0."""
+    if not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return int(text)
+
+
+class Parser(argparse.ArgumentParser):
+    """Report an error in one line, without the usage."""
+
+    def error(self, message):
+        print(f"error: {message} (scripts/lab --help)", file=sys.stderr)
+        sys.exit(NO_GUEST)
+
+
+def option_parser():
+    """Return the parser of the options."""
+    parser = Parser(usage="scripts/lab [options] -- COMMAND...",
+                    description=__doc__.split("\n\n", 2)[2],
+                    formatter_class=argparse.RawDescriptionHelpFormatter)
+    add, virtual = parser.add_argument, parser.add_argument_group("in virtual time")
+    add("--kernel", default="6.12", metavar="NAME",
+        help="6.1, 6.12, a Debian release, an image file, a built kernel tree, or debug-6.1, "
+             "debug-6.12 or debug-7.2: with KUnit, KASAN, lockdep and fault injection, built "
+             "on first use (default: 6.12)")
+    add("--cpus", type=positive, metavar="N", help="default: 2; in virtual time 1")
+    add("--memory", default=1 << 30, type=parse_size, metavar="SIZE",
+        help="without the memory for the copy of the host's files (default: 1G)")
+    add("--disk", action="append", default=[], type=parse_size, metavar="SIZE",
+        help="a scratch virtio disk, /dev/vda and following; may be repeated")
+    add("--disk-image", action="append", dest="disk", type=disk_image, metavar="FILE",
+        help="a virtio disk with this image, which keeps what the guest writes")
+    add("--nvme", action="append", default=[], type=parse_size, metavar="SIZE",
+        help="a scratch NVMe disk, /dev/nvme0n1 and following; may be repeated")
+    add("--append", action="append", default=[], metavar="ARG",
+        help="a kernel argument; may be repeated")
+    add("--timeout", type=positive, default=1800, metavar="S",
+        help="end the guest after so many seconds (default: 1800)")
+    add("--kvm", action="store_true", help="use KVM instead of emulation")
+    add("--no-modules", action="store_true", help="do not build the project's modules")
+    add("-q", "--quiet", action="store_true", help="no progress messages")
+    virtual.add_argument("--virtual-time", action="store_true",
+                         help="one instruction is one nanosecond: figures repeat exactly, with "
+                              "one CPU and without disks of the host")
+    virtual.add_argument("--package", action="append", default=[], metavar="NAME",
+                         help="a Debian package that the command needs; may be repeated")
+    virtual.add_argument("--file", action="append", default=[], type=named_file,
+                         metavar="NAME=FILE",
+                         help="a file of the host that the command needs, under this name in "
+                              "the project's folder; may be repeated")
+    virtual.add_argument("--only", action="append", default=[], type=project_path,
+                         metavar="PATH",
+                         help="of the project the guest has these files and folders only; may "
+                              "be repeated")
+    virtual.add_argument("--digest", action="store_true",
+                         help="start no guest; print a digest of what decides its figures: "
+                              "files, kernel, QEMU and options")
+    return parser
+
+
+def parse_args(argv):
+    """Return the options, and the command after '--'."""
+    at = argv.index("--") if "--" in argv else len(argv)
+    parser = option_parser()
+    args, command = parser.parse_args(argv[:at]), argv[at + 1:]
+    if not command:
+        parser.error("no command: put it after --")
+    if (args.file or args.package or args.only or args.digest) and not args.virtual_time:
+        parser.error("--file, --package, --only, --digest: only with --virtual-time; "
+                     "otherwise the guest has the host's files")
+    if args.kvm and args.virtual_time:
+        parser.error("--kvm has no virtual time")
+    if args.kvm and not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        parser.error("--kvm: /dev/kvm cannot be used here")
+    args.cpus = args.cpus or (1 if args.virtual_time else 2)
+    args.memory >>= 20
+    if args.virtual_time:
+        command = [word.replace(PROJECT + "/", GUEST_PROJECT + "/") for word in command]
+    return args, command
+
+
+def write_orders(args, command, run):
+    """Write the command and its environment for scripts/lab-guest."""
+    with open(f"{run}/command", "wb") as file:
+        file.write(b"".join(os.fsencode(word) + b"\0" for word in command))
+    environment = {"LAB_VIRTUAL_TIME": int(args.virtual_time), "LAB_DISKS": len(args.disk),
+                   "SEED": os.environ.get("SEED", "1"), "SOAK": os.environ.get("SOAK", "")}
+    if "DURATION" in os.environ:
+        environment["DURATION"] = os.environ["DURATION"]
+    with open(f"{run}/environment", "w", encoding="utf-8") as file:
+        file.writelines(f"{name}={value}\n" for name, value in environment.items())
+
+
+def run_guest(args, booted, run, progress, prefix):
+    """Run the guest whose initramfs is in the folder @run; return the lab's exit status.
+    @booted: the kernel; @prefix: the words before QEMU's command."""
+    with contextlib.ExitStack() as stack:
+        for left in reversed(range(BOOTS)):
+            guest = Guest(args, booted, run, progress, prefix)
+            stack.callback(guest.stop)
+            in_time = guest.relay()
+            if guest.up or args.kvm or not left or guest.timed_out():
+                break
+            guest.give_up(in_time)
+            show(f"{guest.loss}; booting it again", guest.console_tail())
+        return guest.status(in_time)
+
+
+def run_lab(args, command):
+    """Make the guest and run it; return the lab's exit status."""
+    progress = Progress(args.quiet or args.digest)
+    booted = kernel.Kernel.find(args.kernel)
+    with contextlib.ExitStack() as stack:
+        run = stack.enter_context(tempfile.TemporaryDirectory(prefix="lab."))
+        os.chmod(run, 0o755)
+        progress.say(f"modules for {booted.release}")
+        stage = kernel.stage_modules(booted, run, not args.no_modules, args.virtual_time)
+        write_orders(args, command, run)
+        prefix = []
+        if args.virtual_time:
+            root = image.write_root(args, run, stage)
+            args.memory += ROOT_MB * -(-os.path.getsize(f"{run}/initramfs") // (ROOT_MB << 20))
+            if args.digest:
+                print(image.digest(args, booted, root))
+                return 0
+            prefix = stack.enter_context(qemu.one_cpu())
+        else:
+            image.write_mounting(run, stage)
+        progress.say(f"booting {booted.release}: {args.cpus} CPU, {args.memory}M"
+                     + (", virtual time" if args.virtual_time else ""))
+        return run_guest(args, booted, run, progress, prefix)
+
+
+def main():
+    """Run the lab; return its exit status."""
+    args, command = parse_args(sys.argv[1:])
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        return run_lab(args, command)
+    except LabError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return NO_GUEST
+    except KeyboardInterrupt:
+        return 130

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Find a kernel to boot, and stage its modules together with the project's."""
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+from labvm import BUILD, CACHE, PROJECT, LabError, find_tool
+
+
+class Kernel:
+    """A kernel to boot: the path of its image, its release, the folder of its modules
+    (None: none) and its build tree (None for a kernel that is not built here)."""
+
+    def __init__(self, image, release, modules=None, tree=None):
+        self.image = image
+        self.release = release
+        self.modules = modules
+        self.tree = tree
+
+    @classmethod
+    def find(cls, name):
+        """Return the kernel that --kernel names: an image, a build tree, a release or
+        series of Debian's, or debug-SERIES."""
+        if re.fullmatch(r"debug-\d+\.\d+", name):
+            return cls.from_debug(name.removeprefix("debug-"))
+        if os.path.isdir(name):
+            return cls.from_tree(os.path.realpath(name))
+        if os.path.isfile(name):
+            return cls.from_image(os.path.realpath(name))
+        if not re.match(r"\d+\.\d", name):
+            raise LabError(f"--kernel {name}: neither a file nor a folder, nor "
+                           "a release or series as in 6.12 or debug-6.12")
+        return cls.from_debian(name)
+
+    @classmethod
+    def from_debian(cls, name):
+        """A stock kernel from the cache; fetch it if it is missing."""
+        release = tool_says("fetch-kernel", "--cached", name) or tool_says("fetch-kernel", name)
+        if not release:
+            raise LabError(f"no kernel {name}")
+        root = os.path.join(CACHE, "kernels", release)
+        return cls(os.path.join(root, f"boot/vmlinux-{release}"), release,
+                   os.path.join(root, "lib/modules", release))
+
+    @classmethod
+    def from_debug(cls, series):
+        """A debug kernel; build it if it is missing."""
+        root = tool_says("debug-kernel", series)
+        if not root:
+            raise LabError(f"no debug kernel {series}")
+        kernel = cls.from_tree(os.path.join(root, "linux"))
+        kernel.modules = os.path.join(root, "lib/modules", kernel.release)
+        return kernel
+
+    @classmethod
+    def from_image(cls, path):
+        """An image, with the modules beside it or the host's."""
+        release = image_release(path)
+        above = os.path.dirname(os.path.dirname(path))
+        for root in (above, "/"):
+            modules = os.path.join(root, "lib/modules", release)
+            if os.path.exists(os.path.join(modules, "modules.dep")):
+                return cls(path, release, modules)
+        return cls(path, release)
+
+    @classmethod
+    def from_tree(cls, tree):
+        """The kernel built in a kernel tree."""
+        image = os.path.join(tree, "arch/x86/boot/bzImage")
+        if not os.path.exists(image):
+            raise LabError(f"{tree} has no arch/x86/boot/bzImage: build the "
+                           "kernel there first")
+        return cls(image, image_release(image), tree=tree)
+
+
+def tool_says(name, *arguments):
+    """Return what a program of scripts/ prints, or nothing if it fails."""
+    done = subprocess.run([os.path.join(PROJECT, "scripts", name), *arguments], text=True,
+                          stdout=subprocess.PIPE, check=False)
+    return "" if done.returncode else done.stdout.strip()
+
+
+def image_release(path):
+    """Return the release of the kernel image at @path (bzImage or vmlinux)."""
+    with open(path, "rb") as file:
+        data = file.read()
+    if data[0x202:0x206] == b"HdrS":
+        start = int.from_bytes(data[0x20e:0x210], "little") + 0x200
+        return data[start:].split(b" ", 1)[0].decode()
+    match = re.search(rb"Linux version (\S+) ", data)
+    if not match:
+        raise LabError(f"{path} is not a kernel image for this machine")
+    return match.group(1).decode()
+
+
+def run_make(arguments):
+    """Run make quietly; show its output if it fails."""
+    done = subprocess.run(["make", "-s", "-C", PROJECT, "-j", "2", *arguments],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, check=False)
+    if done.returncode:
+        print(done.stdout, end="", file=sys.stderr)
+        raise LabError(f"make {' '.join(arguments)} failed")
+
+
+def build_modules(kernel):
+    """Build the project's modules for @kernel; return their paths."""
+    where = [f"KDIR={kernel.tree}"] if kernel.tree else [f"KVER={kernel.release}"]
+    run_make(where)
+    found = []
+    for folder, _, files in os.walk(os.path.join(BUILD, kernel.release)):
+        found += [os.path.join(folder, f) for f in files if f.endswith(".ko")]
+    return found
+
+
+def stage_project(kernel, folder, bare):
+    """Build the project's modules and copy them to @folder; @bare: without the sections
+    that depend on the place where they were built."""
+    os.makedirs(folder, exist_ok=True)
+    os.makedirs(BUILD, exist_ok=True)
+    # Two labs may build for the same kernel.
+    with open(os.path.join(BUILD, ".lock"), "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for module in build_modules(kernel):
+            copy = shutil.copy(module, folder)
+            if bare:
+                subprocess.run([find_tool("strip"), "--strip-debug", "-R", ".BTF",
+                                "-R", ".note.gnu.build-id", copy], check=True)
+
+
+def stage_modules(kernel, run, ours, bare):
+    """Put the modules of @kernel, and the project's if @ours, below the folder @run, as
+    modprobe expects them; return their folder. @bare: see stage_project()."""
+    stage = os.path.join(run, "lib/modules", kernel.release)
+    if kernel.tree and not kernel.modules:
+        subprocess.run(["make", "-s", "-C", kernel.tree, "modules_install",
+                        f"INSTALL_MOD_PATH={run}", "INSTALL_MOD_STRIP=1"],
+                       stdout=subprocess.DEVNULL, check=True)
+    os.makedirs(stage, exist_ok=True)
+    if kernel.modules:
+        os.symlink(os.path.join(kernel.modules, "kernel"), os.path.join(stage, "kernel"))
+        for name in os.listdir(kernel.modules):
+            if name.startswith(("modules.builtin", "modules.order")):
+                shutil.copy(os.path.join(kernel.modules, name), stage)
+    if ours:
+        stage_project(kernel, os.path.join(stage, "updates"), bare)
+    subprocess.run([find_tool("depmod"), "-b", run, kernel.release], check=True)
+    return stage

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A running guest and its ports: the output of the command, the verdict that
+scripts/lab-guest writes, and the console."""
+import contextlib
+import selectors
+import socket
+import subprocess
+import sys
+import time
+
+from labvm import LabError, qemu
+
+TIMEOUT, NO_GUEST, LOST = 124, 125, 255
+# The longest time, in seconds, that a guest needs until it is up. A stock kernel needs 10 s,
+# a debug kernel on a busy machine 100 s.
+KVM_SECONDS = 20
+BOOT_SECONDS = 150
+OWN_BOOT_SECONDS = 600
+# The magic SysRq keys for a guest that hangs, blocked tasks and CPUs, and the seconds of
+# output after each. On the serial line SysRq is a break, Ctrl-A b to QEMU, and a letter.
+SYSRQ_KEYS = "wl"
+SYSRQ_SECONDS = 5
+NO_KVM = "KVM does not work here; run without --kvm"
+# A silent command is reported as running after so many seconds.
+SILENCE_SECONDS = 60
+
+
+class Progress:
+    """Messages on stderr, unless quiet."""
+
+    def __init__(self, quiet):
+        self.quiet = quiet
+
+    def say(self, text):
+        """Print one line."""
+        if not self.quiet:
+            print(f"lab: {text}", file=sys.stderr, flush=True)
+
+
+class Guest:
+    """A running guest: passes on its output and takes its verdict."""
+
+    def __init__(self, args, kernel, run, progress, prefix):
+        """Start QEMU with the options of the lab (@args), a @kernel and the initramfs in
+        the folder @run; @prefix: the words before QEMU's command."""
+        self.args = args
+        self.run_dir = run
+        self.progress = progress
+        self.up = False
+        self.boot_seconds = OWN_BOOT_SECONDS if kernel.tree else BOOT_SECONDS
+        self.loss = "the guest was lost before it was up"
+        self.complaints = []
+        self.verdicts = []
+        self.pending = b""
+        self.started = time.monotonic()
+        self.ends = {}
+        theirs = {}
+        with open(f"{run}/console", "wb"):
+            pass
+        names = ("out", "err", "verdict") + (() if args.virtual_time else ("console",))
+        for name in names:
+            self.ends[name], theirs[name] = socket.socketpair()
+            theirs[name].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 24)
+        with open(f"{run}/qemu", "wb") as log:
+            self.process = subprocess.Popen(
+                prefix + qemu.command(args, kernel, run, theirs),
+                stderr=log, stdout=log, stdin=subprocess.DEVNULL,
+                pass_fds=[end.fileno() for end in theirs.values()])
+        for end in theirs.values():
+            end.close()
+
+    def take_verdict(self, data):
+        """Take @data of the verdict port: lines of a word and its argument."""
+        lines = (self.pending + data).split(b"\n")
+        self.pending = lines.pop()
+        for line in lines:
+            word, _, rest = line.decode(errors="replace").partition(" ")
+            if word == "up":
+                self.up = True
+                self.loss = "the guest was lost"
+                self.progress.say(f"up after {self.age():.1f} s")
+            elif word == "spoilt":
+                self.loss = rest
+            elif word == "log":
+                self.complaints.append(rest)
+            elif word == "verdict":
+                self.verdicts.append(int(rest))
+
+    def age(self):
+        """Return the seconds since QEMU was started."""
+        return time.monotonic() - self.started
+
+    def timed_out(self):
+        """Return True if the command has exceeded --timeout."""
+        return self.age() > self.args.timeout
+
+    def overdue(self):
+        """Return the reason why the guest must be ended now, or None."""
+        if self.timed_out():
+            return f"no end within {self.args.timeout} s"
+        if not self.up and not self.args.virtual_time and self.age() > self.boot_seconds:
+            return f"the guest was not up within {self.boot_seconds} s"
+        return None
+
+    def check_kvm(self):
+        """Raise LabError if a guest under KVM does not start."""
+        if self.args.kvm and not self.up and self.age() > KVM_SECONDS:
+            raise LabError(f"no sign of the guest within {KVM_SECONDS} s: {NO_KVM}")
+
+    def give_up(self, in_time):
+        """End the guest. If it hangs (not @in_time), first have the kernel print its state
+        on the console."""
+        if not in_time and "console" in self.ends:
+            self.print_state(self.ends["console"])
+        self.stop()
+
+    def print_state(self, end):
+        """Have the kernel print its blocked tasks and its CPUs to the console's @end."""
+        end.settimeout(0.5)
+        with open(f"{self.run_dir}/console", "ab") as console:
+            for key in SYSRQ_KEYS:
+                until = time.monotonic() + SYSRQ_SECONDS
+                with contextlib.suppress(OSError):
+                    end.sendall(b"\x01b" + key.encode())
+                while time.monotonic() < until:
+                    with contextlib.suppress(TimeoutError):
+                        data = end.recv(65536)
+                        if not data:
+                            return
+                        console.write(data)
+
+    def relay(self):
+        """Pass on output until the guest has ended; return False if it is overdue."""
+        with open(f"{self.run_dir}/console", "ab", buffering=0) as console:
+            return self.relay_to({"out": sys.stdout.buffer, "err": sys.stderr.buffer,
+                                  "console": console})
+
+    def relay_to(self, out):
+        """relay() to @out, {port: file}."""
+        told = time.monotonic()
+        with selectors.DefaultSelector() as selector:
+            for name, end in self.ends.items():
+                selector.register(end, selectors.EVENT_READ, name)
+            while selector.get_map():
+                self.check_kvm()
+                reason = self.overdue()
+                if reason:
+                    self.loss = reason
+                    return False
+                for key, _ in selector.select(timeout=0.5):
+                    data = key.fileobj.recv(65536)
+                    if not data:
+                        selector.unregister(key.fileobj)
+                    elif key.data == "verdict":
+                        self.take_verdict(data)
+                    else:
+                        out[key.data].write(data)
+                        out[key.data].flush()
+                        if key.data != "console":
+                            told = time.monotonic()
+                if time.monotonic() - told > SILENCE_SECONDS:
+                    told = time.monotonic()
+                    self.progress.say(f"running for {self.age():.0f} s")
+        return True
+
+    def stop(self):
+        """End QEMU if it still runs."""
+        self.process.kill()
+        self.process.wait()
+
+    def console_tail(self, lines=150):
+        """Return the last @lines of QEMU's output and of the console."""
+        text = ""
+        for name in ("qemu", "console"):
+            with open(f"{self.run_dir}/{name}", errors="replace",
+                      encoding="utf-8") as file:
+                text += file.read()
+        return text.replace("\r", "").strip().splitlines()[-lines:]
+
+    def status(self, in_time):
+        """Report what failed; return the lab's exit status. @in_time: of relay()."""
+        if not in_time:
+            self.give_up(in_time)
+            show(self.loss, self.console_tail())
+            return TIMEOUT if self.timed_out() else NO_GUEST
+        if len(self.verdicts) != 1:
+            if self.args.kvm and not self.up:
+                raise LabError(NO_KVM)
+            show(self.loss, self.console_tail())
+            return LOST if self.up else NO_GUEST
+        status = self.verdicts[0]
+        if self.complaints:
+            show("the kernel complained", self.complaints)
+            return status if status not in (0, 4) else 1
+        return status
+
+
+def show(headline, lines):
+    """Report a failure, also if the lab is quiet."""
+    print(f"lab: {headline}", *(f"    {line}" for line in lines),
+          sep="\n", file=sys.stderr, flush=True)
