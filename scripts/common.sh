@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by the scripts that fetch things: messages, where the cache is, and
-# how apt is called so that it neither asks nor touches what is installed.
+# Sourced by the scripts that fetch packages: messages, the cache, and calls of
+# apt that neither ask questions nor change installed packages.
 
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/ssd-iosched
 export DEBIAN_FRONTEND=noninteractive
@@ -27,13 +27,13 @@ require_debian()
 		die "this needs Debian (found: $id): packages and kernels come from its archive"
 }
 
-# Lists of other vendors may be out of reach; what matters is whether the
-# packages that are asked for are found afterwards.
+# Read the package lists. Lists of other vendors may be unreachable; the caller
+# fails later if a package that it needs is not found.
 apt_update()
 {
 	say "reading the package lists"
 	apt-get -q -o Acquire::http::Timeout=30 "$@" update >&2 ||
-		say "some package lists could not be read; going on with the others"
+		say "some package lists could not be read; continuing with the others"
 }
 
 # Download the .deb of each PACKAGE[=VERSION] into the current directory.
@@ -43,7 +43,7 @@ apt_download()
 	apt-get -q -o APT::Sandbox::User=root "${APT_OPTIONS[@]}" download "$@" >&2
 }
 
-# Address of the machine's own Debian mirror: $1 is "" or "-security".
+# Print the address of the machine's Debian mirror; $1 is "" or "-security".
 debian_mirror()
 {
 	local codename
@@ -57,8 +57,8 @@ debian_mirror()
 			'$2 == want && $3 == "main" && !n++ { print $1 }'
 }
 
-# Let APT_OPTIONS point apt at other Debian SUITEs than the machine's: a list
-# and an index of our own, so that the machine's configuration stays as it is.
+# Set APT_OPTIONS so that apt reads these Debian SUITEs, with a list and an index
+# in the cache. The machine's configuration does not change.
 APT_OPTIONS=()
 use_suites()
 {

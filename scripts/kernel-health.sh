@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced in the guest: has the kernel complained since a mark was set? Used
-# after every command in the lab and after every test.
+# Sourced in the guest: reports the kernel's complaints since a mark. The lab
+# calls it after each command, tests/guest-runner after each test.
 
-# What the kernel prints when something is wrong.
+# Patterns of the kernel's messages about defects.
 health_patterns='BUG:|kernel BUG at|WARNING:|Oops|KASAN|KCSAN|KFENCE|UBSAN:'
 health_patterns+='|possible recursive locking|circular locking'
 health_patterns+='|blocked for more than|soft lockup|hard LOCKUP'
@@ -11,7 +11,8 @@ health_patterns+='|detected stalls on|self-detected stall|RCU stall'
 health_patterns+='|kmemleak|refcount_t|list_add corruption|list_del corruption'
 health_patterns+='|general protection fault|ODEBUG:'
 
-# Taint bits B, D, W and L. O and E are ours: out of tree, not signed.
+# Taint bits B, D, W and L. The project's modules set O and E: out of tree and
+# not signed.
 health_taint_mask=$((1 << 5 | 1 << 7 | 1 << 9 | 1 << 14))
 
 health_taint()
@@ -19,33 +20,32 @@ health_taint()
 	echo $(($(</proc/sys/kernel/tainted) & health_taint_mask))
 }
 
-# All until here has been judged. The mark is in the kernel's log, with the
-# taint of now, so that it holds for whoever checks next.
+# Set a mark in the kernel's log, with the current taint. The next check, also of
+# another process, judges what follows the mark.
 health_mark()
 {
 	echo "lab: mark, taint $(health_taint)" >/dev/kmsg
 }
 
-# Print what the kernel said since the last mark, headed by the mark.
+# Print the kernel's log from the last mark on.
 health_log()
 {
 	dmesg | tac | sed '/lab: mark, taint [0-9]*$/q' | tac
 }
 
-# Leaks are reported by a kernel with kmemleak only.
+# Exists on a kernel with kmemleak.
 health_kmemleak=/sys/kernel/debug/kmemleak
 
-# Scan for them in health_leaks and at no other time. Every ten minutes the
-# kernel does so by itself, at nice 10 and under rcu_read_lock(): beside 48 busy
-# threads it got no CPU, one grace period took three minutes, and what waited
-# for it was reported as hung.
+# Turn off kmemleak's periodic scan; health_leaks scans. The periodic scan runs at
+# nice 10 under rcu_read_lock(). Beside 48 busy threads it gets no CPU, a grace
+# period takes minutes, and the kernel reports the tasks that wait for it as hung.
 health_no_scans()
 {
 	[ ! -w $health_kmemleak ] || echo scan=off >$health_kmemleak
 }
 
-# Print the leaks; the second scan is for what was still in a register or on a
-# stack at the first.
+# Print the leaks. The second scan clears pointers that were in a register or on a
+# stack during the first.
 health_leaks()
 {
 	[ -w $health_kmemleak ] || return 0
@@ -55,7 +55,7 @@ health_leaks()
 	echo clear >$health_kmemleak
 }
 
-# Print the kernel's complaints since the mark; fail when there is one.
+# Print the kernel's complaints since the mark; fail if there are any.
 health_check()
 {
 	local log before after complaints leaks
@@ -63,10 +63,10 @@ health_check()
 	log=$(health_log)
 	before=$(sed -n '1s/.*lab: mark, taint \([0-9]*\)$/\1/p' <<<"$log")
 	if [ -z "$before" ]; then
-		echo "the kernel's log overran: nothing can be said of it"
+		echo "the kernel's log overran: complaints may be lost"
 		return 1
 	fi
-	# A report of lockdep has about 150 lines, and no meaning without the last.
+	# A report of lockdep has about 150 lines; the last ones are needed.
 	complaints=$(grep -A 160 'circular locking' <<<"$log" | head -n 200)
 	complaints+=$(grep -v 'circular locking' <<<"$log" |
 		grep -E -A 30 "$health_patterns" | head -n 90)

@@ -1,28 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced, after common.sh, by the scripts that build a kernel with this project
-# in it from Debian's linux-source packages. They set these afterwards.
-project=${project:-}	# this project's folder
-what=			# the kernel, in messages
-fragment=()		# files that say what the .config has to; a later one overrides
-kernel_options=()	# for each make in the kernel's tree
-# Where in the cache the trees are: place/VERSION-KEY, KEY standing for the two
-# above.
+# Sourced, after common.sh, by the scripts that build a kernel and this project
+# from Debian's linux-source packages. The caller sets these variables.
+project=${project:-}	# the project's folder
+what=			# name of the kernel in messages
+fragment=()		# files with lines for .config; later files override
+kernel_options=()	# options of each make in the kernel tree
+# Folder of the trees in the cache: place/VERSION-KEY. KEY is a digest of
+# fragment and kernel_options.
 place=
-# One of them: linux/ is the kernel, ssd-iosched/ a copy of the project, which
-# outlives its folder and is linked into the kernel.
+# The tree in use: linux/ is the kernel; ssd-iosched/ is a copy of the project,
+# linked into the kernel, which remains when the project's folder is removed.
 dir=
 
-# Debian's suites for a series that the machine's own suites don't have.
+# Debian's suites, for a series that the machine's suites do not have.
 SUITES=(bookworm bookworm-security trixie trixie-security trixie-backports)
 
+# Print a digest of the configuration; a comment that changes builds no kernel.
 tree_key()
 {
-	{ cat "${fragment[@]}"; printf '%s' "${kernel_options[*]}"; } |
+	{ grep -h CONFIG_ "${fragment[@]}"; printf '%s' "${kernel_options[*]}"; } |
 		sha256sum | cut -c 1-12
 }
 
-# Folder of a series that is built, or being built, with this configuration.
+# Print the folder of series $1 with this configuration; it may be unfinished.
 known()
 {
 	[ -d "$place" ] || return 1
@@ -36,18 +37,18 @@ candidate()
 		sed -n 's/^  Candidate: \([0-9].*\)/\1/p' | grep .
 }
 
-# Set version to what apt has of series $1, from wherever it takes.
+# Set version to the newest of series $1, searching other suites if need be.
 find_version()
 {
 	version=$(candidate "$1") && return 0
 	[ "$(id -u)" != 0 ] || { apt_update && version=$(candidate "$1"); } &&
 		return 0
-	say "linux-source-$1 is not in this machine's suites: looking in ${SUITES[*]}"
+	say "linux-source-$1 is not in this machine's suites: searching ${SUITES[*]}"
 	use_suites "${SUITES[@]}"
-	version=$(candidate "$1") || die "there is no linux-source-$1 to be had"
+	version=$(candidate "$1") || die "no suite has linux-source-$1"
 }
 
-# Unpack the source of series $1 and print the folder where it is.
+# Unpack the source of series $1 and print its folder.
 unpack()
 {
 	local tmp new version
@@ -56,7 +57,7 @@ unpack()
 	new=$place/$version-$(tree_key)
 	mkdir -p "$place"
 	tmp=$(mktemp -d "$place/.fetch.XXXXXX")
-	# shellcheck disable=SC2064  # the directory of now
+	# shellcheck disable=SC2064  # expand now
 	trap "rm -rf '$tmp'" EXIT
 	say "downloading linux-source-$1 $version"
 	(cd "$tmp" && apt_download "linux-source-$1=$version") ||
@@ -70,14 +71,14 @@ unpack()
 	echo "$new"
 }
 
-# The kernel's make; gcc-12 is what Debian's own 6.1 and 6.12 are built with.
+# Call the kernel's make with gcc-12, as Debian does for 6.1 and 6.12.
 kernel_make()
 {
 	nice make -C "$dir/linux" CC=gcc-12 HOSTCC=gcc-12 \
 		"${kernel_options[@]}" "$@"
 }
 
-# Run the kernel's build and say how far it is twice a minute.
+# Run the kernel's build; report progress twice a minute.
 build()
 {
 	local pid started=$SECONDS
@@ -95,8 +96,9 @@ build()
 	fi
 }
 
-# The project's files as they are now, linked into the tree. What is the same
-# stays, and what is not is new, even if it is an older version of the file.
+# Copy the project's files and link the copy into the tree. rsync compares
+# checksums: an unchanged file keeps its time and is not compiled again; a file
+# that changed gets a new time, even if its content is an older version.
 link_project()
 {
 	rsync -rlp --checksum --delete --exclude=/.git --filter=':- .gitignore' \
@@ -108,7 +110,8 @@ link_project()
 	"$dir/ssd-iosched/scripts/link-into-kernel" "$dir/linux" >/dev/null
 }
 
-# What the .config must say: the fragment, and all options of ours as $1.
+# Print the lines that .config must have: the fragment, and each option of the
+# project as $1.
 wanted()
 {
 	grep -h CONFIG_ "${fragment[@]}" | tac | awk '
@@ -117,7 +120,7 @@ wanted()
 	sed -n "s/^config \(.*\)/CONFIG_\1=$1/p" "$project/Kconfig"
 }
 
-# See that nothing of what was asked for in the file wanted got lost.
+# Fail if .config lacks a line of the file wanted.
 check_config()
 {
 	local line option missing=()
@@ -128,11 +131,11 @@ check_config()
 		case $line in
 		"# "*) ! grep -q "^$option=" "$dir/linux/.config" ;;
 		*) grep -qx "$line" "$dir/linux/.config" ;;
-		esac || missing+=("$line, but: $(grep -w "$option" \
+		esac || missing+=("$line, but it has: $(grep -w "$option" \
 			"$dir/linux/.config" || echo "no such option")")
 	done <"$dir/wanted"
 	[ ${#missing[@]} = 0 ] || {
 		printf '%s\n' "${missing[@]}" >&2
-		die "the $what's .config is not what was asked for"
+		die "the $what's .config lacks these lines"
 	}
 }

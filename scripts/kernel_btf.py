@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Read a kernel's types from its BTF and write them as C.
 
-Used by gen-kernel-header, which declares the block layer's private types and
-asserts the layouts that modules rely on, and by check-abi, which compares a
-module's debug information. bpftool does all reading; this file walks its JSON.
+gen-kernel-header uses it to declare the block layer's private types and to assert
+layouts, check-abi to compare a module's debug information. bpftool decodes the BTF;
+this file works on its JSON.
 """
 import json
 import lzma
@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 ELF_MAGIC = b"\x7fELF"
-# How a bzImage's payload may be compressed: magic, and the tool that unpacks.
+# Compressions of a bzImage's payload: magic, decompressor.
 PAYLOADS = (
     (b"\xfd7zXZ\x00", ("xz", "-dc")),
     (b"\x28\xb5\x2f\xfd", ("zstd", "-dc")),
@@ -43,12 +43,12 @@ SCALARS = ("INT", "ENUM", "ENUM64", "FLOAT")
 
 
 def die(message):
-    """End with one clear line."""
+    """Exit with a one-line error."""
     sys.exit(f"error: {message}")
 
 
 def _unpack(command, data):
-    """Decompress @data, whose tail may be anything; b"" when it can't be."""
+    """Decompress @data, ignoring bytes after the stream; return b"" if that fails."""
     if command[0] == "xz":
         try:
             return lzma.LZMADecompressor().decompress(data)
@@ -56,14 +56,14 @@ def _unpack(command, data):
             return b""
     if not shutil.which(command[0]):
         return b""
-    # Trailing bytes after the stream make these tools fail: use the output.
+    # Bytes after the stream make these tools fail after all output was written.
     return subprocess.run(command, input=data, capture_output=True,
                           check=False).stdout
 
 
 def _is_whole(elf):
-    """Is that an ELF file up to its section headers, which are its end? What was
-    unpacked of an image that breaks off has a beginning, too."""
+    """Return True if the ELF file is complete: its section headers are at its end, and a
+    truncated image decompresses to a file without them."""
     if not elf.startswith(ELF_MAGIC) or len(elf) < 64:
         return False
     offset, = struct.unpack_from("<Q", elf, 0x28)
@@ -86,7 +86,7 @@ def unpack_image(path):
 
 
 def find_bpftool():
-    """Path of bpftool; Debian keeps it out of a user's PATH."""
+    """Return the path of bpftool, which is not in a user's PATH on Debian."""
     tool = shutil.which(os.environ.get("BPFTOOL", "bpftool"),
                         path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
     if not tool:
@@ -101,8 +101,8 @@ class Btf:
         """@types: a list as in bpftool's JSON; @path: the file it is from."""
         self.path = path
         self.types = {t["id"]: t for t in types}
-        # A type tag annotates a pointer's target for a checker. A compiler
-        # without it declares the same layout, so each tag becomes its target.
+        # A type tag annotates a pointer's target for a checker and does not change
+        # the layout: replace each tag by its target.
         for t in types:
             target = t
             while target and target["kind"] == "TYPE_TAG":
@@ -140,18 +140,18 @@ class Btf:
             return cls.from_file(file.name, path)
 
     def get(self, kind, name):
-        """The type of that kind and name, or None."""
+        """Return the type of this kind and name, or None."""
         return self.named.get((kind, name))
 
     def strip(self, type_id):
-        """Follow typedefs and qualifiers to what is behind them."""
+        """Return the type without its typedefs and qualifiers."""
         t = self.types.get(type_id)
         while t and t["kind"] in ("TYPEDEF", *QUALIFIERS):
             t = self.types.get(t["type_id"])
         return t
 
     def size(self, type_id):
-        """Size of a type in bytes."""
+        """Return the size of a type in bytes."""
         t = self.strip(type_id)
         if not t:
             return 0
@@ -162,7 +162,7 @@ class Btf:
         return t.get("size", 0)
 
     def declare(self, type_id, name=""):
-        """C declaration of @name with the type @type_id."""
+        """Return the C declaration of @name with the type @type_id."""
         t = self.types.get(type_id)
         gap = " " if name and not name.startswith("[") else ""
         if not t:
@@ -204,7 +204,7 @@ class Btf:
         return ", ".join(params) or "void"
 
     def body(self, t):
-        """C definition of a struct, union or enum."""
+        """Return the C definition of a struct, union or enum."""
         kind = t["kind"].lower().rstrip("64")
         name = "" if t["name"] == "(anon)" else " " + t["name"]
         lines = [f"{kind}{name} {{"]
@@ -220,7 +220,7 @@ class Btf:
         return "\n".join(lines)
 
     def prototype(self, function):
-        """C prototype of @function, or None when BTF doesn't have it."""
+        """Return the C prototype of @function, or None if the BTF has none."""
         func = self.get("FUNC", function)
         return func and self.declare(func["type_id"], function) + ";"
 
@@ -242,16 +242,16 @@ class Btf:
                                         offset)
 
     def _element(self, type_id):
-        """What is behind typedefs and qualifiers, or an array's elements."""
+        """Return the type without typedefs, qualifiers and array dimensions."""
         t = self.strip(type_id)
         while t and t["kind"] == "ARRAY":
             t = self.strip(t["type_id"])
         return t
 
     def layouts(self, names=STRUCTS):
-        """Layouts of the structs @names and of each that they embed:
-        {"struct x": [("(whole)", 0, size), *members]}. Those without a name of
-        their own are left out, as are @names that this BTF has not."""
+        """Return the layouts of the structs @names and of the structs that they embed:
+        {"struct x": [("(whole)", 0, size), *members]}. Nameless structs, and @names
+        that this BTF lacks, are left out."""
         found = {}
         pending = [self.get("STRUCT", name) for name in reversed(names)]
         while pending:
@@ -268,8 +268,8 @@ class Btf:
         return found
 
     def digest(self, t):
-        """FNV-1a of a struct's layout, all that it embeds included. The same
-        as iosched_layout_digest() in include/iosched-layout.h."""
+        """Return FNV-1a of a struct's layout with the structs that it embeds, as
+        iosched_layout_digest() in include/iosched-layout.h computes it."""
         value = 0x811c9dc5
 
         def mix(number):
@@ -294,14 +294,14 @@ class Btf:
 
 
 def btf_places(release, headers):
-    """[(path, reader)] where the BTF of @release may be, best first."""
-    # The root that the headers lie in, and where fetch-kernel unpacks.
+    """Return [(path, reader)] of the places of @release's BTF, best first."""
+    # The root file system of the headers, and fetch-kernel's cache.
     root_of_headers = os.path.normpath(os.path.join(headers, "../../.."))
     cache = os.path.join(os.environ.get("XDG_CACHE_HOME") or
                          os.path.expanduser("~/.cache"),
                          "ssd-iosched/kernels", release)
-    # The image is what will run. Newer header packages have a copy of its BTF,
-    # which is no better than the headers when the image is another build's.
+    # The image will run, so its BTF decides. The copy in newer header packages
+    # matches the headers, which may be of another build than the image.
     places = [(os.path.join(root, f"boot/vmlinuz-{release}"), Btf.from_image)
               for root in dict.fromkeys((root_of_headers, "/", cache))]
     if release == os.uname().release:
@@ -311,7 +311,7 @@ def btf_places(release, headers):
 
 
 def find_btf(release, headers):
-    """BTF of @release, from the first place that has it."""
+    """Return the BTF of @release from the first place that has it."""
     places = btf_places(release, headers)
     failed = []
     for path, read in places:
@@ -326,6 +326,6 @@ def find_btf(release, headers):
     if failed:
         die(f"no types of {release}: {'; '.join(failed)}")
     die(f"no kernel image of {release} to take its types from: "
-        f"apt-get install linux-image-{release} (looked for "
+        f"apt-get install linux-image-{release} (tried "
         f"{', '.join(path for path, _ in places)})")
     return None

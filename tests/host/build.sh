@@ -55,7 +55,7 @@ grep -q 'elevator_queue: .*elevator_data' "$work/out" ||
 	fail "check-abi prints: $(<"$work/out")"
 
 refused 'no headers for 6.12.0-none' KVER=6.12.0-none
-refused 'never tried' KVER=5.10.0-none
+refused 'not tested' KVER=5.10.0-none
 refused 'not a configured kernel tree' "KDIR=$work"
 headers=$(scripts/find-headers "$release")
 refused 'bpftool is missing' "KVER=$release" "BUILD=$work/nobpf" BPFTOOL=/none
