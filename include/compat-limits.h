@@ -16,10 +16,26 @@
 #define _COMPAT_LIMITS_H
 
 #include <linux/backing-dev-defs.h>
+#include <linux/blk-mq.h>
 #include <linux/blkdev.h>
 #include <linux/pagemap.h>
 
 #include "iosched-kernel.h"
+
+/*
+ * Return true if polled bios of @q must not be split. 6.1 marks asynchronous polled
+ * bios REQ_NOWAIT and fails a REQ_NOWAIT bio that has to be split with -EAGAIN. A
+ * worker of io_uring then submits it again for ever.
+ */
+static inline bool iosched_splits_no_polled(const struct request_queue *q)
+{
+#ifdef IOSCHED_POLLED_IS_NOWAIT
+	return q->tag_set->nr_maps > HCTX_TYPE_POLL &&
+	       q->tag_set->map[HCTX_TYPE_POLL].nr_queues;
+#else
+	return false;
+#endif
+}
 
 #ifdef IOSCHED_HAVE_LIMITS_LOCK
 static inline struct queue_limits iosched_limits_begin(struct request_queue *q)

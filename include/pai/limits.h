@@ -128,6 +128,12 @@ static inline void pai_limits_override(struct pai_loan *loan,
 
 	/* The block layer requires room for a page and a logical block. */
 	cut.max = max3(round_down(cut.max, block), block, page);
+	if ((cut.max < loan->own || cut.boundary) &&
+	    iosched_splits_no_polled(loan->q)) {
+		pr_warn("pai: %s has queues for polling: split has no effect, this kernel never ends polled I/O that it has to split\n",
+			loan->disk->disk_name);
+		return;
+	}
 	if (cut.max < loan->own)
 		pai_limit_override(&loan->max, iosched_max_sectors(lim),
 				   cut.max);

@@ -4,11 +4,14 @@
 # however it is deselected the limits are the old ones again
 # timeout: 900
 
+import mmap
+import os
 import pathlib
 import subprocess
 import threading
 import time
 
+import uring
 from checks import RELEASE, check, modprobe, wait_for
 from fio_jobs import load, removed_under_load
 from iosched import Disk, scsi_debug_disks, scsi_disks
@@ -255,8 +258,45 @@ def zones():
         restored(disk, before, "a zoned device")
 
 
+def ended(ring, number):
+    """Wait up to 10 s for @number requests of a polled ring; return their results."""
+    results, deadline = [], time.monotonic() + 10
+    while len(results) < number and time.monotonic() < deadline:
+        ring.submit()
+        results += [result for _, result in ring.reap()]
+    return results
+
+
+def polled():
+    """Polled I/O larger than the limits ends. Before 6.12 the kernel never ends it, so PAI does
+    not change the limits of a device with queues for polling."""
+    size, number = 512 << 10, 4
+    with NullBlk("polled", submit_queues=2, poll_queues=1, max_sectors=1024) as device:
+        disk = Disk(device.name, "none")
+        before = state(disk)
+        pai(disk, **SSD_A)
+        if RELEASE >= (6, 12):
+            become(disk, 240, 480, "queues for polling")
+        else:
+            time.sleep(0.5)
+            check(state(disk) == before, "queues for polling: the limits stay")
+        buffer = mmap.mmap(-1, size)
+        ring = uring.Ring(number, uring.SETUP_IOPOLL)
+        fd = os.open(disk.path, os.O_RDONLY | os.O_DIRECT)
+        for index in range(number):
+            ring.read(fd, uring.address(buffer), size, index * size, index)
+        ring.submit_only()
+        results = ended(ring, number)
+        check(results == [size] * number, f"polled reads of {size >> 10} KB: {results}")
+        os.close(fd)
+        ring.close()
+        disk.select("none")
+        restored(disk, before, "a device with queues for polling")
+
+
 emulated_ssd()
 scsi_disk()
+polled()
 # Older kernels refuse PAI on a zoned device.
 if RELEASE >= (6, 12):
     zones()
