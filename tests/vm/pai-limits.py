@@ -133,21 +133,24 @@ def limits_of_user(disk):
 
 
 def write_read_ahead(disk, count, lost):
-    """Write values to read_ahead_kb, and add to @lost one that does not stay until the next.
-    All are below 128, to which the kernel raises the value when the limits change: 128 may be
-    seen for a moment."""
+    """Write values to read_ahead_kb, and add to @lost those that do not stay until the next:
+    (value written, value found, value before). All are below 128, to which the kernel raises
+    the value when the limits change: 128 may be seen for a moment."""
     file = disk.queue / "read_ahead_kb"
+    before = file.read_text().strip()
     for number in range(count):
         kb = str(32 + number % 23 * 4)
         file.write_text(kb)
         if not within_2s(lambda kb=kb: file.read_text().strip() == kb):
-            lost.append(f"{kb} KB became {file.read_text().strip()}")
-            return
+            lost.append((kb, file.read_text().strip(), before))
+        before = kb
 
 
 def keep_read_ahead(disk, count):
-    """The read-ahead of the user stays while split changes all the time."""
+    """The read-ahead of the user stays while split changes all the time. On 6.12 a write during
+    the few instructions of a commit may be lost (compat-limits.h); the value before is left."""
     lost, changes = [], 0
+    overwritten = count // 100 if RELEASE[:2] == (6, 12) else 0
     pai(disk, **SSD_A)
     writer = threading.Thread(target=write_read_ahead, args=(disk, count, lost))
     writer.start()
@@ -155,7 +158,8 @@ def keep_read_ahead(disk, count):
         pai(disk, split="pasa" if changes % 2 else "none")
         changes += 1
     writer.join()
-    check(not lost, f"split changed {changes} times during {count} writes to read_ahead_kb {lost}")
+    check(len(lost) <= overwritten and all(now == before for _, now, before in lost),
+          f"split changed {changes} times during {count} writes to read_ahead_kb, lost: {lost}")
     disk.select("none")
     become(disk, 512, 0, "none")
 
