@@ -35,7 +35,7 @@
 /* Shares are parts of this. */
 #define BP_WHOLE	256
 
-/* Newcomers are waited for if at least this share of them comes back soon. */
+/* Wait for a new process if at least this share of new ones issues soon again. */
 #define BP_NEWCOMERS_MIN	(BP_WHOLE / 2)
 
 /* A process stays in its block if at most this share of its writes leaves. */

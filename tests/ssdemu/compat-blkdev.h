@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What differs between kernels for a block driver. The driver is written
- * against the newest interface; each adapter names the kernel in which the
- * interface changed.
+ * Differences between kernels for a block driver. The driver uses the newest
+ * interface. Each adapter names the kernel that changed the interface.
  */
 #ifndef _COMPAT_BLKDEV_H
 #define _COMPAT_BLKDEV_H
@@ -11,7 +10,7 @@
 
 #include "compat-hrtimer.h"
 
-/* 6.14: merging is what all queues do, its flag is gone. */
+/* 6.14 removed the flag: every queue merges. */
 static inline unsigned int compat_tag_set_flags(void)
 {
 #ifdef IOSCHED_HAVE_MERGE_FLAG
@@ -21,7 +20,7 @@ static inline unsigned int compat_tag_set_flags(void)
 #endif
 }
 
-/* What a non-rotational disk tells the block layer. */
+/* Limits and features of a non-rotational disk. */
 struct compat_disk_limits {
 	unsigned int logical_block;	/* bytes */
 	unsigned int physical_block;	/* bytes */
@@ -34,7 +33,7 @@ struct compat_disk_limits {
 	bool write_cache;		/* volatile; FLUSH and FUA matter */
 };
 
-/* 6.9: limits are given when the disk is made; 6.11: features are limits. */
+/* 6.9: blk_mq_alloc_disk() takes the limits. 6.11: features are limits. */
 static inline struct gendisk *
 compat_alloc_disk(struct blk_mq_tag_set *set,
 		  const struct compat_disk_limits *l, void *queuedata)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What differs between kernels for the unit tests, which make requests and an
- * elevator queue themselves. Written against the newest interface (7.2).
+ * Differences between kernels for the unit tests, which make requests and an
+ * elevator queue themselves. They use the newest interface (7.2).
  */
 #ifndef _COMPAT_KUNIT_H
 #define _COMPAT_KUNIT_H
@@ -12,14 +12,14 @@
 
 #include "iosched-kernel.h"
 
-/* What a scheduler that refuses its parameters ends with: 7.2 says ENOMEM for any reason. */
+/* Error of a scheduler that refuses its parameters. 7.2 returns -ENOMEM for all errors. */
 #ifdef IOSCHED_HAVE_ALLOC_SCHED_DATA
 #define COMPAT_REFUSED (-ENOMEM)
 #else
 #define COMPAT_REFUSED (-EINVAL)
 #endif
 
-/* 7.2: the block layer asks for the elevator's data before. */
+/* 7.2: the block layer allocates the elevator's data first. */
 static inline int compat_elevator_data(struct request_queue *q,
 				       struct elevator_queue *eq)
 {
@@ -38,7 +38,7 @@ static inline void compat_elevator_data_free(struct elevator_queue *eq)
 #endif
 }
 
-/* 6.18: the block layer makes the elevator's queue, not the elevator. */
+/* 6.18: the block layer allocates the elevator's queue, before that the elevator. */
 static inline int compat_elevator_start(struct request_queue *q,
 					struct elevator_type *type)
 {
@@ -76,7 +76,7 @@ static inline void compat_elevator_stop(struct request_queue *q)
 #endif
 }
 
-/* 6.5: insertion flags instead of a bool; at head is bit 0 of both. */
+/* 6.5: insertion flags replace a bool; bit 0 of both is at_head. */
 #ifdef IOSCHED_HAVE_INSERT_FLAGS
 #define compat_insert_flags(at_head) ((__force blk_insert_t)((at_head) ? 1 : 0))
 #else
