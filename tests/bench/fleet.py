@@ -87,7 +87,7 @@ def confirm(drives):
 
 def job_text(drive, job, variables, scheduler):
     """A job file with everything in it: a server knows no variables of ours."""
-    text = string.Template((harness.BENCH / f"{job}.fio").read_text()).substitute(
+    text = string.Template((harness.JOBS / f"{job}.fio").read_text()).substitute(
         {"SEED": "1", **variables, "DEVICE": drive.device})
     percentiles = ":".join(map(str, harness.PERCENTILES))
     prerun = drive.command(f"{WHOLE} && {SELECT}", scheduler)

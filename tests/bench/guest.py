@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from harness import BENCH, NULL_BLK, PERCENTILES, PROJECT
+from harness import JOBS, NULL_BLK, PERCENTILES, PROJECT
 from ssd import Device, NullBlk
 
 
@@ -74,7 +74,7 @@ def fio_command(job):
     """fio, with a @job of this folder and all that figures() wants to know."""
     percentiles = ":".join(map(str, PERCENTILES))
     return ["fio", "--output-format=json", "--lat_percentiles=1", "--clat_percentiles=0",
-            f"--percentile_list={percentiles}", BENCH / f"{job}.fio"]
+            f"--percentile_list={percentiles}", JOBS / f"{job}.fio"]
 
 
 def start_fio(device, run):

@@ -27,6 +27,7 @@ import time
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 BENCH = PROJECT / "tests/bench"
+JOBS = BENCH / "jobs"
 PRESETS = PROJECT / "tests/ssdemu/presets"
 KERNEL = "6.12"
 PEERS = ("none", "mq-deadline", "kyber", "bfq")
@@ -198,7 +199,7 @@ class Store:
         spec = {key: value for key, value in dataclasses.asdict(run).items()
                 if key not in ("result", "label", "device")}
         # A job that is not fio's is in the guest's program, one of the sources.
-        job = BENCH / f"{run.job}.fio"
+        job = JOBS / f"{run.job}.fio"
         texts = [job.read_text()] if job.exists() else []
         if run.preset != NULL_BLK:
             texts.append((PRESETS / f"{run.preset}.conf").read_text())
@@ -367,7 +368,7 @@ def circumstances(runs):
     """What somebody else needs to get the same figures. A job without a file is
     what a program of this folder does."""
     presets = sorted({run.preset for run in runs} - {NULL_BLK, ""})
-    jobs = sorted({run.job for run in runs if (BENCH / f"{run.job}.fio").exists()})
+    jobs = sorted({run.job for run in runs if (JOBS / f"{run.job}.fio").exists()})
     return {
         "what": "emulated device, virtual time",
         "command": [os.path.relpath(sys.argv[0], PROJECT), *sys.argv[1:]],
@@ -381,7 +382,7 @@ def circumstances(runs):
         "seeds": "each run's SEED, else fio's own (allrandrepeat=1): the same for every "
                  "scheduler",
         "presets": {name: (PRESETS / f"{name}.conf").read_text() for name in presets},
-        "jobs": {name: (BENCH / f"{name}.fio").read_text() for name in jobs},
+        "jobs": {name: (JOBS / f"{name}.fio").read_text() for name in jobs},
     }
 
 
@@ -528,7 +529,7 @@ def commit():
 
 def job_says(job):
     """What a job is: the first line of its file's comment."""
-    for line in (BENCH / f"{job}.fio").read_text().splitlines():
+    for line in (JOBS / f"{job}.fio").read_text().splitlines():
         if line.startswith("#") and not re.match("# SPDX", line):
             return line[1:].strip().rstrip(".")
     return job

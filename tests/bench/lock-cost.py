@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 
-from harness import BENCH
+from harness import JOBS
 from matrix import TIMED, cost_workload
 from ssd import NullBlk
 
@@ -49,7 +49,7 @@ def measure(scheduler, runtime):
         device.scheduler(scheduler)
         STATISTICS.write_text("0")
         SWITCH.write_text("1")
-        done = subprocess.run(["fio", "--output-format=json", BENCH / "cost.fio"],
+        done = subprocess.run(["fio", "--output-format=json", JOBS / "cost.fio"],
                               env={**os.environ, **variables, "DEVICE": device.path},
                               capture_output=True, text=True, check=True)
         SWITCH.write_text("0")

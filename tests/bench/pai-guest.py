@@ -12,7 +12,7 @@ import sys
 import time
 
 from guest import command, counters, make_runs, prepare, set_dirty, sync, traced
-from harness import BENCH
+from harness import JOBS
 from ssd import Device
 
 MOUNT = pathlib.Path("/mnt/pai")
@@ -47,7 +47,7 @@ def fio(job, seed, *options):
     """Bytes that a fio job reads and writes, in how many seconds: while any of its
     threads does, and until all has reached the drive, for which the jobs themselves
     see."""
-    said = command("fio", "--output-format=json", *options, BENCH / f"{job}.fio",
+    said = command("fio", "--output-format=json", *options, JOBS / f"{job}.fio",
                    env={**os.environ, "DIR": str(MOUNT), "SEED": str(seed)})
     jobs = json.loads(said[said.index("{"):])["jobs"]
     return {way: (sum(job[way]["io_bytes"] for job in jobs),
