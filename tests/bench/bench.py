@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """`make bench`: what each scheduler costs and gains, in virtual time.
 
-Measures the cells of matrix.py, each run in a guest of scripts/lab, and leaves
-in build/bench/ (build/bench-quick/, build/bench-fleet/)
+Measures the cells of matrix.py, each run in a guest of scripts/lab, and writes to
+build/bench/ (build/bench-quick/, build/bench-fleet/)
     report.html     tables and plots in one file that needs no network
     *.png           the plots
-    results.json    all figures, and what somebody else needs to get them
-Results are kept by what they are the result of (harness.Store): after an
-interruption, or when only some sources have changed, `make bench` goes on.
+    results.json    all figures, and what is needed to repeat them
+Results are kept in build/bench-store/ (storage.Store): after an interruption, or a change of
+some jobs or presets, only the missing ones are measured.
 """
 import argparse
 import functools
@@ -18,20 +18,23 @@ import pathlib
 import sys
 
 import fleet
-import harness
+import guests
 import matrix
+import model
 import page
+import storage
 
-# Runs in a guest: many, for its start takes a while; not all, for two go side by side.
+# Runs in a guest: many, because a guest takes long to boot; not all, because guests run in
+# parallel.
 MOST_RUNS = 40
 DEBUG_KERNEL = "debug-7.2"
-# What is measured: all but the quick run's, which has no hour to build a kernel in.
+# Building the kernel for "lock" takes an hour, so the quick run does without it.
 KINDS = [*matrix.KINDS, "lock", "papers"]
 
 
 def by_guest(cells):
-    """Lists of runs, one for each guest: the same, whatever is known of them, as a
-    guest's figures are the same only after the same runs."""
+    """Yield the list of runs of each guest. It does not depend on the results that are known:
+    a figure repeats only after the same runs in its guest."""
     guest, device = [], None
     for cell in cells:
         if guest and (cell.device != device or len(guest) + len(cell.runs) > MOST_RUNS):
@@ -43,97 +46,109 @@ def by_guest(cells):
 
 
 def measure(cells, folder, store):
-    """Make the runs of the guests of which some are missing from the store."""
-    guests = [runs for runs in by_guest(cells)
-              if not all([store.recall(run) for run in runs])]
+    """Set the results of the runs of @cells from the store, or measure them. If a result of a
+    guest is missing, all its runs are made."""
+    plans = [runs for runs in by_guest(cells)
+             if not all([store.recall(run) for run in runs])]
     total = sum(len(cell.runs) for cell in cells)
-    missing = sum(map(len, guests))
-    print(f"bench: {total} runs, {total - missing} of them known, {len(guests)} guests, "
-          f"{harness.GUESTS} side by side", file=sys.stderr)
-    progress = harness.Progress(missing)
-    # The longest first, so that none is alone at the end.
-    harness.run_all([functools.partial(harness.run_guest, runs, f"guest-{number}", folder,
-                                       progress, store.keep)
-                     for number, runs in enumerate(guests)])
-    # A figure is made of what was measured anew each time.
+    missing = sum(map(len, plans))
+    print(f"bench: {total} runs, {total - missing} of them known, {len(plans)} guests, "
+          f"{guests.GUESTS} in parallel", file=sys.stderr)
+    progress = guests.Progress(missing)
+    guests.run_all([functools.partial(guests.run_guest, runs, f"guest-{number}", folder,
+                                      progress, store.keep)
+                    for number, runs in enumerate(plans)])
+    # Derive figures anew: their definition may have changed since the result was stored.
     for run in (run for cell in cells for run in cell.runs):
-        run.result["figures"] = harness.figures(run.result["fio"], run.result["ssdemu"])
+        run.result["figures"] = model.figures(run.result["fio"], run.result["ssdemu"])
         if run.job == "cost":
-            run.result["figures"]["instructions"] = harness.instructions(run)
+            run.result["figures"]["instructions"] = model.instructions(run)
+
+
+def lock_plan(cpus, runtime):
+    """Return the runs of lock_cost.py, with as many submitters as the guest has @cpus."""
+    variables = matrix.cost_workload("randrw", "4k", 32, cpus) | {"RUNTIME": runtime}
+    return [model.Run(model.NULL_BLK, "cost", scheduler, keys=matrix.TIMED, variables=variables)
+            for scheduler in (*model.PEERS, *model.ours()) if scheduler != "none"]
 
 
 def lock_costs(folder, quick):
-    """{scheduler: what it does under its lock}: by one CPU in virtual time; how often
-    the lock is contended by two in parallel, as a count and nothing more."""
-    schedulers = [name for name in (*harness.PEERS, *harness.ours()) if name != "none"]
+    """Return what each scheduler does under its lock, {scheduler: result of lock_cost.py}:
+    with one CPU in virtual time; with two CPUs in real time only the contentions."""
     found = {}
 
-    def hear(line):
+    def handle(line):
         if line.startswith("{"):
             row = json.loads(line)
             kept = found.setdefault(row["scheduler"], row)
             if row is not kept:
                 kept["contended"] = row["contended"]
 
-    # An I/O takes such a kernel a million instructions, and two CPUs real time.
-    for name, options, runtime in (("one", ["--virtual-time"], "600ms" if quick else "3s"),
-                                   ("two", ["--cpus=2"], "5s" if quick else "20s")):
-        harness.lab(["env", f"PYTHONPATH={harness.PROJECT}/tests/lib",
-                     harness.BENCH / "lock-cost.py", runtime, *schedulers],
-                    folder / f"lock-{name}.log", hear,
-                    [*options, f"--kernel={DEBUG_KERNEL}"])
+    # An I/O takes a million instructions of this kernel.
+    for cpus, name, runtime in ((1, "one", "600ms" if quick else "3s"),
+                                (2, "two", "5s" if quick else "20s")):
+        plan = folder / f"lock-{name}.plan.json"
+        guests.write_plan(plan, lock_plan(cpus, runtime))
+        virtual = cpus == 1
+        options = (*(["--virtual-time"] if virtual else [f"--cpus={cpus}"]),
+                   f"--kernel={DEBUG_KERNEL}")
+        # Without virtual time the guest has the host's files.
+        command = guests.program_command("lock_cost.py", "plan.json" if virtual else plan)
+        guests.lab(command, folder / f"lock-{name}.log", handle, options,
+                   [("plan.json", plan)] if virtual else [])
         print(f"bench: lock statistics, {name} CPU: done", file=sys.stderr, flush=True)
     return found
 
 
 def measure_papers(folder):
-    """Have each paper's script measure its tables again: tests/bench/X.py is the script
-    of scheduler X, and leaves them as Markdown."""
-    for name in harness.ours():
-        script = harness.BENCH / f"{name}.py"
+    """Run tests/bench/paper_X.py for each scheduler X of this project. It writes the tables of
+    X's paper as Markdown to a file of @folder."""
+    for name in model.ours():
+        script = model.BENCH / f"paper_{name}.py"
         if script.exists():
             print(f"bench: the tables of {name}'s paper", file=sys.stderr, flush=True)
-            harness.run_script([script, "--into", folder / f"{name}.md"],
-                               folder / f"{name}-paper.log")
+            guests.run_script([script, "--into", folder / f"{name}.md"],
+                              folder / f"{name}-paper.log")
 
 
 def paper_tables(folder):
-    """[{name, from, text}]: the papers' tables in Markdown that this run has measured."""
+    """Return the papers' tables that this run has measured, [{name, from, text}]."""
     return [{"name": file.stem, "from": "this run", "text": file.read_text()}
-            for file in (folder / f"{name}.md" for name in harness.ours()) if file.exists()]
+            for file in (folder / f"{name}.md" for name in model.ours()) if file.exists()]
 
 
 def save(folder, cells, papers, locks, args):
-    """All of it as JSON."""
+    """Write results.json."""
     runs = [run for cell in cells for run in cell.runs]
     real = {"what": fleet.LABEL, "kernel": "of each machine", "guest": "none"}
-    harness.save(
+    storage.save(
         folder / "results.json", runs, **real if args.hosts else {}, quick=args.quick,
         how="QUICK=1" if args.quick else "full", only=args.only,
         where=fleet.LABEL if args.hosts else "emulated device, virtual time",
         cells=[{"kind": cell.kind, "device": cell.device, "workload": cell.workload,
                 "labels": [run.label for run in cell.runs], "results": cell.results()}
                for cell in cells],
-        papers=papers, locks=locks, schedulers={"peers": harness.PEERS, "ours": harness.ours()},
-        cpu_seconds=round(harness.cpu_seconds(), 1))
+        papers=papers, locks=locks, schedulers={"peers": model.PEERS, "ours": model.ours()},
+        cpu_seconds=round(guests.cpu_seconds(), 1))
 
 
 def arguments():
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, usage="tests/bench/bench.py [options]",
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true",
-                        help="a part of the matrix, in about 10 minutes")
+                        help="measure a part of the matrix, in about 10 minutes")
     parser.add_argument("--only", nargs="+", choices=KINDS, metavar="KIND",
-                        help=f"of {', '.join(KINDS)} (default: all; --quick: not lock)")
+                        help=f"kinds to measure: {', '.join(KINDS)} (default: all; --quick: "
+                        "all but lock)")
     parser.add_argument("--device", nargs="+", metavar="PRESET",
-                        help="on these devices only")
+                        help="measure on these devices only")
     parser.add_argument("--hosts", type=pathlib.Path, metavar="FILE",
-                        help="measure these drives of other machines instead; destroys "
-                        "what is on them (tests/bench/fleet.py)")
+                        help="measure the drives of other machines in this file instead; all "
+                        "their data is lost (tests/bench/fleet.py)")
     parser.add_argument("--folder", type=pathlib.Path,
-                        help="where to leave results, below build/")
+                        help="folder for the results, below build/")
     args = parser.parse_args()
     args.only = args.only or [kind for kind in KINDS if kind != "lock" or not args.quick]
     return args
@@ -142,7 +157,7 @@ def arguments():
 def main():
     args = arguments()
     name = f"bench{'-fleet' * bool(args.hosts)}{'-quick' * args.quick}"
-    folder = args.folder or harness.PROJECT / "build" / name
+    folder = (args.folder or model.PROJECT / "build" / name).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     if args.hosts:
         cells = fleet.measure(args.hosts, args.quick)
@@ -150,7 +165,7 @@ def main():
         cells = [cell for kind in args.only if kind in matrix.KINDS
                  for cell in matrix.KINDS[kind](args.quick)
                  if not args.device or cell.device in args.device]
-        measure(cells, folder, harness.Store(harness.PROJECT / "build/bench-store"))
+        measure(cells, folder, storage.Store(model.PROJECT / "build/bench-store"))
     papers, locks = [], {}
     if "lock" in args.only and not args.hosts:
         locks = lock_costs(folder, args.quick)
@@ -159,9 +174,9 @@ def main():
         papers = paper_tables(folder)
     save(folder, cells, papers, locks, args)
     page.make(folder)
-    print(f"report: {os.path.relpath(folder / 'report.html', harness.PROJECT)}")
+    print(f"report: {os.path.relpath(folder / 'report.html', model.PROJECT)}")
     return 0
 
 
 if __name__ == "__main__":
-    harness.finish(main)
+    guests.finish(main)

@@ -1,10 +1,10 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-"""`make demo`: PASS beside the kernel's own schedulers, in a virtual machine.
+"""`make demo`: PASS beside the kernel's schedulers, in a virtual machine.
 
-Boots a stock kernel in virtual time, runs fio jobs on emulated SSDs under each
-scheduler and prints a table a job; then has PASS serve an ext4 file system and
-checks every byte. Results: build/demo/demo.json and build/demo/demo.png.
+Boots a stock kernel in virtual time, runs fio jobs on emulated SSDs under each scheduler and
+prints a table for each job; then unpacks files on ext4 under PASS and checks every byte.
+Results: build/demo/demo.json and build/demo/demo.png.
 """
 import functools
 import hashlib
@@ -14,20 +14,29 @@ import random
 import sys
 import tarfile
 
-import harness
-import report
+import charts
+import guests
+import model
+import storage
+from results import LABEL
+from tables import Column, align, gains, labelled, number
 
-FOLDER = harness.PROJECT / "build/demo"
-SCHEDULERS = (*harness.PEERS, report.OURS)
-# A device of the PASS paper, and one of today's on which PASS must not lose.
+FOLDER = model.PROJECT / "build/demo"
+OURS = "pass"
+SCHEDULERS = (*model.PEERS, OURS)
+# A drive of the PASS paper, and a drive of today on which PASS must not lose.
 CELLS = (("pass-ssd1", "files"), ("sata", "readers"))
-PANELS = ("mbps", "read_mean", "read_p99", "write_mean", "write_p99")
+COLUMNS = (*(Column(head, key, "MB/s", more=True) for head, key in (
+               ("total", "mbps"), ("read", "read_mbps"), ("write", "write_mbps"))),
+           *(Column(f"{way} {key}", f"{way}_{key}", "ms") for way, key in (
+               ("read", "mean"), ("read", "p99"), ("read", "p99.9"), ("write", "mean"),
+               ("write", "p99"))))
 TREE_BYTES = 8 << 20
 
 
 def generated_files():
-    """Names and contents of some files, the same each time: empty ones, small
-    ones, large ones, in a deep tree."""
+    """Yield names and contents of files from 0 bytes to 1 MiB in a deep tree, the same each
+    time."""
     chance = random.Random(1)
     total = number = 0
     while total < TREE_BYTES:
@@ -40,16 +49,16 @@ def generated_files():
 
 
 def project_files():
-    """Names and contents of the project's own files."""
-    for path in sorted(harness.PROJECT.rglob("*")):
-        name = path.relative_to(harness.PROJECT)
+    """Yield names and contents of the project's files."""
+    for path in sorted(model.PROJECT.rglob("*")):
+        name = path.relative_to(model.PROJECT)
         if path.is_file() and name.parts[0] not in ("build", ".git"):
             yield f"project/{name}", path.read_bytes()
 
 
 def make_tree():
-    """Write the tar file, and what sha256sum is to find; return their paths
-    and the number of bytes in the files."""
+    """Write the tar file and its list for sha256sum; return their paths and the number of
+    bytes in the files."""
     tar_path, sums_path = FOLDER / "tree.tar", FOLDER / "tree.sha256"
     sums, size = [], 0
     with tarfile.open(tar_path, "w") as tar:
@@ -64,59 +73,74 @@ def make_tree():
 
 
 def ext4_tree(progress, outcome):
-    """Unpack a tree on ext4 under PASS and verify it; tell of it in @outcome."""
+    """Unpack a tree on ext4 under PASS and verify it; fill @outcome."""
     tar, sums, size = make_tree()
 
     def hear(line):
         if line.startswith("{"):
             outcome.update(json.loads(line), bytes=size)
 
-    harness.lab([harness.BENCH / "ext4-tree.sh", tar.name, sums.name],
-                FOLDER / "ext4.log", hear, files=[(path.name, path) for path in (tar, sums)])
+    guests.lab([model.BENCH / "ext4-tree.sh", tar.name, sums.name],
+               FOLDER / "ext4.log", hear, files=[(path.name, path) for path in (tar, sums)])
     progress.step(f"ext4 under pass: {outcome['files']} files, all verified")
 
 
-def results_of(runs):
-    """{scheduler: figures} of a cell."""
-    return {run.label: run.result["figures"] for run in runs}
+def title(runs, joint):
+    """Return the title of a cell."""
+    return f"{model.job_says(runs[0].job)}{joint}drive: {runs[0].device}"
+
+
+def comparison(runs):
+    """Return the lines of a table of a cell: the best of each column marked, and the gain of
+    PASS over the best of the others."""
+    columns = [column for column in COLUMNS if None not in map(column.value, runs)]
+    best = [number(column.best(list(map(column.value, runs)))) for column in columns]
+    rows = [["", *(column.head for column in columns)],
+            ["scheduler", *(column.unit for column in columns)]]
+    for run in runs:
+        cells = [column.cell(run) for column in columns]
+        rows.append([run.label, *("*" * (cell == most) + cell
+                                  for cell, most in zip(cells, best, strict=True))])
+    gained = gains(runs[-1], runs[:-1], columns)
+    rows.append([f"{OURS} against the best other", *(f"{gain:+.1f} %" for gain in gained)])
+    return align(rows)
 
 
 def show(cells, ext4):
-    """Print tables and what came of ext4."""
+    """Print the tables of @cells, lists of runs, and the outcome on ext4."""
     for runs in cells:
-        title = f"{harness.job_says(runs[0].job)}; drive: {runs[0].device}"
-        print(*report.table(title, results_of(runs)), "", sep="\n")
-    print(report.LEGEND)
+        print(f"{title(runs, '; ')} ({LABEL})", *comparison(runs), "", sep="\n")
+    print("* best of its column; + PASS is better (more MB/s, less latency) than the best of "
+          "the other four, - it is worse")
     print(f"ext4 under pass: {ext4['files']} files, {ext4['bytes'] / 1e6:.1f} MB "
           f"unpacked; after mounting again all checksums are right, fsck finds "
           f"nothing ({ext4['inserted']} requests, {ext4['merged']} merged)")
 
 
 def draw(path, cells):
-    """The chart."""
-    columns = [column for column in report.COLUMNS if column.key in PANELS]
-    groups = [(f"{harness.job_says(runs[0].job)}  ·  drive: {runs[0].device}",
-               results_of(runs), columns) for runs in cells]
-    report.chart(path, "PASS beside the kernel's own I/O schedulers",
-                 f"{report.LABEL}  ·  Linux {harness.release()}  ·  "
-                 "ssd-iosched, make demo", groups)
+    """Draw the chart of @cells, lists of runs."""
+    columns = [column for column in COLUMNS if column.get in charts.PANELS]
+    charts.beside_peers(path, "PASS beside the kernel's own I/O schedulers",
+                        f"{LABEL}  ·  Linux {storage.release()}  ·  ssd-iosched, make demo",
+                        OURS, [(title(runs, "  ·  "), dict(labelled(runs)), columns)
+                               for runs in cells])
 
 
 def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
-    cells = [[harness.Run(preset, job, scheduler) for scheduler in SCHEDULERS]
+    cells = [[model.Run(preset, job, scheduler) for scheduler in SCHEDULERS]
              for preset, job in CELLS]
     ext4 = {}
-    progress = harness.Progress(sum(map(len, cells)) + 1)
+    progress = guests.Progress(sum(map(len, cells)) + 1)
     print(f"demo: {len(SCHEDULERS)} schedulers, {len(CELLS)} fio jobs, then ext4; "
-          f"some minutes, {harness.GUESTS} guests side by side", file=sys.stderr)
-    tasks = [functools.partial(harness.run_guest, runs, f"{preset}-{job}", FOLDER,
+          f"some minutes, {guests.GUESTS} guests side by side", file=sys.stderr)
+    tasks = [functools.partial(guests.run_guest, runs, f"{preset}-{job}", FOLDER,
                                progress)
              for (preset, job), runs in zip(CELLS, cells, strict=True)]
-    harness.run_all([*tasks, functools.partial(ext4_tree, progress, ext4)])
+    guests.run_all([*tasks, functools.partial(ext4_tree, progress, ext4)])
     runs = [run for cell in cells for run in cell]
-    harness.save(FOLDER / "demo.json", runs, ext4=ext4,
-                 cpu_seconds=round(harness.cpu_seconds(), 1))
+    storage.save(FOLDER / "demo.json", runs, ext4=ext4,
+                 cpu_seconds=round(guests.cpu_seconds(), 1))
     draw(FOLDER / "demo.png", cells)
     print()
     show(cells, ext4)
@@ -125,4 +149,4 @@ def main():
 
 
 if __name__ == "__main__":
-    harness.finish(main)
+    guests.finish(main)

@@ -14,71 +14,67 @@ import lzma
 import pathlib
 import sys
 
-import harness
-from report import number
-from results import COLUMNS, Results, cost_rows, gain
+import guests
+import model
+from results import COLUMNS, Results, cost_rows, ranked, standing
+from tables import Table, markdown
 
-FOLDER = harness.PROJECT / "Documentation/results"
-PUBLISHED = harness.PROJECT / "build/published"
-# What parts of one matrix have in common.
+FOLDER = model.PROJECT / "Documentation/results"
+PUBLISHED = model.PROJECT / "build/published"
+# Keys that are equal in all parts of one matrix.
 SAME = ("where", "quick", "sources", "kernel", "guest", "qemu", "fio")
+KINDS = ("benefit", "depth", "trace")
 GROUPS = ("the drive of its paper", "other papers' drives", "drives of today")
 
 
-def markdown(head, rows):
-    """A table, and an empty line after it."""
-    return [*harness.markdown(head, rows), ""]
-
-
 def group_of(scheduler, device):
-    """Which kind of drive a preset is to a scheduler."""
+    """Return the group of drives of a preset for a scheduler."""
     if device.partition("-")[0] == scheduler:
         return GROUPS[0]
-    return GROUPS[2] if harness.is_neutral(device) else GROUPS[1]
+    return GROUPS[2] if model.is_neutral(device) else GROUPS[1]
+
+
+def by_group(results, scheduler):
+    """Return {group of drives: ranked() on them}, without empty ones."""
+    cells = results.cells(*KINDS)
+    made = {group: ranked(results, scheduler, [
+        cell for cell in cells if group_of(scheduler, cell["device"]) == group])
+        for group in GROUPS}
+    return {group: ranks for group, ranks in made.items() if ranks}
 
 
 def gained(results):
-    """Rows: each of ours on each kind of drive, against the best of the peers."""
+    """Yield rows: the gains of each of ours on each group of drives."""
     for scheduler in results.ours:
-        for group in GROUPS:
-            cells = [cell for kind in ("benefit", "depth", "trace")
-                     for cell in results.cells(kind) if scheduler in cell["results"]
-                     and group_of(scheduler, cell["device"]) == group]
-            gains = sorted((gain(results, cell, scheduler, COLUMNS[0]),
-                            f"{cell['device']}, {cell['workload']}") for cell in cells)
-            if not gains:
-                continue
-            values = [value for value, _ in gains]
-            yield [f"{scheduler}, {group}", len(values),
-                   f"{sum(value > 2 for value in values)} / "
-                   f"{sum(-2 <= value <= 2 for value in values)} / "
-                   f"{sum(value < -2 for value in values)}",
-                   f"{sum(values) / len(values):+.1f} %",
-                   f"{values[-1]:+.1f} % ({gains[-1][1]})",
-                   f"{values[0]:+.1f} % ({gains[0][1]})"]
+        for group, ranks in by_group(results, scheduler).items():
+            *counts, mean = standing([value for value, _ in ranks])
+            yield [f"{scheduler}, {group}", len(ranks), " / ".join(map(str, counts)),
+                   f"{mean:+.1f} %", *(
+                       f"{value:+.1f} % ({cell['device']}, {cell['workload']})"
+                       for value, cell in (ranks[-1], ranks[0]))]
 
 
 def costs(results):
-    """Rows: instructions an I/O."""
+    """Yield rows: instructions an I/O under none, and those that each scheduler adds."""
     for workload, row in cost_rows(results):
         yield [workload, f"{row['none']:,.0f}",
                *(f"{row[label] - row['none']:+,.0f}" for label in row if label != "none")]
 
 
 def locked(results):
-    """Rows: what is done under a lock."""
+    """Yield rows: use of each scheduler's lock."""
     for name, row in results.saved["locks"].items():
         yield [name, f"{row['acquisitions']:.2f}", f"{row['held']:,.0f}",
                f"{row['longest']:,.0f}", f"{row['contended']:.4f}"]
 
 
 def verdict(value, target, more=True):
-    """Whether a number does what it should, in words."""
+    """Return "met" or "missed"."""
     return "met" if (value >= target if more else value <= target) else "missed"
 
 
 def cost_targets(results):
-    """At most half of what mq-deadline adds to none."""
+    """Yield rows: at most half of the instructions that mq-deadline adds to none."""
     for scheduler in results.ours:
         shares = sorted((100 * (row[scheduler] - row["none"]) /
                          (row["mq-deadline"] - row["none"]), workload)
@@ -89,39 +85,37 @@ def cost_targets(results):
                verdict(most, 50, more=False)]
 
 
+def paper_targets(results, cells):
+    """Yield rows: the claims of the PIQ paper, means over @cells on its drive."""
+    for way, claim in (("read", -41), ("write", -40)):
+        key = f"{way}_mean"
+        changes = [100 * (cell["results"]["piq"][key] / cell["results"]["none"][key] - 1)
+                   for cell in cells
+                   if cell["kind"] != "depth" and key in cell["results"]["piq"]]
+        if changes:
+            mean = sum(changes) / len(changes)
+            yield ["piq", f"{way} latency on its paper's drive, mean, against none",
+                   f"{claim} %", f"{mean:+.1f} %", verdict(mean, claim, more=False)]
+
+
 def benefit_targets(results):
-    """On drives of today never more than 2 % behind; on the paper's drive the claim."""
-    kinds = ("benefit", "depth", "trace")
-    cells = [cell for kind in kinds for cell in results.cells(kind)]
+    """Yield rows: on drives of today at most 2 % behind; on the paper's drive the claim."""
     for scheduler in results.ours:
-        groups = {group: [cell for cell in cells if scheduler in cell["results"] and
-                          group_of(scheduler, cell["device"]) == group] for group in GROUPS}
-        if groups[GROUPS[2]]:
-            worst = min(gain(results, cell, scheduler, COLUMNS[0])
-                        for cell in groups[GROUPS[2]])
+        ranks = by_group(results, scheduler)
+        if GROUPS[2] in ranks:
+            worst = ranks[GROUPS[2]][0][0]
             yield [scheduler, "throughput on drives of today, worst cell, against the best "
                    "peer", "at least -2 %", f"{worst:+.1f} %", verdict(worst, -2)]
-        if scheduler == "pass" and groups[GROUPS[0]]:
-            gains = [gain(results, cell, scheduler, COLUMNS[0])
-                     for cell in groups[GROUPS[0]]]
-            mean = sum(gains) / len(gains)
+        if scheduler == "pass" and GROUPS[0] in ranks:
+            mean = standing([value for value, _ in ranks[GROUPS[0]]])[-1]
             yield [scheduler, "throughput on its paper's drive, mean, against the best peer",
                    "+25 %", f"{mean:+.1f} %", verdict(mean, 25)]
         if scheduler == "piq":
-            for way, claim in (("read", -41), ("write", -40)):
-                key = f"{way}_mean"
-                changes = [100 * (cell["results"]["piq"][key] /
-                                  cell["results"]["none"][key] - 1)
-                           for cell in groups[GROUPS[0]]
-                           if cell["kind"] != "depth" and key in cell["results"]["piq"]]
-                if changes:
-                    mean = sum(changes) / len(changes)
-                    yield [scheduler, f"{way} latency on its paper's drive, mean, against none",
-                           f"{claim} %", f"{mean:+.1f} %", verdict(mean, claim, more=False)]
+            yield from paper_targets(results, [cell for _, cell in ranks.get(GROUPS[0], ())])
 
 
 def source(results):
-    """Where the figures are from."""
+    """Return a sentence on the origin of the figures."""
     saved = results.saved
     made = ", ".join(f"commit {part['commit']}; `{' '.join(part['command'])}`"
                      for part in saved.get("parts", [saved]))
@@ -129,52 +123,45 @@ def source(results):
 
 
 def overview(results):
-    """The tables of the summary."""
+    """Return the lines of the summary's tables."""
     lines = []
-    if any(map(results.cells, ("benefit", "depth", "trace"))):
+    if results.cells(*KINDS):
         lines += ["Throughput against the best of none, mq-deadline, kyber and bfq, with "
                   "defaults or tuned, whichever is best in the cell; ours with the tunables "
                   "that fit the device:", "",
                   *markdown(["", "cells", "ahead / within 2 % / behind", "mean", "best",
-                             "worst"], gained(results))]
+                             "worst"], gained(results)), ""]
     if results.cells("cpu"):
         head = [label for label in cost_rows(results)[0][1] if label != "none"]
         lines += ["Instructions an I/O on null_blk, fio's own included, under none, and what "
                   "each scheduler adds:", "",
-                  *markdown(["", "none", *head], costs(results))]
+                  *markdown(["", "none", *head], costs(results)), ""]
     if results.saved.get("locks"):
         lines += ["Under the scheduler's lock, on a debug kernel, whose instructions are many "
                   "more than a stock kernel's:", "",
                   *markdown(["lock of", "acquisitions an I/O", "instructions held an I/O",
-                             "longest", "contended an I/O, 2 CPUs"], locked(results))]
+                             "longest", "contended an I/O, 2 CPUs"], locked(results)), ""]
     rows = [*(cost_targets(results) if results.cells("cpu") else []),
             *benefit_targets(results)]
-    lines += ["Beside the numbers to beat:", "",
-              *markdown(["", "what", "target", "measured", ""], rows)]
-    return lines
+    return [*lines, "Beside the numbers to beat:", "",
+            *markdown(["", "what", "target", "measured", ""], rows)]
 
 
 def every_cell(results):
-    """A table for each cell."""
-    for kind in ("benefit", "depth", "trace"):
-        for cell in results.cells(kind):
-            columns = [column for column in COLUMNS
-                       if any(column.key in row for row in cell["results"].values())]
-            yield from [f"### {cell['device']}: {cell['workload']}", ""]
-            yield from markdown(
-                ["", *(f"{column.head} {column.unit}".strip() for column in columns)],
-                [[f"**{label}**" if results.is_ours(label) else label, *(
-                    number(row[column.key]) if column.key in row else "" for column in columns)]
-                 for label, row in cell["results"].items()])
+    """Yield the lines of a table for each cell."""
+    for cell in results.cells(*KINDS):
+        head, rows = Table("", [(f"**{label}**" if results.is_ours(label) else label, row)
+                                for label, row in cell["results"].items()], COLUMNS).cells()
+        yield from [f"### {cell['device']}: {cell['workload']}", "", *markdown(head, rows), ""]
 
 
 def summary(results, name):
-    """The text of Documentation/results/NAME.md."""
+    """Return the text of Documentation/results/NAME.md."""
     return "\n".join([f"# Results: {name}", "", source(results), "", *overview(results)])
 
 
 def cells(results, name):
-    """The text of build/published/NAME.md."""
+    """Return the text of build/published/NAME.md."""
     return "\n".join([
         f"# Results: {name}, each cell", "", source(results), "",
         "Schedulers of this project in bold. Latencies from submission to completion; WA: write "
@@ -184,7 +171,7 @@ def cells(results, name):
 
 
 def slim(saved):
-    """What is worth keeping: figures of five digits, no raw output."""
+    """Return results with figures of five digits and without raw output."""
     saved = dict(saved)
     for paper in saved["papers"]:
         del paper["text"]
@@ -198,15 +185,15 @@ def slim(saved):
 
 
 def once(key, *lists):
-    """The items of all @lists, of those with the same @key the last."""
+    """Return the items of all @lists; of those with the same @key the last."""
     return list({key(item): item for each in lists for item in each}.values())
 
 
 def added(kept, more):
-    """@kept results and @more of the same matrix."""
+    """Return @kept results with @more of the same matrix."""
     for key in SAME:
         if kept.get(key) != more[key]:
-            raise harness.Failed(f"not the same {key}: {kept.get(key)}, {more[key]}")
+            raise model.Failed(f"not the same {key}: {kept.get(key)}, {more[key]}")
     parts = [{key: saved[key] for key in ("command", "commit", "host", "cpu_seconds")}
              for saved in (*kept.get("parts", [kept]), more)]
     parts = once(json.dumps, parts)
@@ -229,7 +216,7 @@ def main():
     saved = slim(json.loads((folder / "results.json").read_text()))
     kept = PUBLISHED / f"{name}.json.xz"
     if add and not kept.exists():
-        raise harness.Failed(f"no {kept.relative_to(harness.PROJECT)} to add to")
+        raise model.Failed(f"no {kept.relative_to(model.PROJECT)} to add to")
     if add:
         saved = added(json.loads(lzma.decompress(kept.read_bytes())), saved)
     results = Results(saved)
@@ -239,8 +226,8 @@ def main():
     for path, text in ((FOLDER / f"{name}.md", summary(results, name)),
                        (PUBLISHED / f"{name}.md", cells(results, name))):
         path.write_text(text.rstrip() + "\n", encoding="utf-8")
-        print(path.relative_to(harness.PROJECT))
+        print(path.relative_to(model.PROJECT))
 
 
 if __name__ == "__main__":
-    harness.finish(main)
+    guests.finish(main)

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""The papers' figures that say how a drive behaves, measured on the presets.
+"""Measure the papers' figures of how a drive behaves on the presets.
 
     scripts/lab --virtual-time --memory 2G -- tests/bench/ssdemu-figures.py [FIGURE...]
 
-Prints a small table for each figure and, line by line, what agrees with the paper
-and what does not. FIGURE: pass1 pass2 pass3 pai4 pai5 pai6 pai7 bp7 bp8 bp10 piq3
-piq18. Latencies are the device's own (its statistics).
+Prints a table for each figure, and for each statement of the paper whether it agrees. FIGURE:
+pass1 pass2 pass3 pai4 pai5 pai6 pai7 bp7 bp8 bp10 piq3 piq18. Latencies are from the
+statistics of the device.
 """
-
 import mmap
 import os
 import pathlib
@@ -25,6 +24,7 @@ RANDOM = random.Random(712)
 
 
 def table(title, head, rows):
+    """Print a table."""
     print(f"\n{title}")
     print("".join(f"{cell!s:>12}" for cell in head))
     for row in rows:
@@ -33,11 +33,12 @@ def table(title, head, rows):
 
 
 def says(paper, holds):
+    """Print a statement of the paper, and whether it @holds for the preset."""
     print(f"{'agrees' if holds else 'DIFFERS'}: {paper}")
 
 
 def throughput(dev, **options):
-    """MB/s, of reads and writes together."""
+    """Run fio with one job; return its MB/s, reads and writes together."""
     job = dev.fio(**options)
     return (job["read"]["bw_bytes"] + job["write"]["bw_bytes"]) / 1e6
 
@@ -96,7 +97,8 @@ def pass3():
 
 
 def flushed_write_us(dev, size, times=6):
-    """PAI procedure 1: a write at offset 0 and a flush; their mean time together."""
+    """PAI's procedure 1: write @size bytes at offset 0 and flush; return the mean us of both
+    together."""
     dev.reset()
     fd = os.open(dev.path, os.O_RDWR)
     for _ in range(times):
@@ -127,8 +129,8 @@ def pai4():
 
 
 def write(dev, offset, size):
-    """A write, both in KB. In pieces that are one bio wherever their memory lies:
-    the border of two bios is not that of two clustered pages, but by chance."""
+    """Write @size KB at @offset KB, in pieces that are one bio each wherever their memory is.
+    The border between two bios is otherwise rarely one between clustered pages."""
     for done in range(0, size, 1024):
         dev.io((offset + done) * KB, min(1024, size - done) * KB, True)
 
@@ -142,7 +144,7 @@ def pai5():
         for size in sizes:
             for kind, row in rows.items():
                 with Device(f"pai-{drive}", fill=100, capacity_mb=1280) as dev:
-                    # More writes than what open blocks could absorb.
+                    # More writes than open blocks can absorb.
                     count = max(8 * block // size, 8,
                                 4 * dev.stats()["config"]["open_blocks"])
                     places = list(range(1280 * MB // (size * KB)))
@@ -161,13 +163,14 @@ def pai5():
 
 
 class Timed:
-    """Requests timed by the host, some of which follow each other at once."""
+    """Requests timed on the host's side. A request can follow another one without a pause."""
 
     def __init__(self, dev):
         self.fd = os.open(dev.path, os.O_RDWR | os.O_DIRECT)
         self.memory = mmap.mmap(-1, 32 * MB)
 
     def us(self, offset, length, write=False):
+        """Do one request; return its us. @offset, @length: in bytes."""
         part = memoryview(self.memory)[:length]
         begin = time.perf_counter_ns()
         done = os.pwritev(self.fd, [part], offset) if write else os.preadv(self.fd, [part], offset)
@@ -182,7 +185,7 @@ class Timed:
 
 
 def pai6():
-    """Procedures 3 and 4: a read that follows another of the same place, or none."""
+    """PAI's procedures 3 and 4: a read after another read of the same place, or after none."""
     for drive, size in (("a", 256), ("b", 0), ("c", 3072), ("d", 64)):
         sizes = [n * (size or 256) // 4 for n in (1, 2, 4, 5, 8)]
         rows = {"NAND": [], "buffer": []}
@@ -204,7 +207,7 @@ def pai6():
 
 
 def pai7():
-    """Procedures 5 and 6: a write after a flush, or after 16 MB of other writes."""
+    """PAI's procedures 5 and 6: a write after a flush, or after 16 MB of other writes."""
     for drive, size in (("a", 255), ("b", 128), ("c", 112), ("d", 0)):
         sizes = [max(4, int(n * (size or 128))) for n in (0.25, 0.5, 1, 1.25, 2)]
         rows = {"NAND": [], "buffer": []}
@@ -230,7 +233,7 @@ def pai7():
 
 
 def stride_latencies(dev, stride, count):
-    """Latency of each of @count 4 KB writes, @stride apart."""
+    """Return the us of each of @count 4 KB writes, @stride bytes apart."""
     result = []
     for i in range(count):
         result.append(dev.one(256 * MB + i * stride, 4 * KB, True)["write_max_ns"] / 1e3)

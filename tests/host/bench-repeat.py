@@ -1,37 +1,40 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-# The benchmark gives the same, to the last digit, when it goes on after an
-# interruption; what was measured is known afterwards, until a source changes
+# The benchmark gives the same figures, to the last digit, when it continues after an
+# interruption; a result is known afterwards, until a source changes
 # timeout: 1800
-"""One submitter and several on emulated SSDs, with schedulers of ours and others, and the
-instructions of an I/O on null_blk: measured, then again with some of the results lost."""
+"""One submitter and several on emulated SSDs, with schedulers of this project and others, and
+the instructions of an I/O on null_blk: measured, then again with some of the results lost."""
 import os
 import pathlib
+import shutil
 import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
 
 import bench  # noqa: E402  (beside the benchmark)
-import harness  # noqa: E402
+import guests  # noqa: E402
 import matrix  # noqa: E402
+import model  # noqa: E402
+import storage  # noqa: E402
 
 
 def runs():
-    """What is measured, anew."""
+    """Return the runs, without results."""
     times = {"RAMP": "200ms", "RUNTIME": "1500ms"}
     job, variables = matrix.mixed("randrw", "4k", 32)
-    made = [harness.Run("sata", job, scheduler, variables=variables | times)
+    made = [model.Run("sata", job, scheduler, variables=variables | times)
             for scheduler in ("mq-deadline", "pass")]
     times = {"RAMP": "75ms", "RUNTIME": "400ms"}
-    made += [harness.Run("bp-transcend", job, scheduler, variables=times)
+    made += [model.Run("bp-transcend", job, scheduler, variables=times)
              for job in ("threads", "interference") for scheduler in ("bfq", "mq-deadline", "bp")]
     variables = matrix.cost_workload("randrw", "4k", 32) | {"RUNTIME": "400ms"}
-    return [*made, harness.Run(harness.NULL_BLK, "cost", "pass", {}, matrix.TIMED, variables)]
+    return [*made, model.Run(model.NULL_BLK, "cost", "pass", {}, matrix.TIMED, variables)]
 
 
 def compare(first, second):
-    """Print what came of a run, and whether it was the same again."""
+    """Print the figures of a run; return True if the second run has the same result."""
     same = first.result == second.result
     figures = ", ".join(f"{key} {value:.5g}" for key, value in first.result["figures"].items()
                         if value and "_p" not in key)
@@ -42,35 +45,65 @@ def compare(first, second):
     return same
 
 
-def knows(store, run):
-    """What is kept comes back, to the same run only."""
+def check_recall(store, run):
+    """Check that a result is recalled for the same run only."""
     again = runs()[0]
     assert store.recall(again) and again.result["fio"] == run.result["fio"], "forgets"
     other = runs()[0]
     other.variables["RUNTIME"] = "200ms"
     assert not store.recall(other), "takes another run's result"
-    store.base[0] = "other sources"
-    assert not store.recall(runs()[0]), "takes the result of other sources"
     print("ok    results are kept, and taken for the same run only")
 
 
+def check_changed_job(store, folder):
+    """Check that a changed fio job makes the results of its runs unknown, and no others."""
+    mixed, threads = runs()[0], runs()[2]
+    jobs, model.JOBS = model.JOBS, folder / "jobs"
+    shutil.copytree(jobs, model.JOBS)
+    with open(model.JOBS / f"{mixed.job}.fio", "a", encoding="utf-8") as file:
+        file.write("# changed\n")
+    assert not store.recall(mixed), "takes the result of another job"
+    assert store.recall(threads), "forgets the result of an unchanged job"
+    model.JOBS = jobs
+    print("ok    a changed fio job makes only its own results unknown")
+
+
+def check_changed_source(store, folder):
+    """Check that a changed program in the guest makes all results unknown, and that the digest
+    of an unchanged guest repeats."""
+    program = folder / storage.PROGRAM
+    place = model.GUEST / storage.PROGRAM
+    program.write_bytes(place.read_bytes())
+    program.chmod(place.stat().st_mode)
+    option = f"--file={place.relative_to(model.PROJECT)}={program}"
+    options = (*storage.guest_options(), option)
+    assert storage.lab_digest(options) == store.image, "forgets the results of the same image"
+    program.write_text(program.read_text() + "# changed\n")
+    storage.lab_digest.cache_clear()
+    store.image = storage.lab_digest(options)
+    assert not store.recall(runs()[0]), "takes the result of other sources"
+    print("ok    a changed source makes all results unknown")
+
+
 def main():
-    os.makedirs(harness.PROJECT / "build", exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=harness.PROJECT / "build") as name:
+    os.makedirs(model.PROJECT / "build", exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=model.PROJECT / "build") as name:
         folder = pathlib.Path(name)
-        store = harness.Store(folder / "store")
+        store = storage.Store(folder / "store")
         first, second = ([matrix.Cell("test", run.device, run.job, [run]) for run in runs()]
                          for _ in range(2))
-        assert not store.recall(second[0].runs[0]), "knows what it never measured"
+        assert not store.recall(second[0].runs[0]), "knows a run that was never measured"
         bench.measure(first, folder, store)
-        # The last one of each guest, so that all are made again.
+        # Lose the last result of each guest, so that every guest runs again.
         for guest in bench.by_guest(first):
             store.path(guest[-1]).unlink()
         bench.measure(second, folder, store)
-        knows(store, first[0].runs[0])
+        check_recall(store, first[0].runs[0])
+        check_changed_job(store, folder)
+        check_changed_source(store, folder)
     return 0 if all([compare(*one.runs, *other.runs)
                      for one, other in zip(first, second, strict=True)]) else 1
 
 
 if __name__ == "__main__":
-    harness.finish(main)
+    guests.finish(main)

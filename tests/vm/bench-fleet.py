@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# The benchmark on other machines' drives, over loopback with two fio servers: what
-# is not confirmed, mounted, partitioned or no drive is refused and not written to;
-# both drives are measured and left under the scheduler that they had
+# The benchmark on drives of other machines, over loopback with two fio servers: a
+# device that is not confirmed, mounted, partitioned or no drive is refused and not
+# written to; both drives are measured and keep their scheduler
 # kernels: 6.12
 # cpus: 1
 # timeout: 600
@@ -17,47 +17,47 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
 
 import fleet  # noqa: E402  (beside the benchmark)
-import harness  # noqa: E402
 import matrix  # noqa: E402
+import model  # noqa: E402
 from ssd import NullBlk, check  # noqa: E402
 
 PORTS = (8801, 8802)
 
 
 def run(*command):
-    """Run a program that has to succeed."""
+    """Run a program; fail if it fails."""
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 def written(device):
-    """Writes that a device has ended."""
+    """Return the number of writes that a device has completed."""
     return int(pathlib.Path(f"/sys/block/{device.name}/stat").read_text().split()[4])
 
 
 def scheduler_of(device):
-    """The scheduler that is selected."""
+    """Return the selected scheduler."""
     text = pathlib.Path(f"/sys/block/{device.name}/queue/scheduler").read_text()
     return text.partition("[")[2].partition("]")[0]
 
 
 class Hosts:
-    """A HOSTS file, and what is typed when it is used."""
+    """A HOSTS file in a folder."""
 
     def __init__(self, folder):
         self.path = pathlib.Path(folder) / "hosts"
 
     def measure(self, lines, typed):
-        """What fleet makes of these lines."""
+        """Measure a file of these @lines with the lines @typed on stdin; return the cells."""
         self.path.write_text("".join(f"{line}\n" for line in lines))
         sys.stdin = io.StringIO("".join(f"{line}\n" for line in typed))
         return fleet.measure(self.path, True)
 
     def refused(self, reason, device, line, typed=None):
-        """Refused for that reason, and nothing is written."""
+        """Check that a line is refused for @reason and @device is not written to."""
         before = written(device)
         try:
             self.measure([line], [line if typed is None else typed])
-        except harness.Failed as error:
+        except model.Failed as error:
             check(reason in str(error), f"refused: {error}")
         else:
             check(False, f"{line} is refused: {reason}")
@@ -65,7 +65,7 @@ class Hosts:
 
 
 def refusals(hosts, device):
-    """All that must not be touched."""
+    """Check each way in which a line is refused."""
     path = device.path
     line = f"127.0.0.1,8801 {path}"
     for typed in ("", path, f"{line}0", line.upper()):
@@ -83,14 +83,14 @@ def refusals(hosts, device):
     run("delpart", path, "1")
     run("mkfs.ext4", "-q", "-F", path)
     os.mkdir("/run/mounted")
-    # Not to be written by the file system itself.
+    # Read-only, so that the file system does not write either.
     run("mount", "-o", "ro", path, "/run/mounted")
     hosts.refused(whole, device, line)
     run("umount", "/run/mounted")
 
 
 def serve(folder):
-    """fio servers, ready."""
+    """Start the fio servers; return their processes once they listen."""
     run("busybox", "ip", "link", "set", "lo", "up")
     servers = []
     for port in PORTS:
@@ -102,22 +102,22 @@ def serve(folder):
 
 
 def both(hosts, devices):
-    """Measure two drives, one under a scheduler of its own."""
+    """Check that two drives are measured, the second of which has a scheduler before."""
     job, variables = matrix.mixed("randrw", "4k", 8)
     matrix.WORKLOADS_QUICK = {"mixed": (job, variables)}
-    harness.PEERS = ("none", "mq-deadline")
+    model.PEERS = ("none", "mq-deadline")
     devices[1].scheduler("mq-deadline")
     lines = [f"127.0.0.1,{port} {device.path}"
              for port, device in zip(PORTS, devices, strict=True)]
     cells = hosts.measure(["# two drives", lines[0], f"{lines[1]}  # here"], lines)
     check([cell.device for cell in cells] == lines, "both drives were measured")
-    labels = [*harness.PEERS, *harness.ours()]
+    labels = [*model.PEERS, *model.ours()]
     for cell in cells:
         check(list(cell.results()) == labels, f"under {', '.join(labels)}")
         check(all(row["mbps"] > 0 and row["write_p99"] > 0
                   for row in cell.results().values()), "with figures")
     check([scheduler_of(device) for device in devices] == ["none", "mq-deadline"],
-          "both are left under the scheduler that they had")
+          "both have the scheduler that they had before")
 
 
 with tempfile.TemporaryDirectory() as work:

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Inside the guest: unpack a tar file into an ext4 on an emulated SSD that keeps
-# its data, under PASS; mount it again, check every file, check the file system.
-#   tests/bench/ext4-tree.sh TAR SHA256SUMS
+# Inside the guest: unpack a tar file on ext4 under PASS, on an emulated SSD that stores
+# its data. Mount it again, check every file, check the file system.
+#   tests/bench/guest/ext4-tree.sh TAR SHA256SUMS
 set -euo pipefail
 tar=$1
 sums=$2
@@ -15,7 +15,7 @@ fail()
 	exit 1
 }
 
-# A gigabyte is enough, and mkfs is soon done with it.
+# One gigabyte is enough and keeps mkfs short.
 scripts/ssdemu load sata capacity_mb=1024 memory_backed=1 >/dev/null
 until [ -b $device ]; do
 	sleep 0.1
@@ -29,14 +29,14 @@ umount $root
 blockdev --flushbufs $device
 mount $device $root
 files=$(find $root -type f -not -path '*/lost+found/*' | wc -l)
-[ "$files" = "$(wc -l <"$sums")" ] || fail "$files files are back"
+[ "$files" = "$(wc -l <"$sums")" ] || fail "only $files files were found"
 (cd $root && sha256sum -c --quiet) <"$sums" || fail "a file has changed"
 umount $root
 e2fsck -f -n $device >/tmp/e2fsck.log 2>&1 || {
 	cat /tmp/e2fsck.log
 	fail "the file system is damaged"
 }
-# Summed over classes and directions.
+# Sum over classes and directions.
 read -r inserted merged dispatched completed _ _ queued in_flight < <(
 	awk 'NR > 1 { for (i = 3; i <= 10; i++) sum[i] += $i }
 	     END { for (i = 3; i <= 10; i++) printf "%d ", sum[i]; print "" }' \

@@ -1,163 +1,129 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-"""What BP gains and costs, on both of its bases with and without preference,
-beside the kernel's own schedulers, in virtual time.
+"""Measure BP in virtual time, on both of its bases with and without preference, beside the
+kernel's schedulers.
 
-    tests/bench/bp.py [--again] [--into FILE.md] [GROUP...]
+    tests/bench/paper_bp.py [--again] [--into FILE.md] [GROUP...]
 
 Groups (default: all), results in build/bp/:
 """
 import dataclasses
 
-import harness
+import guests
+import model
+import paper
+from tables import Column, Table, counter, labelled
 
 HEADING = "## Figures\n"
-# A queue of the paper's time holds 128 requests; with queue_depth=1 the kernel
-# would let a scheduler hold two. Without a scheduler there is nothing to set.
+# A queue of the paper's time holds 128 requests. With queue_depth=1 the default gives the
+# scheduler only two. Without a scheduler the value cannot be set.
 REQUESTS = {"nr_requests": 128}
 PAPER = ("bp-transcend", "bp-samsung")
 NEUTRAL = ("sata", "nvme", "qlc")
-# Drives in use, all blocks hold data; no larger than what is done on them.
+# Drives in use: all blocks hold data. No larger than the benchmarks need.
 USED = {"fill": 100, "capacity_mb": 1024}
 IN_MEMORY = {**USED, "memory_backed": 1}
 BASES = {"a": "anticipatory", "f": "fair"}
 SHORT = {"RAMP": "200ms", "RUNTIME": "600ms"}
 LONG = {"RAMP": "1s", "RUNTIME": "6s"}
-# Reads and writes take turns of 500 and of 125 ms: four of both.
+# Four batches of reads and of writes, which take 500 and 125 ms.
 TURNS = {"RUNTIME": "2500ms"}
 
 
-@dataclasses.dataclass
-class Column:
-    """A figure of a run: head, how to get it from the result, digits."""
-    head: str
-    get: object
-    digits: int = 1
-
-    def value(self, run):
-        """The figure, or None where there is no such."""
-        try:
-            return self.get(run.result)
-        except (KeyError, ValueError, ZeroDivisionError):
-            return None
-
-    def cell(self, run):
-        """As text."""
-        value = self.value(run)
-        return "" if value is None else f"{value:,.{self.digits}f}"
+def jobs(run, kinds=("read", "write")):
+    """What the jobs of fio's result did, by job and direction, in the directions @kinds."""
+    return [job[kind] for job in run.result["jobs"] for kind in kinds if job[kind]["total_ios"]]
 
 
-def jobs(result, kinds=("read", "write")):
-    """What the jobs of fio's result did, by job and direction."""
-    return [job[kind] for job in result["jobs"] for kind in kinds
-            if job[kind]["total_ios"]]
-
-
-def mbps(result, kinds=("read", "write")):
-    """MB/s from the beginning to the end of the last job; None without any."""
-    found = jobs(result, kinds)
-    longest = max((job["runtime"] for job in found), default=0)
-    return sum(job["io_bytes"] for job in found) / longest / 1e3 if longest else None
+def mbps(*kinds):
+    """Return a function of a run: MB/s from its start to the end of its last job."""
+    def get(run):
+        found = jobs(run, kinds)
+        return sum(job["io_bytes"] for job in found) / max(job["runtime"] for job in found) / 1e3
+    return get
 
 
 def latency(kind, percentile=None):
-    """Gets the mean latency in ms, or a percentile; the worst of several jobs."""
-    def get(result):
+    """Return a function of a run: the mean latency in ms or a percentile, of several jobs
+    the worst."""
+    def get(run):
         return max(job["lat_ns"]["percentile"][f"{percentile:.6f}"] if percentile
-                   else job["lat_ns"]["mean"] for job in jobs(result, (kind,))) / 1e6
+                   else job["lat_ns"]["mean"] for job in jobs(run, (kind,))) / 1e6
     return get
 
 
 def jain(*kinds):
-    """Gets Jain's index of the jobs' bytes: 1 when all are equal, 1 / n when one
-    has all."""
-    def get(result):
-        values = [job["io_bytes"] for job in jobs(result, kinds)]
+    """Return a function of a run: Jain's index of the bytes of its n jobs, 1 if all are
+    equal, 1/n if one has all."""
+    def get(run):
+        values = [job["io_bytes"] for job in jobs(run, kinds)]
         return sum(values) ** 2 / (len(values) * sum(value * value for value in values))
     return get
 
 
 def done(kind):
-    """Gets the number of requests that fio made."""
-    return lambda result: sum(job["total_ios"] for job in jobs(result, (kind,)))
+    """Return a function of a run: the number of fio's requests."""
+    return lambda run: sum(job["total_ios"] for job in jobs(run, (kind,)))
 
 
-MBPS = Column("MB/s", mbps, 2)
-READS = Column("read MB/s", lambda r: mbps(r, ("read",)), 2)
-WRITES = Column("write MB/s", lambda r: mbps(r, ("write",)), 2)
-NR_READS = Column("reads", done("read"), 0)
-NR_WRITES = Column("writes", done("write"), 0)
-READ_MEAN = Column("read mean ms", latency("read"), 2)
-READ_P99 = Column("read p99 ms", latency("read", 99), 2)
-READ_MAX = Column("longest",
-                  lambda r: max(job["lat_ns"]["max"] for job in jobs(r, ("read",))) / 1e6)
-WRITE_MEAN = Column("write mean ms", latency("write"), 1)
-WRITE_P99 = Column("write p99 ms", latency("write", 99), 1)
-JAINS = [Column("Jain, all", jain("read", "write"), 3), Column("readers", jain("read"), 3),
-         Column("writers", jain("write"), 3)]
-SECONDS = Column("s", lambda r: r["files"]["seconds"], 2)
-DBENCH = Column("dbench MB/s", lambda r: r["files"]["mbps"], 2)
-TO_DRIVE = Column("writes to the drive", lambda r: r["ssdemu"]["write_count"], 0)
-DRIVE_WROTE = Column("drive wrote MB", lambda r: r["ssdemu"]["host_write_bytes"] / 1e6, 0)
-MERGES = Column("blocks merged", lambda r: r["ssdemu"]["merges"], 0)
-CROSSINGS = Column("crossings", lambda r: r["bp"]["crossings"], 0)
-AVOIDED = Column("avoided", lambda r: r["bp"]["avoided"], 0)
-EXPIRED = Column("expired", lambda r: r["bp"]["expired"], 0)
-HITS = Column("waits hit", lambda r: r["bp"]["hits"], 0)
-MISSES = Column("missed", lambda r: r["bp"]["misses"], 0)
-WAITED = Column("waited ms", lambda r: r["bp"]["waited_us"] / 1e3, 1)
-
-
-@dataclasses.dataclass
-class Table(harness.RunTable):
-    """The first of its @columns is also shown in percent: of BP against the same base
-    without preference."""
-    columns: list
-
-    def relative(self, run):
-        """The first column against that of the run's control."""
-        if "preference=1" not in run.label:
-            return ""
-        of = run.label.replace("preference=1", "preference=0")
-        control = next((each for each in self.rows if each.label == of), None)
-        if not control:
-            return ""
-        gain = self.columns[0].value(run) / self.columns[0].value(control) - 1
-        return f" ({100 * gain:+.1f} %)"
-
-    def lines(self):
-        """As Markdown; without columns in which nothing is, and only if all was measured."""
-        if not self.measured():
-            return []
-        shown = [column for column in self.columns if any(map(column.value, self.rows))]
-        rows = [[run.label, shown[0].cell(run) + self.relative(run),
-                 *(column.cell(run) for column in shown[1:])] for run in self.rows]
-        return [f"**{self.title}**", "",
-                *harness.markdown(["", *(column.head for column in shown)], rows), ""]
-
-
+INT, ONE, TWO, THREE = (f"{{:,.{digits}f}}" for digits in range(4))
+MBPS = Column("MB/s", mbps("read", "write"), form=TWO)
+READS = Column("read MB/s", mbps("read"), form=TWO)
+WRITES = Column("write MB/s", mbps("write"), form=TWO)
+NR_READS = Column("reads", done("read"), form=INT)
+NR_WRITES = Column("writes", done("write"), form=INT)
+READ_MEAN = Column("read mean ms", latency("read"), form=TWO)
+READ_P99 = Column("read p99 ms", latency("read", 99), form=TWO)
+READ_MAX = Column("longest", form=ONE, get=lambda run: max(
+    job["lat_ns"]["max"] for job in jobs(run, ("read",))) / 1e6)
+WRITE_MEAN = Column("write mean ms", latency("write"), form=ONE)
+WRITE_P99 = Column("write p99 ms", latency("write", 99), form=ONE)
+JAINS = [Column("Jain, all", jain("read", "write"), form=THREE),
+         Column("readers", jain("read"), form=THREE),
+         Column("writers", jain("write"), form=THREE)]
+SECONDS = Column("s", counter("files", "seconds"), form=TWO)
+DBENCH = Column("dbench MB/s", counter("files", "mbps"), form=TWO)
+TO_DRIVE = Column("writes to the drive", counter("ssdemu", "write_count"), form=INT)
+DRIVE_WROTE = Column("drive wrote MB", counter("ssdemu", "host_write_bytes", scale=1e6), form=INT)
+MERGES = Column("blocks merged", counter("ssdemu", "merges"), form=INT)
+CROSSINGS, AVOIDED, EXPIRED = (Column(name, counter("bp", name), form=INT)
+                               for name in ("crossings", "avoided", "expired"))
+HITS = Column("waits hit", counter("bp", "hits"), form=INT)
+MISSES = Column("missed", counter("bp", "misses"), form=INT)
+WAITED = Column("waited ms", counter("bp", "waited_us", scale=1e3), form=ONE)
 ON_BLOCKS = [MBPS, MERGES, CROSSINGS, AVOIDED, EXPIRED, WRITE_MEAN, WRITE_P99]
 ON_MIXED = [MBPS, READS, WRITES, READ_MEAN, READ_P99, WRITE_MEAN, WRITE_P99, HITS, MISSES, WAITED,
             MERGES]
+
+
+def table(title, runs, columns):
+    """A table of runs. The first column has the percent of BP against the same base without
+    preference."""
+    first, *others = columns
+    return Table(title, labelled(runs), [dataclasses.replace(first, percent=1), *others],
+                 base=lambda label: label.replace("preference=1", "preference=0"),
+                 complete=True, sparse=True)
+
+
 FEW = {"SIZE": "16m", "SIZES": "4k/100"}
 MANY = {"SIZE": "64m", "SIZES": "4k/100"}
 SEVERAL = {"SIZE": "16m", "SIZES": "4k/50:16k/30:64k/20"}
 
 
 def bp(base, preference=1, label=None, **tunables):
-    """Scheduler, tunables and label of BP."""
+    """Return the scheduler, tunables and label of BP."""
     settings = {"iosched/base": BASES[base], "iosched/preference": preference}
     settings.update({f"iosched/{key}": value for key, value in tunables.items()})
     return "bp", settings, label or f"bp {BASES[base]}, preference={preference}"
 
 
 def swept(name, values, base="a"):
-    """BP with one setting after another."""
+    """Return bp() for each value of a setting."""
     return [bp(base, 1, f"{BASES[base]}, {name}={value}", **{name: value}) for value in values]
 
 
 ALL_BP = [bp(base, preference) for base in BASES for preference in (0, 1)]
-PEERS = [(peer, {}, peer) for peer in harness.PEERS]
+PEERS = [(peer, {}, peer) for peer in model.PEERS]
 
 
 def run(preset, job, scheduler, keys=None, **variables):
@@ -165,22 +131,22 @@ def run(preset, job, scheduler, keys=None, **variables):
     name, tunables, label = scheduler
     if preset in PAPER:
         backlog = REQUESTS if name != "none" else {}
-        tunables = {**harness.UNTHROTTLED, **backlog, **tunables}
+        tunables = {**model.UNTHROTTLED, **backlog, **tunables}
         keys = USED if keys is None else keys
-    return harness.Run(preset, job, name, tunables=tunables, keys=keys or {}, label=label,
-                       variables={key: str(value) for key, value in variables.items()})
+    return model.Run(preset, job, name, tunables=tunables, keys=keys or {}, label=label,
+                     variables={key: str(value) for key, value in variables.items()})
 
 
-def says(job):
-    """What a job is, for a title."""
-    return job if job in ("postmark", "dbench") else harness.job_says(job)
+def describe(job):
+    """Describe a job for a title."""
+    return job if job in ("postmark", "dbench") else model.job_says(job)
 
 
 def on_paper_drives(job, **variables):
-    """A job beside the control and the peers."""
+    """Tables of a job under BP, without preference, and under the peers."""
     columns = [MBPS, READS, WRITES, MERGES, CROSSINGS, AVOIDED, EXPIRED, READ_MEAN, WRITE_MEAN,
                WRITE_P99]
-    return [Table(f"{says(job)}; {preset}",
+    return [table(f"{describe(job)}; {preset}",
                   [run(preset, job, scheduler, **variables) for scheduler in PEERS + ALL_BP],
                   columns)
             for preset in PAPER]
@@ -227,9 +193,9 @@ def oltp():
 
 
 def files(job, numbers, title, columns, kind="ext4"):
-    """A benchmark on a file system."""
+    """Tables of a benchmark on a file system."""
     title = f"{job}: {numbers[0]} {title.format(numbers[1])}; {kind} on"
-    return [Table(f"{title} {preset}",
+    return [table(f"{title} {preset}",
                   [run(preset, job, scheduler, IN_MEMORY, A=numbers[0], B=numbers[1], KIND=kind)
                    for scheduler in PEERS + ALL_BP],
                   [*columns, TO_DRIVE, MERGES, CROSSINGS, AVOIDED, EXPIRED])
@@ -237,9 +203,9 @@ def files(job, numbers, title, columns, kind="ext4"):
 
 
 def neutral():
-    """today's drives: what BP costs there"""
+    """drives of today: the cost of BP"""
     mixed = {"RW": "randrw", "BS": "4k", "DEPTH": 32, "READS": 70}
-    return [Table(f"{says(job)}; {preset}",
+    return [table(f"{describe(job)}; {preset}",
                   [run(preset, job, scheduler, **SHORT, **more)
                    for scheduler in PEERS + [bp("a"), bp("f")]],
                   [MBPS, READS, WRITES, READ_MEAN, READ_P99, WRITE_MEAN, WRITE_P99, NR_READS,
@@ -251,7 +217,7 @@ def neutral():
 def fairness():
     """two readers against four writers: Jain's index, p99"""
     schedulers = [("mq-deadline", {}, "mq-deadline"), ("bfq", {}, "bfq"), *ALL_BP]
-    return [Table(f"{says('bp-fair')}; {preset}",
+    return [table(f"{describe('bp-fair')}; {preset}",
                   [run(preset, "bp-fair", scheduler, **times) for scheduler in schedulers],
                   [MBPS, READS, WRITES, *JAINS, READ_MEAN, READ_P99, WRITE_P99, NR_READS,
                    NR_WRITES, HITS, MISSES])
@@ -259,15 +225,15 @@ def fairness():
 
 
 def settings(what, cells, setting, columns):
-    """A setting's values on a load each."""
-    return [Table(f"{what}: {says(job)}{more}; {preset}",
+    """A table for each load, with a row for each value of a setting."""
+    return [table(f"{what}: {describe(job)}{more}; {preset}",
                   [run(preset, job, scheduler, keys, **variables)
                    for scheduler in setting], columns)
             for preset, keys, job, variables, more in cells]
 
 
 def lookahead():
-    """the paper's claim that looking further than two does not help"""
+    """the paper's claim that a lookahead of more than two does not help"""
     return settings("lookahead", [
         (PAPER[0], None, "bp-blocks", SEVERAL, ", 16 blocks, 4 to 64 KB"),
         (PAPER[0], None, "bp-blocks", MANY, ", 64 blocks, 4 KB")],
@@ -284,7 +250,7 @@ def open_blocks():
 
 
 def anticipation():
-    """antic_us: what its default should be"""
+    """antic_us, to choose its default"""
     loads = [(PAPER[0], None, "bp-fair", LONG, ""), ("sata", None, "bp-fair", TURNS, "")]
     return [*settings("antic_us", loads, swept("antic_us", (0, 100, 1000, 3000)), ON_MIXED),
             *settings("antic_us", loads[:1], swept("antic_us", (0, 100, 1000), "f"),
@@ -305,7 +271,7 @@ def writeback():
     """readers beside a writer through the page cache, with the kernel's writeback
     throttling and without"""
     schedulers = [("none", {}, "none"), ("mq-deadline", {}, "mq-deadline"), bp("a"), bp("f")]
-    return [Table(f"{says('bp-buffered')}; {preset}",
+    return [table(f"{describe('bp-buffered')}; {preset}",
                   [run(preset, "bp-buffered", (name, {**tunables, "wbt_lat_usec": us},
                                                f"{label}, wbt_lat_usec={us}"), **times)
                    for name, tunables, label in schedulers for us in (2000, 0)],
@@ -319,8 +285,8 @@ GROUPS = {group.__name__: group for group in
 
 
 def main():
-    return harness.tables_of_paper("bp", __doc__, GROUPS, HEADING)
+    return paper.tables_of_paper("bp", __doc__, GROUPS, HEADING)
 
 
 if __name__ == "__main__":
-    harness.finish(main)
+    guests.finish(main)

@@ -1,20 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Inside a guest of a debug kernel: what schedulers do under their lock, from the
-kernel's lock statistics. Prints a line of JSON for each scheduler named.
+"""Inside a guest of a debug kernel: make the runs of a plan on null_blk. Print a line of
+JSON for each: the kernel's statistics of the scheduler's lock.
 
-In virtual time a microsecond of the statistics is 1000 instructions, those of the
-debug kernel: of use to compare, not as what a stock kernel takes. Contention is
-counted on several CPUs only."""
-import json
+In virtual time a microsecond of the statistics is 1000 instructions of the debug kernel.
+They serve to compare schedulers; a stock kernel takes fewer. Contention is counted with
+several CPUs only."""
 import os
 import pathlib
 import re
-import subprocess
 import sys
 
-from harness import JOBS
-from matrix import TIMED, cost_workload
+from common import fio, make_runs, prepare
 from ssd import NullBlk
 
 STATISTICS = pathlib.Path("/proc/lock_stat")
@@ -26,7 +23,7 @@ OURS = r"&io->lock"
 
 
 def statistics(pattern):
-    """Sums over the locks of that name."""
+    """Return sums over the locks whose name matches @pattern; times in us."""
     found = {"contended": 0, "acquisitions": 0, "longest": 0.0, "held": 0.0}
     for line in STATISTICS.read_text().splitlines():
         name, colon, rest = line.rpartition(":")
@@ -42,19 +39,16 @@ def statistics(pattern):
     return found
 
 
-def measure(scheduler, runtime):
-    """What a mixed load costs under the lock, for each I/O."""
-    variables = cost_workload("randrw", "4k", 32, os.cpu_count()) | {"RUNTIME": runtime}
-    with NullBlk(**TIMED) as device:
-        device.scheduler(scheduler)
+def measure(run):
+    """Run a job; return acquisitions, instructions held and contentions of each I/O."""
+    scheduler = run["scheduler"]
+    with NullBlk(**run["keys"]) as device:
+        prepare(device, run)
         STATISTICS.write_text("0")
         SWITCH.write_text("1")
-        done = subprocess.run(["fio", "--output-format=json", JOBS / "cost.fio"],
-                              env={**os.environ, **variables, "DEVICE": device.path},
-                              capture_output=True, text=True, check=True)
+        job = fio(device, run)["jobs"][0]
         SWITCH.write_text("0")
         found = statistics(LOCKS.get(scheduler, OURS))
-    job = json.loads(done.stdout[done.stdout.index("{"):])["jobs"][0]
     ios = job["read"]["total_ios"] + job["write"]["total_ios"]
     if not found["acquisitions"]:
         sys.exit(f"no lock of {scheduler} in {STATISTICS}")
@@ -64,13 +58,7 @@ def measure(scheduler, runtime):
             "contended": found["contended"] / ios}
 
 
-def main():
-    runtime, *schedulers = sys.argv[1:]
-    # Where the memory of cost.fio's I/Os lies.
-    pathlib.Path("/proc/sys/vm/nr_hugepages").write_text("16")
-    for scheduler in schedulers:
-        print(json.dumps(measure(scheduler, runtime)), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    # The buffers of cost.fio are in huge pages.
+    pathlib.Path("/proc/sys/vm/nr_hugepages").write_text("16")
+    make_runs(measure)

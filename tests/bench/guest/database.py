@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Imported by the guests' programs: MariaDB, and sysbench's OLTP tests of it.
+"""Imported by the guest's programs: MariaDB, and sysbench's OLTP tests of it.
 
-The database is made once, in memory, when it is first copied to a device.
+The database is made in memory once, when it is first copied to a device.
 """
 import contextlib
 import functools
@@ -11,9 +11,9 @@ import subprocess
 import sys
 import time
 
-from guest import command
+from common import command
 
-# A database of sysbench's OLTP, without the server's own tables.
+# The database of sysbench's OLTP tests, without the server's own tables.
 FOLDER = pathlib.Path("/run/database")
 TABLES, ROWS = 40, 2000
 TABLE = """CREATE TABLE sbtest{number} (
@@ -23,22 +23,22 @@ TABLE = """CREATE TABLE sbtest{number} (
 INSERT INTO sbtest{number} SELECT seq, 1 + FLOOR({rows} * RAND(seq)),
 	REPEAT('0123456789-', 10), REPEAT('0123456789-', 5) FROM seq_1_to_{rows};
 """
-# As MySQL came in the paper's time: 8 MB for pages, a log write for each commit. Past
-# the page cache, else all of so small a database would be in it.
+# MySQL's defaults of the paper's time: 8 MB for pages, a log write for each commit. O_DIRECT,
+# because the page cache would hold the whole of so small a database.
 SERVER = ["mariadbd", "--no-defaults", "--user=root", "--skip-grant-tables",
           "--skip-networking", "--skip-log-bin", "--performance-schema=0",
           "--innodb-buffer-pool-size=8M", "--innodb-log-file-size=8M",
           "--innodb-flush-method=O_DIRECT", "--innodb-flush-log-at-trx-commit=1",
           "--innodb-buffer-pool-dump-at-shutdown=0", "--innodb-buffer-pool-load-at-startup=0",
           "--innodb-stats-persistent=0", "--aria-log-file-size=8M", "--max-connections=200",
-          # On a slow drive a lock may be held for long: no time limit.
+          # No time limit: a slow drive makes the server hold a lock for long.
           "--innodb-fatal-semaphore-wait-threshold=4294967295"]
 SOCKET = "/run/mariadbd.sock"
 
 
 @functools.cache
 def make():
-    """Make the database in its folder, in memory."""
+    """Make the database in FOLDER, which is in memory."""
     FOLDER.mkdir()
     sql = "CREATE DATABASE sbtest;\nUSE sbtest;\n" + "".join(
         TABLE.format(number=number, rows=ROWS) for number in range(1, TABLES + 1))
@@ -47,19 +47,19 @@ def make():
 
 
 def copy(data):
-    """Put the database into a new folder @data."""
+    """Copy the database to a new folder @data."""
     make()
     command("cp", "-r", FOLDER, data)
 
 
 @contextlib.contextmanager
 def server(data):
-    """The server of the database in a folder @data; all has reached the device when it has
-    ended."""
+    """Run the server of the database in a folder @data. Once it has ended, all data has
+    reached the device."""
     log = pathlib.Path("/run/mariadbd.log")
-    with open(log, "w", encoding="utf-8") as said, subprocess.Popen(
+    with open(log, "w", encoding="utf-8") as out, subprocess.Popen(
             [*SERVER, f"--datadir={data}", f"--socket={SOCKET}",
-             "--pid-file=/run/mariadbd.pid"], stdout=said, stderr=said) as process:
+             "--pid-file=/run/mariadbd.pid"], stdout=out, stderr=out) as process:
         while process.poll() is None and "ready for connections" not in log.read_text():
             time.sleep(0.01)
         try:
@@ -70,23 +70,24 @@ def server(data):
                 sys.exit(f"mariadbd: {log.read_text()[-1000:]}")
 
 
-def number(text, said):
-    """A figure that sysbench tells after some words."""
-    found = re.search(rf"{text} +([0-9.]+)", said)
+def number(text, printed):
+    """Return the number after @text in sysbench's output."""
+    found = re.search(rf"{text} +([0-9.]+)", printed)
     if not found:
-        sys.exit(f"sysbench: {said[-500:]}")
+        sys.exit(f"sysbench: {printed[-500:]}")
     return float(found[1])
 
 
 def oltp(variables):
-    """sysbench's OLTP test: transactions a second, and ms of each."""
-    said = command("sysbench", variables["TEST"], "--db-driver=mysql",
-                   f"--mysql-socket={SOCKET}", "--mysql-user=root", f"--tables={TABLES}",
-                   f"--table-size={ROWS}", "--rand-type=uniform", "--db-ps-mode=disable",
-                   f"--threads={variables['THREADS']}", f"--events={variables['EVENTS']}",
-                   "--time=0", f"--rand-seed={variables.get('SEED', 712)}", "--percentile=99",
-                   "run")
-    # Its own rate has two digits and its time four.
-    seconds = number("total time:", said)
-    return {"tps": number("total number of events:", said) / seconds, "seconds": seconds,
-            "mean": number("avg:", said), "p99": number("99th percentile:", said)}
+    """Run sysbench's OLTP test; return transactions/s, seconds, and the mean and the 99th
+    percentile of the ms of a transaction."""
+    printed = command("sysbench", variables["TEST"], "--db-driver=mysql",
+                      f"--mysql-socket={SOCKET}", "--mysql-user=root", f"--tables={TABLES}",
+                      f"--table-size={ROWS}", "--rand-type=uniform", "--db-ps-mode=disable",
+                      f"--threads={variables['THREADS']}", f"--events={variables['EVENTS']}",
+                      "--time=0", f"--rand-seed={variables.get('SEED', 712)}", "--percentile=99",
+                      "run")
+    # sysbench prints two decimals of its rate and four of its time.
+    seconds = number("total time:", printed)
+    return {"tps": number("total number of events:", printed) / seconds, "seconds": seconds,
+            "mean": number("avg:", printed), "p99": number("99th percentile:", printed)}

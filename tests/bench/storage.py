@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Results on disk: the store, result files, and the digest of what decides a result."""
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+import pathlib
+import platform
+import re
+import subprocess
+import sys
+
+import model
+
+# The guest's program for a plan of fio jobs on devices.
+PROGRAM = "runs.py"
+# The project's files in each guest of the benchmark. The fio jobs and the presets of its runs
+# are added file by file (run_files()): a changed job then leaves the image, and with it the
+# results of all other jobs, as they were.
+IN_GUEST = ("tests/bench/guest", "tests/lib", "scripts/read-trace", "scripts/ssdemu")
+
+
+class Store:
+    """Results of a guest's @program in a folder, each in a file named by a digest of the
+    guest's image, the run, and the run's files. An interrupted benchmark continues with
+    them."""
+
+    def __init__(self, folder: pathlib.Path, program: str = PROGRAM):
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.image = image_digest(program)
+
+    def path(self, run: model.Run) -> pathlib.Path:
+        """Return the file of a run's result."""
+        spec = {key: value for key, value in dataclasses.asdict(run).items()
+                if key not in ("result", "label", "device")}
+        texts = [path.read_text() for path in run_files(run)]
+        key = json.dumps([self.image, spec, texts], sort_keys=True)
+        return self.folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
+
+    def recall(self, run: model.Run) -> bool:
+        """Set a run's result from the store; return False if the store does not have it."""
+        try:
+            run.result = json.loads(self.path(run).read_text())
+        except FileNotFoundError:
+            return False
+        return True
+
+    def keep(self, run: model.Run):
+        """Put the result of a run into the store."""
+        path = self.path(run)
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps(run.result))
+        part.rename(path)
+
+
+def run_files(run: model.Run) -> list[pathlib.Path]:
+    """Return the files of the project that only runs like this one use: the fio job, the
+    preset and the log that is replayed."""
+    found = []
+    # A benchmark of a guest's program has no file.
+    if (model.JOBS / f"{run.job}.fio").exists():
+        found.append(model.JOBS / f"{run.job}.fio")
+    if run.preset != model.NULL_BLK:
+        found.append(model.PRESETS / f"{run.preset}.conf")
+    if "LOG" in run.variables:
+        found.append(model.PROJECT / run.variables["LOG"])
+    return found
+
+
+def guest_options(program: str = PROGRAM) -> tuple[str, ...]:
+    """Return the options of scripts/lab for a guest of @program, without the files of its
+    runs. A program names the Debian packages that it needs in a comment, such as
+    "# packages: sysbench"."""
+    head = re.search(r"^# packages: (.+)$", (model.GUEST / program).read_text(), re.MULTILINE)
+    return ("--virtual-time", f"--kernel={model.KERNEL}",
+            *(f"--only={path}" for path in IN_GUEST),
+            *(f"--package={name}" for name in (head[1].split() if head else [])))
+
+
+@functools.cache
+def lab_digest(options: tuple[str, ...]) -> str:
+    """Return a digest of all that decides the figures of a guest of scripts/lab with these
+    options: its files and modules, the kernel, and QEMU."""
+    done = subprocess.run([model.PROJECT / "scripts/lab", *options, "--digest", "--", "true"],
+                          cwd=model.PROJECT, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise model.Failed(f"scripts/lab cannot make the guest: status {done.returncode}")
+    return done.stdout.strip()
+
+
+def image_digest(program: str = PROGRAM) -> str:
+    """Return the digest of a guest of @program. The first call takes some seconds."""
+    return lab_digest(guest_options(program))
+
+
+def first_line(*command: str | pathlib.Path) -> str:
+    """Return the first line that a command prints; "" if there is no such command."""
+    try:
+        done = subprocess.run(command, cwd=model.PROJECT, capture_output=True,
+                              text=True, check=False)
+    except FileNotFoundError:
+        return ""
+    return done.stdout.strip().partition("\n")[0]
+
+
+def release() -> str:
+    """Return the release of the guests' kernel."""
+    name = first_line(model.PROJECT / "scripts/fetch-kernel", "--cached", model.KERNEL)
+    return name or first_line(model.PROJECT / "scripts/fetch-kernel", model.KERNEL)
+
+
+def circumstances(runs: list[model.Run], program: str = PROGRAM) -> dict:
+    """Return what is needed to repeat @runs of a guest's @program with the same figures."""
+    emulated = any(run.preset for run in runs)
+    presets = sorted({run.preset for run in runs} - {model.NULL_BLK, ""})
+    jobs = sorted({run.job for run in runs if (model.JOBS / f"{run.job}.fio").exists()})
+    return {
+        "what": "emulated device, virtual time",
+        "command": [os.path.relpath(sys.argv[0], model.PROJECT), *sys.argv[1:]],
+        "commit": commit(),
+        "sources": image_digest(program) if emulated else "",
+        "kernel": release(),
+        "guest": "scripts/lab --virtual-time: 1 CPU, 1 instruction = 1 ns",
+        "qemu": first_line("qemu-system-x86_64", "--version"),
+        "fio": first_line("fio", "--version"),
+        "host": platform.platform(),
+        "seeds": "each run's SEED, otherwise fio's default (allrandrepeat=1): the same for "
+                 "every scheduler",
+        "presets": {name: (model.PRESETS / f"{name}.conf").read_text() for name in presets},
+        "jobs": {name: (model.JOBS / f"{name}.fio").read_text() for name in jobs},
+    }
+
+
+def save(path: pathlib.Path, runs: list[model.Run], program: str = PROGRAM, **more):
+    """Write @runs of a guest's @program with their results to a JSON file, with their
+    circumstances and @more, which replaces entries of the same name."""
+    path.write_text(json.dumps({
+        **circumstances(runs, program), **more,
+        "runs": [dataclasses.asdict(run) for run in runs]}, indent=1) + "\n")
+
+
+def read_back(path: pathlib.Path, runs: list[model.Run]) -> dict:
+    """Set the results of @runs from a file that save() wrote for runs in the same order;
+    return the content of the file."""
+    name = os.path.relpath(path, model.PROJECT)
+    try:
+        saved = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise model.Failed(f"no {name} yet: run it without --again") from None
+    if len(runs) != len(saved["runs"]):
+        raise model.Failed(f"{name} holds other runs: run it without --again")
+    for run, was in zip(runs, saved["runs"], strict=True):
+        run.result = was["result"]
+    return saved
+
+
+def commit() -> str:
+    """Return the commit that is measured, marked if the working tree differs from it."""
+    return first_line("git", "describe", "--always", "--dirty", "--abbrev=12")
