@@ -12,6 +12,7 @@
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
 #include <linux/blktrace_api.h>
+#include <linux/err.h>
 #include <linux/ioprio.h>
 #include <linux/module.h>
 #include <linux/sbitmap.h>
@@ -135,6 +136,10 @@ static inline void iosched_eq_put(struct elevator_queue *eq)
  * 7.2 allocates an elevator's data before it freezes the queue and removes the old
  * elevator, which stays if that fails. On older kernels init_sched() and
  * exit_sched() allocate and free it.
+ *
+ * 7.2 looks up the elevator by its name before the allocation and again after it.
+ * If the module registers in between there are no data. Refuse then; the user may
+ * select the elevator again.
  */
 struct iosched;
 
@@ -146,7 +151,7 @@ static inline struct iosched *
 iosched_data_get(struct request_queue *q, struct elevator_queue *eq,
 		 struct iosched *(*new)(struct request_queue *q))
 {
-	return eq->elevator_data;
+	return eq->elevator_data ?: ERR_PTR(-EAGAIN);
 }
 
 static inline void iosched_data_put(struct iosched *io, void (*free)(void *io))

@@ -80,7 +80,7 @@ def ext4_tree(progress, outcome):
         if line.startswith("{"):
             outcome.update(json.loads(line), bytes=size)
 
-    guests.lab([model.BENCH / "ext4-tree.sh", tar.name, sums.name],
+    guests.lab([model.GUEST / "ext4-tree.sh", tar.name, sums.name],
                FOLDER / "ext4.log", hear, files=[(path.name, path) for path in (tar, sums)])
     progress.step(f"ext4 under pass: {outcome['files']} files, all verified")
 

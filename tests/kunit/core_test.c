@@ -587,6 +587,18 @@ static void core_test_init_error(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, fake.q->elevator);
 }
 
+#ifdef IOSCHED_HAVE_ALLOC_SCHED_DATA
+/* The elevator is refused if the block layer allocated no data for it. */
+static void core_test_no_data(struct kunit *test)
+{
+	struct elevator_queue eq = { .type = &iosched_type };
+
+	KUNIT_EXPECT_EQ(test, iosched_type.ops.init_sched(fake.q, &eq),
+			-EAGAIN);
+	KUNIT_EXPECT_NULL(test, fake.q->elevator);
+}
+#endif
+
 /* The debugfs file of queued requests shows the lists that are not empty. */
 static void core_test_queue_file(struct kunit *test)
 {
@@ -760,6 +772,9 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_replace),
 	KUNIT_CASE(core_test_tunables),
 	KUNIT_CASE(core_test_init_error),
+#ifdef IOSCHED_HAVE_ALLOC_SCHED_DATA
+	KUNIT_CASE(core_test_no_data),
+#endif
 	KUNIT_CASE(core_test_queue_file),
 	KUNIT_CASE(core_test_tags),
 	KUNIT_CASE_SLOW(core_test_random),
