@@ -3,6 +3,9 @@
 # Sourced by the scripts that fetch packages: messages, the cache, and calls of
 # apt that neither ask questions nor change installed packages.
 
+# shellcheck disable=SC2034  # used by the scripts that search a kernel
+# Debian's suites, for a series that the machine's suites do not have.
+SUITES=(bookworm bookworm-security trixie trixie-security trixie-backports)
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/ssd-iosched
 export DEBIAN_FRONTEND=noninteractive
 

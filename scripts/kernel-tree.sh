@@ -13,9 +13,6 @@ place=
 # linked into the kernel, which remains when the project's folder is removed.
 dir=
 
-# Debian's suites, for a series that the machine's suites do not have.
-SUITES=(bookworm bookworm-security trixie trixie-security trixie-backports)
-
 # Print a digest of the configuration; a comment that changes builds no kernel.
 tree_key()
 {

@@ -290,23 +290,24 @@ class Hardware(Disturber):
         return True
 
     def timeouts(self):
-        """Lose a few completions of a device, until the driver's timeout finds them. NVMe sends
-        an Abort at the first timeout, and resets the controller at the second."""
+        """Lose a few completions of a device, until the driver's timeout finds them."""
         target = self.pick("times_out")
         with ALL_CPUS if target.passthrough else contextlib.nullcontext():
-            return self.lose(target, 16 if target.passthrough else 8)
+            return self.lose(target)
 
-    def lose(self, target, seconds):
-        """Lose completions of @target; return after @seconds."""
+    def lose(self, target):
+        """Lose completions of @target; return after its driver has found them."""
         before = (target.queue / "io_timeout").read_text()
         write(target.queue / "io_timeout", 5000)
         (LOST_COMPLETIONS / "verbose").write_text("1")
         (LOST_COMPLETIONS / "probability").write_text(str(LOST_PERCENT))
         (LOST_COMPLETIONS / "times").write_text(str(LOST_MOST))
         done = write(target.queue.parent / "io-timeout-fail", 1)
-        time.sleep(4)
+        time.sleep(8)
         write(target.queue.parent / "io-timeout-fail", 0)
-        time.sleep(seconds - 4)
+        if target.passthrough:
+            # NVMe sends an Abort at the first timeout, and resets the controller at the second.
+            time.sleep(12)
         write(target.queue / "io_timeout", before)
         if target.scsi:
             self.revive(target)
