@@ -14,6 +14,7 @@ disturbances stop and polled reads stay unreaped: all other I/O has to end never
 the polled reads have to end, and the schedulers' statistics have to balance."""
 
 import concurrent.futures
+import errno
 import itertools
 import os
 import pathlib
@@ -215,7 +216,7 @@ class Plan:
         order = self.rng.sample(self.targets, len(self.targets))
         self.kept = set(order[:len(order) // 2])
         for target, name in zip(order, itertools.cycle(ours()), strict=False):
-            (target.queue / "scheduler").write_text(name)
+            self.select(target, name)
         self.control.want = load.RUN
         for each in self.disturbers:
             each.go_on()
@@ -254,7 +255,21 @@ class Plan:
         else before a polled read completes."""
         for target in self.targets:
             if target.polled and self.scheduler(target) not in ours():
-                (target.queue / "scheduler").write_text(self.rng.choice(ours()))
+                self.select(target, self.rng.choice(ours()))
+
+    @staticmethod
+    def select(target, name):
+        """Select a scheduler. 7.2 answers EBUSY while the driver may change the
+        number of hardware queues: repeat it then."""
+        def selected():
+            try:
+                (target.queue / "scheduler").write_text(name)
+            except OSError as error:
+                if error.errno != errno.EBUSY:
+                    raise
+                return False
+            return True
+        wait_for(selected, f"{name} on {target.name}")
 
     @staticmethod
     def scheduler(target):
@@ -287,7 +302,7 @@ class Plan:
     def take_apart(self):
         """Remove all file systems, devices and modules."""
         for target in self.targets:
-            (target.queue / "scheduler").write_text("none")
+            self.select(target, "none")
         for target in reversed(self.targets):
             if target.label == "loop":
                 target.remove()
