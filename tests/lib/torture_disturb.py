@@ -28,9 +28,10 @@ GENERIC = {"nr_requests": (4, 8, 16, 31, 64, 100, 256), "read_ahead_kb": (0, 4, 
            "max_sectors_kb": (4, 16, 64, 128, 512), "nomerges": (0, 1, 2),
            "rq_affinity": (0, 1, 2), "wbt_lat_usec": (0, 1000, 75000), "async_depth": NUMBERS,
            "iostats": (0, 1)}
-# errno of a write to sysfs that is refused or whose device is gone.
+# errno of a write to sysfs that is refused or whose device is gone. The kernel allocates a
+# scheduler's requests without reclaiming much, and may answer ENOMEM.
 REFUSED = (errno.EINVAL, errno.EBUSY, errno.ENOENT, errno.ENODEV, errno.EOPNOTSUPP,
-           errno.EAGAIN, errno.ENXIO)
+           errno.EAGAIN, errno.ENXIO, errno.ENOMEM)
 # scsi_debug: (option, every nth command). Few are lost: each is waited for.
 FAULTS = {"recovered": (0x8, 7), "transport": (0x10, 9), "short": (0x80, 9),
           "busy": (0x8000, 3), "medium": (0x2, 1), "lost": (0x4, 150)}
