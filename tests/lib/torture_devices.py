@@ -167,8 +167,14 @@ class Nvme(Target):
         (PCI / "rescan").write_text("1")
         self.named(self.appears(f"{self.port}/nvme/nvme*/nvme*n1"))
 
+    def wait_for_reset(self):
+        """Wait until the driver has ended the resets it started by itself."""
+        state = next(self.port.glob("nvme/nvme*")) / "state"
+        wait_for(lambda: state.read_text().strip() == "live", "the end of a reset")
+
     def reset(self):
         """Reset the controller; the driver requeues its requests."""
+        self.wait_for_reset()
         (next(self.port.glob("nvme/nvme*")) / "reset_controller").write_text("1")
 
 
