@@ -63,9 +63,9 @@ check: ## all tests, in virtual machines
 	scripts/setup build lab lint debug
 	tests/run
 
-soak: ## the robustness tests in a loop with new seeds, HOURS=n, and what was survived
+soak: ## the robustness tests with new seeds for HOURS=n, and what was survived
 	scripts/setup build lab debug
-	tests/soak $(or $(HOURS),1)
+	tests/soak $(if $(KERNELS),--kernels "$(KERNELS)") $(or $(HOURS),1)
 
 lint: ## checkpatch, sparse, shellcheck, ruff, codespell
 	scripts/setup build lab lint
@@ -85,7 +85,7 @@ help: ## this list
 	@echo '  KVER=<release>  an installed or fetched kernel; default: the running one'
 	@echo '  KDIR=<tree>     a full, built kernel tree instead'
 	@echo '  W=1, C=2        more warnings, sparse'
-	@echo '  HOURS=n         for make soak'
+	@echo '  HOURS=n, KERNELS="host 6.12 debug-6.12"           for make soak'
 	@echo '  QUICK=1, HOSTS=file, ONLY=kinds, DEVICE=presets   for make bench'
 
 FORCE:

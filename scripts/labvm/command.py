@@ -153,7 +153,7 @@ def write_orders(args, command, run):
     with open(f"{run}/command", "wb") as file:
         file.write(b"".join(os.fsencode(word) + b"\0" for word in command))
     environment = {"LAB_VIRTUAL_TIME": int(args.virtual_time), "LAB_DISKS": len(args.disk),
-                   "SEED": os.environ.get("SEED", "1"), "SOAK": os.environ.get("SOAK", "")}
+                   "SEED": os.environ.get("SEED", "1")}
     if "DURATION" in os.environ:
         environment["DURATION"] = os.environ["DURATION"]
     with open(f"{run}/environment", "w", encoding="utf-8") as file:

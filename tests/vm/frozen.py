@@ -9,14 +9,14 @@ import fcntl
 import os
 import pathlib
 
-from checks import SOAK, modprobe, run
+from checks import amount, modprobe, run
 from fio_jobs import load
 from iosched import Disk, ours
 from linux_calls import FIFREEZE, FITHAW
 from ssd import Device
 
 CPU = pathlib.Path("/sys/devices/system/cpu/cpu1/online")
-ROUNDS = 30 if SOAK else 5
+ROUNDS = amount(5)
 
 
 def checked_load(disks, paths):

@@ -5,6 +5,7 @@
 # check: 6.12
 # timeout: 900
 
+from checks import amount
 from fio_jobs import fio, random_load
 from iosched import Disk, finish, ours
 from ssd import Device, NullBlk
@@ -29,13 +30,13 @@ def main():
 
     # No insertion wakes the last requests of each job.
     fio({disk.name: {"filename": disk.path} for disk in disks}, rw="randrw", numjobs=4,
-        number_ios=200)
+        number_ios=amount(200))
     for disk in disks:
         disk.nothing_left()
 
     # The bounds are set and lifted under load.
     with random_load(disks):
-        for _ in range(20):
+        for _ in range(amount(20)):
             for disk in disks:
                 disk.tune(**BOUND)
             for disk in disks:

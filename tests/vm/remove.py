@@ -7,7 +7,7 @@
 
 import pathlib
 
-from checks import SOAK, modprobe
+from checks import amount, modprobe
 from fio_jobs import removed_under_load
 from iosched import Disk, ours, remove_all, scsi_disks
 from ssd import Device, NullBlk
@@ -31,7 +31,7 @@ def one_round(number):
 
 
 def main():
-    removed = sum(one_round(number) for number in range(20 if SOAK else 3))
+    removed = sum(one_round(number) for number in range(max(2, amount(3))))
     print(f"counted: removed={removed}")
 
 

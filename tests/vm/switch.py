@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 # Random switches among all schedulers, the project's and the kernel's, under mixed and
-# verified load: 1,000 on each kernel, 10,000 in a soak; the modules cannot be unloaded while
+# verified load: 1,000, on a debug kernel 200; the modules cannot be unloaded while
 # they are in use, and unload afterwards
 # disk: 64M
 # timeout: 900
@@ -11,13 +11,13 @@ import errno
 import pathlib
 import random
 
-from checks import SEED, SOAK, check, modprobe
+from checks import SEED, amount, check, modprobe
 from fio_jobs import load
 from iosched import Disk, ours, remove, remove_all, scsi_disks
 from ssd import Device, NullBlk
 
 MODPROBE = pathlib.Path("/proc/sys/kernel/modprobe")
-SWITCHES = 10000 if SOAK else 1000
+SWITCHES = amount(1000)
 # Each device has verified writes besides other I/O, at rates that leave CPU time for switching.
 JOBS = {"checked": {"rw": "randwrite", "bs": "4k-32k", "size": "4m", "verify": "crc32c",
                     "verify_backlog": 32, "rate_iops": 60},

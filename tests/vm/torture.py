@@ -26,11 +26,11 @@ import time
 
 import torture_devices as devices
 import torture_load as load
-from checks import DEBUG_KERNEL, SEED, SOAK, check, modprobe, wait_for
+from checks import DEBUG_KERNEL, SEED, check, modprobe, wait_for
 from iosched import ours, remove_all, statistics
 from torture_disturb import CGROUPS, CPUS, Hardware, Machine, Settings, prepare
 
-DURATION = int(os.environ.get("DURATION") or (600 if SOAK else 60))
+DURATION = int(os.environ.get("DURATION") or 60)
 PHASE = 60 if DEBUG_KERNEL else 20
 # At most this much longer, until every kind of I/O and disturbance has happened.
 MORE = 5 * PHASE

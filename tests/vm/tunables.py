@@ -10,7 +10,7 @@ import errno
 import os
 import random
 
-from checks import SEED, SOAK, check
+from checks import SEED, amount, check
 from fio_jobs import random_load
 from iosched import Disk, ours
 from ssd import Device, NullBlk
@@ -56,7 +56,7 @@ def main():
 
     taken = collections.Counter()
     with random_load(disks, bs="4k-64k"):
-        for _ in range(100 if SOAK else 8):
+        for _ in range(amount(8)):
             for file, values in rng.sample(sorted(files.items()), len(files)):
                 # Until it takes one.
                 for value in rng.sample(values, len(values)):

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 # Data written through each scheduler are read back right, on the emulated SSD, null_blk (one
-# and several queues), SCSI and virtio-blk: 520 MB for each scheduler, 1 GB in a soak
+# and several queues), SCSI and virtio-blk: 520 MB for each scheduler
 # disk: 64M
 # disk: 64M
 # disk: 64M
@@ -9,13 +9,13 @@
 # memory: 2G
 # timeout: 900
 
-from checks import SOAK, modprobe
+from checks import amount, modprobe
 from fio_jobs import verify
 from iosched import Disk, finish, ours, scsi_disks
 from ssd import Device, NullBlk
 
-MEGABYTES = 26
-LOOPS = 4 if SOAK else 2
+MEGABYTES = amount(26)
+LOOPS = 2
 JOBS = 2
 
 
