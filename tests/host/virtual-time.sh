@@ -20,12 +20,24 @@ measure()
 		date +%s.%N'
 }
 
+# Print a digest of the guest's files, kernel and options.
+digest()
+{
+	scripts/lab --virtual-time --digest -- true
+}
+
+before=$(digest)
 first=$(measure)
 elsewhere=$RESULTS/virtual-time/in-another-folder
 rm -rf "${elsewhere%/*}"
 mkdir -p "$elsewhere"
 tar -c --exclude=./build --exclude=./.git . | tar -x -C "$elsewhere"
 second=$(cd "$elsewhere" && measure)
+after=$(cd "$elsewhere" && digest)
+[ "$before" = "$after" ] || {
+	echo "fail: the guests have other files, perhaps from packages installed meanwhile"
+	exit 1
+}
 echo "$first"
 [ "${first%%$'\n'*}" -gt 1000 ] || { echo "fail: fewer than 1000 I/Os per second"; exit 1; }
 [ "$first" = "$second" ] || { echo "fail: the second run has other figures:"; echo "$second"; exit 1; }
