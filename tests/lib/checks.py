@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """How a test decides: checks, waiting, and what the guest and the environment give it."""
 
+import errno
 import os
 import pathlib
 import subprocess
@@ -48,6 +49,20 @@ def wait_for(condition, what, seconds=600 if DEBUG_KERNEL else 120, step=0.05):
         if time.monotonic() > end:
             fail(f"{what}: not within {seconds} s")
         time.sleep(step)
+
+
+def select_scheduler(file, name):
+    """Select a scheduler in @file, queue/scheduler of a device. 7.2 answers EBUSY while it adds
+    the device, and while the driver may change the number of hardware queues: repeat it then."""
+    def selected():
+        try:
+            file.write_text(name)
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+            return False
+        return True
+    wait_for(selected, f"{name} in {file}")
 
 
 def run(*command):

@@ -11,7 +11,7 @@ import os
 import pathlib
 import time
 
-from checks import check, fail, modprobe, wait_for
+from checks import check, fail, modprobe, select_scheduler, wait_for
 from linux_calls import LIBC
 
 MODULES = pathlib.Path("/lib/modules", os.uname().release, "updates")
@@ -96,7 +96,7 @@ class Disk:
 
     def select(self, scheduler):
         """Select a scheduler, and check that it is the selected one."""
-        (self.queue / "scheduler").write_text(scheduler)
+        select_scheduler(self.queue / "scheduler", scheduler)
         self.reported = 0
         if self.selected() != scheduler:
             fail(f"{self.name} runs {self.selected()} after selecting {scheduler}")

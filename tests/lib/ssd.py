@@ -15,7 +15,7 @@ import pathlib
 import subprocess
 import time
 
-from checks import Failed, check
+from checks import Failed, check, select_scheduler
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -63,7 +63,7 @@ class Device:
         file.write_text(str(value))
 
     def scheduler(self, name):
-        self.queue("scheduler", name)
+        select_scheduler(pathlib.Path(f"/sys/block/{self.name}/queue/scheduler"), name)
 
     def stats(self):
         return TOOL.read_stats(TOOL.DEBUGFS / self.name)

@@ -44,9 +44,11 @@ ERRORS = "/sys/kernel/debug/scsi_debug/*/error"
 # A debug kernel makes any driver lose completions: percent, and at most so many.
 LOST_COMPLETIONS = pathlib.Path("/sys/kernel/debug/fail_io_timeout")
 LOST_PERCENT, LOST_MOST = 20, 3
-# Held while a CPU is off, and while an NVMe controller may be reset. A reset while a CPU is off
-# releases hardware queues. On 7.2 the next reset takes them again with the mark that they are
-# inactive, and no request gets a tag of theirs.
+# Held while a CPU is off, while an NVMe controller may be reset, and while a device is added. A
+# reset while a CPU is off releases hardware queues. On 7.2 the next reset takes them again with
+# the mark that they are inactive, and no request gets a tag of theirs. The kernel registers a
+# new device's queues for the notice that a CPU went off before it initializes their lists of
+# that CPU (blk_mq_init_allocated_queue()), and then follows a null pointer.
 ALL_CPUS = threading.Lock()
 PROVISIONING = ("unmap", "writesame_16", "writesame_10")
 
@@ -343,7 +345,8 @@ class Hardware(Disturber):
         workers = [worker for worker in self.plan.workers if worker.target is target]
         wait_for(lambda: all(worker.slot.resting for worker in workers),
                  f"the end of I/O to {target.label}")
-        target.back()
+        with ALL_CPUS:
+            target.back()
         target.shared.life += 1
         target.shared.state = UP
         wait_for(lambda: not any(worker.slot.resting for worker in workers),

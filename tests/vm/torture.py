@@ -14,7 +14,6 @@ disturbances stop and polled reads stay unreaped: all other I/O has to end never
 the polled reads have to end, and the schedulers' statistics have to balance."""
 
 import concurrent.futures
-import errno
 import itertools
 import os
 import pathlib
@@ -26,7 +25,7 @@ import time
 
 import torture_devices as devices
 import torture_load as load
-from checks import DEBUG_KERNEL, SEED, check, modprobe, wait_for
+from checks import DEBUG_KERNEL, SEED, check, modprobe, select_scheduler, wait_for
 from iosched import ours, remove_all, statistics
 from torture_disturb import CGROUPS, CPUS, Hardware, Machine, Settings, prepare
 
@@ -259,17 +258,8 @@ class Plan:
 
     @staticmethod
     def select(target, name):
-        """Select a scheduler. 7.2 answers EBUSY while the driver may change the
-        number of hardware queues: repeat it then."""
-        def selected():
-            try:
-                (target.queue / "scheduler").write_text(name)
-            except OSError as error:
-                if error.errno != errno.EBUSY:
-                    raise
-                return False
-            return True
-        wait_for(selected, f"{name} on {target.name}")
+        """Select a scheduler."""
+        select_scheduler(target.queue / "scheduler", name)
 
     @staticmethod
     def scheduler(target):
