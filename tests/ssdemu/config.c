@@ -46,6 +46,7 @@ static const struct config_key keys[] = {
 	KEY(host_mbps, 0, 0, 100000),
 	KEY(host_duplex, 0, 0, 1),
 	KEY(firmware_ns, 0, 0, 100000000),
+	KEY(time_scale, 1, 1, 1000),
 
 	ENUM_KEY(mapping, SSDEMU_MAP_PAGE, mapping_names),
 	KEY(open_blocks, 1, 1, 256),

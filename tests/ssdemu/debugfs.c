@@ -3,7 +3,7 @@
  * The state of a device, in /sys/kernel/debug/ssdemu/<name>/:
  *
  *	config	the effective configuration, key=value
- *	stats	statistics; a write to this file resets them
+ *	stats	statistics, in the device's time; a write to this file resets them
  *	units	busy time of channels, units and planes, erases of planes
  *	where	write "sector [sectors]", read the location of these pages
  */
@@ -189,6 +189,7 @@ static int stats_show(struct seq_file *m, void *v)
 
 	ssdemu_run(dev, NULL);
 	spin_lock_irq(&dev->lock);
+	seq_printf(m, "time_scale %u\n", dev->cfg.time_scale);
 	show_latency(m, "read", &stats->read);
 	show_latency(m, "write", &stats->write);
 	show_latency(m, "flush", &stats->flush);

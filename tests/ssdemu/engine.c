@@ -68,6 +68,15 @@ static void run_events(struct ssdemu *dev, u64 now)
 	dev->now = max(dev->now, now);
 }
 
+/*
+ * Return the device's time in ns. Only this function and arm_timer() know the
+ * host's time, so everything in the device is slower by the same factor.
+ */
+static u64 device_clock(const struct ssdemu *dev)
+{
+	return div_u64(ktime_get_ns(), dev->cfg.time_scale);
+}
+
 /* Program the hrtimer for the next event. */
 static void arm_timer(struct ssdemu *dev)
 {
@@ -76,7 +85,8 @@ static void arm_timer(struct ssdemu *dev)
 	if (!ev || ev->at >= dev->armed)
 		return;
 	dev->armed = ev->at;
-	hrtimer_start(&dev->timer, ns_to_ktime(ev->at), HRTIMER_MODE_ABS);
+	hrtimer_start(&dev->timer, ns_to_ktime(ev->at * dev->cfg.time_scale),
+		      HRTIMER_MODE_ABS);
 }
 
 /**
@@ -94,7 +104,7 @@ void ssdemu_run(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 	LIST_HEAD(done);
 
 	spin_lock_irqsave(&dev->lock, flags);
-	run_events(dev, ktime_get_ns());
+	run_events(dev, device_clock(dev));
 	if (cmd)
 		cmd_arrive(dev, cmd);
 	arm_timer(dev);
@@ -866,7 +876,7 @@ int ssdemu_engine_init(struct ssdemu *dev)
 	INIT_LIST_HEAD(&dev->txn_free);
 	dev->events = RB_ROOT_CACHED;
 	dev->armed = U64_MAX;
-	dev->now = ktime_get_ns();
+	dev->now = device_clock(dev);
 	compat_hrtimer_setup(&dev->timer, timer_fired, CLOCK_MONOTONIC,
 			     HRTIMER_MODE_ABS);
 

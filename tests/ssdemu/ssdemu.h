@@ -7,7 +7,8 @@
  * times are virtual. Every step of the device is an event with an exact time in
  * nanoseconds, and events are handled in order. An hrtimer reports a step to
  * the host no earlier than its time. A late timer interrupt delays what the
- * host sees, but does not change what the device does next.
+ * host sees, but does not change what the device does next. With time_scale=k
+ * the device's clock is k times slower than the host's.
  *
  *	main.c       module, devices, blk-mq driver
  *	config.c     the configuration keys and their limits
@@ -88,6 +89,7 @@ struct ssdemu_config {
 	u32 host_mbps;		/* 10^6 B/s; 0: no limit */
 	u32 host_duplex;	/* 1: host_mbps in each direction */
 	u32 firmware_ns;	/* per request; requests are decoded one by one */
+	u32 time_scale;		/* ns of the host per ns of the device */
 
 	/* flash translation */
 	u32 allocation;		/* enum ssdemu_allocation */
