@@ -159,14 +159,17 @@ def probed_tunables(scheduler: str, preset: str) -> dict[str, int | str]:
         return {"region_size_mb": keys.get("region_mb", 4096)}
     if scheduler == "piq":
         order = keys.get("allocation", "cwdp")
+        if keys.get("unit") == "die":
+            # The units that a probe finds; PIQ's smallest one but a plane is a chip.
+            shape.update(chips=shape["chips"] * shape["dies"], dies=1)
         return {"page_size_kb": page_kb, **shape,
-                "level": "plane" if keys.get("advanced") else "chip",
+                "level": "plane" if keys.get("unit") == "plane" else "chip",
                 **({"buffered_writes": 1} if keys.get("write_buffer_kb") else {}),
                 **({"allocation": order} if sorted(order) == list("cdpw") else {})}
     if scheduler == "bp":
         return {"block_size_kb": block_kb, "open_blocks": min(keys.get("open_blocks", 1), 64)}
     if scheduler == "pai":
-        at_once = page_kb * (shape["planes"] if keys.get("advanced") else 1)
+        at_once = page_kb * (shape["planes"] if keys.get("unit") == "plane" else 1)
         return {"clustered_page_kb": keys.get("clustered_page_kb", at_once),
                 "clustered_block_kb": block_kb,
                 "read_buffer_kb": keys.get("read_buffer_kb", 0),

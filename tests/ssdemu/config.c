@@ -15,6 +15,7 @@ struct config_key {
 	const char *const *names; /* of an enum's values; NULL for a number */
 };
 
+static const char *const unit_names[] = { "chip", "die", "plane", NULL };
 static const char *const mapping_names[] = { "page", "block", NULL };
 static const char *const sched_names[] = {
 	"fifo", "ooo", "ooo-read", "aos", NULL
@@ -36,7 +37,7 @@ static const struct config_key keys[] = {
 	KEY(page_size, 4096, 512, 65536),
 	KEY(capacity_mb, 0, 0, 1 << 24),
 	KEY(spare, 10, 0, 90),
-	KEY(advanced, 0, 0, 1),
+	ENUM_KEY(unit, SSDEMU_UNIT_CHIP, unit_names),
 
 	KEY(read_ns, 50000, 1, 1000000000),
 	KEY(program_ns, 500000, 1, 1000000000),
@@ -209,6 +210,18 @@ void ssdemu_config_show(const struct ssdemu_config *cfg, struct seq_file *m)
 
 /* Derived values */
 
+static u32 units_of(const struct ssdemu *dev)
+{
+	switch (dev->cfg.unit) {
+	case SSDEMU_UNIT_PLANE:
+		return dev->nr_planes;
+	case SSDEMU_UNIT_DIE:
+		return dev->nr_dies;
+	default:
+		return dev->nr_chips;
+	}
+}
+
 static int resolve_geometry(struct ssdemu *dev, char *err)
 {
 	const struct ssdemu_config *cfg = &dev->cfg;
@@ -235,7 +248,7 @@ static int resolve_geometry(struct ssdemu *dev, char *err)
 	dev->nr_planes = dev->geo.planes;
 	dev->nr_chips = cfg->channels * cfg->chips;
 	dev->nr_dies = dev->nr_chips * cfg->dies;
-	dev->nr_units = cfg->advanced ? dev->nr_planes : dev->nr_chips;
+	dev->nr_units = units_of(dev);
 	dev->page_transfer_ns = max(ssdemu_transfer_ns(cfg->page_size,
 						       cfg->channel_mbps), 1U);
 	return 0;

@@ -646,7 +646,7 @@ static void issue_read(struct ssdemu *dev, struct ssdemu_unit *unit, u64 extra)
 
 	dev->stats.flash_reads++;
 	dev->stats.interference += unit->writes != txn->writes_seen;
-	if (cfg->advanced) {
+	if (cfg->unit == SSDEMU_UNIT_PLANE) {
 		dev->ftl->locate(dev, txn->lpn, &block, &page);
 		leader = share_command(dev, unit, page);
 	}
@@ -673,7 +673,7 @@ static void issue_program(struct ssdemu *dev, struct ssdemu_unit *unit,
 	u32 command = cfg->command_ns;
 
 	dev->stats.flash_programs++;
-	if (cfg->advanced && share_command(dev, unit, page))
+	if (cfg->unit == SSDEMU_UNIT_PLANE && share_command(dev, unit, page))
 		command = 0;
 	channel_use(dev, unit, command + dev->page_transfer_ns,
 		    extra + cfg->program_ns, false, unit_txn_done);

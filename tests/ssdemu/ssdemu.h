@@ -63,6 +63,13 @@ enum ssdemu_mapping {
 	SSDEMU_MAP_BLOCK,
 };
 
+/* The smallest part of the drive that works on its own. */
+enum ssdemu_unit_level {
+	SSDEMU_UNIT_CHIP,
+	SSDEMU_UNIT_DIE,
+	SSDEMU_UNIT_PLANE,
+};
+
 /*
  * The configuration of a device, constant once the device exists. Each field
  * has the name of its key. config.c has the defaults and the limits.
@@ -78,7 +85,7 @@ struct ssdemu_config {
 	u32 page_size;		/* bytes */
 	u32 capacity_mb;	/* MiB seen by the host; 0: derived from the geometry */
 	u32 spare;		/* percent of the flash hidden from the host */
-	u32 advanced;		/* 1: planes work in parallel, 0: a chip is one unit */
+	u32 unit;		/* enum ssdemu_unit_level */
 
 	/* times */
 	u32 read_ns;		/* cell to page register */
@@ -219,7 +226,7 @@ struct ssdemu_channel {
 	u32 next_chip;		/* aos: chip at which the next search starts */
 };
 
-/* The smallest part that works on its own: a chip, or a plane (advanced=1). */
+/* The smallest part that works on its own: a chip, a die or a plane. */
 struct ssdemu_unit {
 	struct ssdemu_event ev;
 	struct list_head wait;	/* entry in a list of the channel */

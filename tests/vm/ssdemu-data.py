@@ -21,7 +21,7 @@ ROUNDS, WIDTH = 60, 8
 
 FLASH = {"capacity_mb": 16, "channels": 2, "chips": 2, "pages": 32, "read_ns": 5000,
          "program_ns": 20000, "erase_ns": 100000, "memory_backed": 1, "fill": 100}
-MAPPINGS = ({}, {"allocation": "pdwc", "planes": 2, "advanced": 1}, {"allocation": "dynamic"},
+MAPPINGS = ({}, {"allocation": "pdwc", "planes": 2, "unit": "plane"}, {"allocation": "dynamic"},
             {"allocation": "concat"}, {"mapping": "block", "open_blocks": 2},
             {"clustered_page_kb": 16}, {"clustered_page_kb": 16, "mapping": "block"})
 BUFFERS = ({}, {"write_buffer_kb": 64}, {"write_buffer_kb": 256, "write_cache": 1},

@@ -81,15 +81,21 @@ def in_order():
 def multi_plane():
     """Planes of a die that start together at the same page share a command."""
     keys = {"channels": 1, "chips": 1, "planes": 4, **FLASH}
-    with Device("small", advanced=1, **keys) as dev:
+    with Device("small", unit="plane", **keys) as dev:
         stats = dev.one(0, 4 * PAGE)
         near(stats["read_mean_ns"], COMMAND + READ + 4 * XFER, 1, "multi-plane read of 4 pages")
         check(stats["multiplane"] == 3, "three planes shared the command of the first")
         near(dev.one(0, 4 * PAGE, True)["write_mean_ns"], COMMAND + 4 * XFER + PROGRAM, 1,
              "multi-plane program of 4 pages")
-    with Device("small", advanced=0, **keys) as dev:
-        near(dev.one(0, 4 * PAGE)["read_mean_ns"], 4 * ONE_READ, 1,
-             "the same without advanced commands")
+    for unit in ("chip", "die"):
+        with Device("small", unit=unit, **keys) as dev:
+            near(dev.one(0, 4 * PAGE)["read_mean_ns"], 4 * ONE_READ, 1, f"the same, unit={unit}")
+    keys.update(planes=2, dies=2, allocation="pdwc")
+    for unit, expected in (("chip", 4 * ONE_READ), ("die", 2 * ONE_READ + COMMAND + XFER),
+                           ("plane", COMMAND + READ + 4 * XFER)):
+        with Device("small", unit=unit, **keys) as dev:
+            near(dev.one(0, 4 * PAGE)["read_mean_ns"], expected, 1,
+                 f"4 pages on 2 planes of each of 2 dies, unit={unit}")
 
 
 def host_side():
