@@ -17,6 +17,8 @@ import storage
 
 # Emulation occupies a CPU: more guests than CPUs only slow each other down.
 GUESTS = int(os.environ.get("GUESTS", min(2, os.cpu_count())))
+# Programs whose jobs are on the bare device, so that they can be slowed down with it.
+ON_DEVICE = (storage.PROGRAM, "calibrate_runs.py")
 # The processes of the guests that run at the moment.
 labs = set()
 
@@ -102,9 +104,9 @@ def write_plan(path: pathlib.Path, runs: list[model.Run], program: str = storage
     does not decide a result: a guest whose plan differs may give other figures."""
     path.write_text(json.dumps([{
         "preset": run.preset if run.preset != model.NULL_BLK else None,
-        "keys": run.keys if program == storage.PROGRAM else in_real_time(run),
+        "keys": run.keys if program in ON_DEVICE else in_real_time(run),
         "scheduler": run.scheduler, "tunables": run.tunables, "job": run.job,
-        "variables": model.guest_variables(run) if program == storage.PROGRAM else run.variables,
+        "variables": model.guest_variables(run) if program in ON_DEVICE else run.variables,
         "percentiles": model.PERCENTILES} for run in runs]))
 
 
