@@ -71,12 +71,14 @@ STEPS = {
     "read 32": measured("randread", "4k", 32, 2000, "4k read, depth 32"),
     "read 256": measured("randread", "4k", 256, 1000, "4k read, depth 256"),
     "at random": written("randwrite", "4k", "4k write, once at random"),
-    "random write": measured("randwrite", "4k", 32, 5000, "4k write, depth 32, sustained"),
+    # The ramp uses up what the drive has collected in advance while it was idle.
+    "random write": measured("randwrite", "4k", 32, 10000, "4k write, depth 32, sustained",
+                             ramp=15000),
     "write 1": measured("randwrite", "4k", 1, 5000, "4k write, depth 1", ramp=1000),
     "reads beside writes": dataclasses.replace(
         measured("randrw", "4k", 32, 5000, "4k read beside 30 % writes, depth 32"), way="read"),
-    "fragmented read": measured("read", "128k", 32, 2000, "128k read, written at random"),
-    "fragmented write": measured("write", "128k", 32, 5000, "128k write, written at random"),
+    "fragmented write": measured("write", "128k", 32, 10000, "128k write, written at random",
+                                 ramp=15000),
 }
 
 
