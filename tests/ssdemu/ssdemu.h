@@ -104,7 +104,7 @@ struct ssdemu_config {
 
 	/* buffers */
 	u32 read_buffer_kb;	/* KiB */
-	u32 prefetch;		/* 1: sequential reads fill the read buffer ahead */
+	u32 prefetch;		/* 1: streams of reads fill the read buffer ahead */
 	u32 write_buffer_kb;	/* KiB; 0: a write completes when it is programmed */
 	u32 write_cache;	/* 1: cache with replacement, 0: FIFO buffer */
 
@@ -202,6 +202,15 @@ struct ssdemu_rpage {
 	bool filling;
 	bool stale;		/* overwritten while being filled */
 	bool prefetch;		/* filled by a prefetch */
+};
+
+/* Contiguous reads. */
+struct ssdemu_stream {
+	struct list_head list;
+	u64 start;		/* bytes from the start of the device */
+	u64 next;		/* bytes; where the next read begins */
+	u32 requests;		/* since the start */
+	u32 ahead;		/* page up to which it was prefetched; 0: none */
 };
 
 /* A first come, first served bus. The time at which it is free is its queue. */
@@ -473,8 +482,8 @@ struct ssdemu {
 	struct list_head rpage_lru;	/* coldest first */
 	struct hlist_head *rpage_hash;
 	u32 rpage_hash_bits;
-	u32 streams[SSDEMU_STREAMS];	/* next page of recent sequential reads */
-	u32 next_stream;
+	struct ssdemu_stream stream_pool[SSDEMU_STREAMS];
+	struct list_head streams;	/* least recently used first */
 	u32 nr_rpages;
 	u32 prefetching;		/* prefetch operations in the device */
 
