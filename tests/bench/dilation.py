@@ -59,8 +59,7 @@ def search(preset: str, progress: guests.Progress, runs: list[model.Run]):
         guests.run_guest(made, f"{preset}-{scale}", FOLDER, progress)
         runs += made
         needed = scale * max(map(busy, made)) / BUSY
-        suffices = needed < 1 if scale == 1 else scale / 2 <= needed < scale
-        if suffices or (runs[0] is not made[0] and needed < scale):
+        if needed < scale and (len(runs) > len(made) or needed >= scale / 2):
             return
         if 2 * scale > MOST:
             raise model.Failed(f"{preset}: a time_scale of {scale} does not suffice")

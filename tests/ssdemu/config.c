@@ -64,6 +64,9 @@ static const struct config_key keys[] = {
 
 	ENUM_KEY(device_sched, SSDEMU_OOO, sched_names),
 	KEY(read_bound, 16, 1, 1 << 20),
+	KEY(suspend_ns, 0, 0, 100000000),
+	KEY(resume_ns, 0, 0, 100000000),
+	KEY(suspend_max, 4, 1, 1 << 20),
 
 	KEY(region_mb, 4096, 1, 1 << 24),
 	KEY(crowd_depth, 8, 1, 65536),
@@ -364,6 +367,10 @@ static int resolve_mapping(struct ssdemu *dev, char *err)
 	const struct ssdemu_config *cfg = &dev->cfg;
 
 	dev->sched = &ssdemu_schedulers[cfg->device_sched];
+	if (cfg->suspend_ns && cfg->device_sched != SSDEMU_OOO_READ &&
+	    cfg->device_sched != SSDEMU_AOS)
+		return refuse(err, "suspend_ns=%u: needs device_sched=ooo-read or aos",
+			      cfg->suspend_ns);
 	if (cfg->mapping == SSDEMU_MAP_PAGE) {
 		dev->ftl = &ssdemu_ftl_page;
 		return 0;

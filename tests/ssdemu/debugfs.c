@@ -167,6 +167,8 @@ static const struct {
 	COUNTER(buffer_waits),
 	COUNTER(crowd_ns),
 	COUNTER(rw_switches),
+	COUNTER(suspends),
+	COUNTER(suspended_ns),
 	COUNTER(events),
 	COUNTER(timers),
 };

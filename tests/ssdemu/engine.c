@@ -9,6 +9,11 @@
  *	copy     command | sense ... | (out, command, in) | program ...
  *	erase    command | erase ...
  *
+ * A program or an erase may be suspended for reads of its unit, from its time in
+ * the cells on:
+ *
+ *	program  command, transfer in | program . suspend | reads | resume . program
+ *
  * Commands and transfers occupy the channel. A command is short and starts the
  * flash, so it is sent before waiting transfers; otherwise the channel is first
  * come, first served. The firmware and the host interface are buses with one
@@ -21,6 +26,7 @@
 
 static void cmd_arrive(struct ssdemu *dev, struct ssdemu_cmd *cmd);
 static void unit_next(struct ssdemu *dev, struct ssdemu_unit *unit);
+static void unit_suspend(struct ssdemu *dev, struct ssdemu_unit *unit);
 
 /* Events */
 
@@ -164,6 +170,8 @@ static void channel_grant(struct ssdemu *dev, struct ssdemu_channel *channel,
 		ssdemu_schedule(dev, &rider->ev, unit->bus_end + rider->then_ns,
 				rider->ev.fn);
 	}
+	if (unit->read_queued)
+		unit_suspend(dev, unit);
 }
 
 /**
@@ -481,6 +489,8 @@ static void account_conflict(struct ssdemu *dev, struct ssdemu_unit *unit,
  */
 void ssdemu_txn_queue(struct ssdemu *dev, struct ssdemu_txn *txn)
 {
+	bool read = txn->dir == SSDEMU_READ;
+	struct ssdemu_unit *unit = NULL;
 	u32 unused;
 
 	txn->seq = dev->seq++;
@@ -492,14 +502,15 @@ void ssdemu_txn_queue(struct ssdemu *dev, struct ssdemu_txn *txn)
 		txn->plane = ssdemu_home_plane(dev, txn->lpn, &unused);
 
 	if (txn->plane != SSDEMU_NONE) {
-		struct ssdemu_unit *unit = ssdemu_unit_of(dev, txn->plane);
-
+		unit = ssdemu_unit_of(dev, txn->plane);
 		account_conflict(dev, unit, txn->dir);
 		txn->writes_seen = unit->writes - unit->writing;
 		unit->waiting++;
 		unit->last_queued_dir = txn->dir;
 	}
 	dev->sched->add(dev, txn);
+	if (read && dev->cfg.suspend_ns)
+		unit_suspend(dev, unit);
 }
 
 static void txn_done(struct ssdemu *dev, struct ssdemu_txn *txn)
@@ -547,6 +558,10 @@ static void unit_op_begin(struct ssdemu *dev, struct ssdemu_unit *unit,
 	unit->op_since = dev->now;
 	unit->writing = writing;
 	unit->writes += writing;
+	if (writing) {
+		unit->suspends = 0;
+		unit->read_queued = false;
+	}
 }
 
 static void unit_op_end(struct ssdemu *dev, struct ssdemu_unit *unit, u32 plane)
@@ -763,6 +778,78 @@ static bool unit_clean_step(struct ssdemu *dev, struct ssdemu_unit *unit)
 	return true;
 }
 
+/* Suspension of a program or an erase */
+
+static void unit_suspended(struct ssdemu *dev, struct ssdemu_event *ev)
+{
+	struct ssdemu_unit *unit = container_of(ev, struct ssdemu_unit, ev);
+	struct ssdemu_txn *txn = unit->txn;
+
+	unit_op_end(dev, unit, txn ? txn->plane : unit->clean_plane);
+	if (unit->cleaning)
+		unit->clean_ns += dev->now - unit->op_since;
+	unit->cleaning = false;
+	unit_next(dev, unit);
+}
+
+/*
+ * Suspend the program or erase of a unit for a read that has been queued, unless
+ * it ends before the unit could read. One that still needs the channel is
+ * suspended as soon as it is in the cells.
+ */
+static void unit_suspend(struct ssdemu *dev, struct ssdemu_unit *unit)
+{
+	struct ssdemu_suspended *suspended = &unit->suspended;
+	u64 from = max3(dev->now, unit->bus_end, unit->resumed);
+
+	if (!unit->writing || suspended->fn ||
+	    unit->suspends >= dev->cfg.suspend_max)
+		return;
+	unit->read_queued = !list_empty(&unit->wait) ||
+			    unit->ev.fn == unit_copy_sensed;
+	if (unit->read_queued || from + dev->cfg.suspend_ns >= unit->ev.at)
+		return;
+
+	suspended->fn = unit->ev.fn;
+	suspended->txn = unit->txn;
+	suspended->left_ns = unit->ev.at - from;
+	suspended->since = from;
+	suspended->reads = 0;
+	unit->suspends++;
+	dev->stats.suspends++;
+	rb_erase_cached(&unit->ev.node, &dev->events);
+	ssdemu_schedule(dev, &unit->ev, from + dev->cfg.suspend_ns,
+			unit_suspended);
+}
+
+/* Serve the next read of a suspension; after the last one resume the operation. */
+static void unit_serve_or_resume(struct ssdemu *dev, struct ssdemu_unit *unit)
+{
+	struct ssdemu_suspended *suspended = &unit->suspended;
+	struct ssdemu_txn *read;
+
+	read = list_first_entry_or_null(&unit->queue[SSDEMU_READ],
+					struct ssdemu_txn, list);
+	if (read && suspended->reads < dev->cfg.read_bound) {
+		list_del(&read->list);
+		suspended->reads++;
+		unit->waiting--;
+		unit->txn = read;
+		unit_issue(dev, unit);
+		return;
+	}
+	unit->resumed = dev->now + dev->cfg.resume_ns;
+	dev->stats.suspended_ns += unit->resumed - suspended->since;
+	unit->txn = suspended->txn;
+	unit->cleaning = !unit->txn;
+	unit->last_dir = SSDEMU_WRITE;
+	unit->op_since = dev->now;
+	unit->writing = true;
+	ssdemu_schedule(dev, &unit->ev, unit->resumed + suspended->left_ns,
+			suspended->fn);
+	suspended->fn = NULL;
+}
+
 /* Dequeue the read to serve between two steps of cleaning, if any. */
 static struct ssdemu_txn *unit_yield(struct ssdemu *dev,
 				     struct ssdemu_unit *unit)
@@ -781,6 +868,10 @@ static struct ssdemu_txn *unit_yield(struct ssdemu *dev,
 /* Start the next step or operation of a busy unit, or make the unit free. */
 static void unit_next(struct ssdemu *dev, struct ssdemu_unit *unit)
 {
+	if (unit->suspended.fn) {
+		unit_serve_or_resume(dev, unit);
+		return;
+	}
 	while (unit->planes_to_clean) {
 		unit->txn = unit_yield(dev, unit);
 		if (unit->txn) {

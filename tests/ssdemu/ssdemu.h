@@ -111,13 +111,16 @@ struct ssdemu_config {
 
 	/* buffers */
 	u32 read_buffer_kb;	/* KiB */
-	u32 prefetch;		/* 1: sequential reads fill the read buffer ahead */
+	u32 prefetch;		/* 1: streams of reads fill the read buffer ahead */
 	u32 write_buffer_kb;	/* KiB; 0: a write completes when it is programmed */
 	u32 write_cache;	/* 1: cache with replacement, 0: FIFO buffer */
 
 	/* device scheduling */
 	u32 device_sched;	/* enum ssdemu_device_sched */
 	u32 read_bound;		/* reads of a unit that may pass a waiting write */
+	u32 suspend_ns;		/* to suspend a program or an erase; 0: never */
+	u32 resume_ns;		/* to resume it */
+	u32 suspend_max;	/* suspensions of one program or erase */
 
 	/* costs observed by the papers, off by default */
 	u32 region_mb;		/* MiB; region in which crowding is counted */
@@ -208,6 +211,15 @@ struct ssdemu_rpage {
 	bool prefetch;		/* filled by a prefetch */
 };
 
+/* Contiguous reads. */
+struct ssdemu_stream {
+	struct list_head list;
+	u64 start;		/* bytes from the start of the device */
+	u64 next;		/* bytes; where the next read begins */
+	u32 requests;		/* since the start */
+	u32 ahead;		/* page up to which it was prefetched; 0: none */
+};
+
 /* A first come, first served bus. The time at which it is free is its queue. */
 struct ssdemu_bus {
 	u64 free_at;		/* ns */
@@ -226,6 +238,15 @@ struct ssdemu_channel {
 	u32 next_chip;		/* aos: chip at which the next search starts */
 };
 
+/* A program or an erase that gives way to reads. */
+struct ssdemu_suspended {
+	void (*fn)(struct ssdemu *dev, struct ssdemu_event *ev); /* its end, or NULL */
+	struct ssdemu_txn *txn;	/* unit->txn, or NULL of an operation of cleaning */
+	u64 left_ns;		/* of its time in the cells */
+	u64 since;		/* ns, when it stopped */
+	u32 reads;		/* served during this suspension */
+};
+
 /* The smallest part that works on its own: a chip, a die or a plane. */
 struct ssdemu_unit {
 	struct ssdemu_event ev;
@@ -233,6 +254,10 @@ struct ssdemu_unit {
 	u32 bus_ns;		/* channel time of the next transfer */
 	u64 then_ns;		/* from the end of that transfer to the event */
 	u64 bus_end;		/* ns, end of the last transfer */
+	u64 resumed;		/* ns, end of the last resumption */
+	struct ssdemu_suspended suspended;
+	u32 suspends;		/* of the current operation */
+	bool read_queued;	/* before the current operation was in the cells */
 	struct ssdemu_unit *rider; /* next plane that shares this command */
 	struct ssdemu_txn *txn;	/* being served */
 	struct ssdemu_txn *held; /* accepted, waiting for cleaning */
@@ -363,6 +388,8 @@ struct ssdemu_stats {
 	u64 buffer_waits;	/* writes that found the write buffer full */
 	u64 crowd_ns;		/* unit time charged for crowded regions */
 	u64 rw_switches;
+	u64 suspends;		/* of programs and erases */
+	u64 suspended_ns;	/* their delay, with the costs */
 	u64 active_ns;		/* time with at least one unit busy */
 	u64 max_units_busy;
 	u64 events;
@@ -462,8 +489,8 @@ struct ssdemu {
 	struct list_head rpage_lru;	/* coldest first */
 	struct hlist_head *rpage_hash;
 	u32 rpage_hash_bits;
-	u32 streams[SSDEMU_STREAMS];	/* next page of recent sequential reads */
-	u32 next_stream;
+	struct ssdemu_stream stream_pool[SSDEMU_STREAMS];
+	struct list_head streams;	/* least recently used first */
 	u32 nr_rpages;
 	u32 prefetching;		/* prefetch operations in the device */
 

@@ -25,6 +25,7 @@ WRONG = (
     ({"clustered_page_kb": 6}, "clustered_page_kb=6: must be 1 to 64 pages of 4096 bytes"),
     ({"write_cache": 1}, "write_cache=1: needs a write_buffer_kb"),
     ({"prefetch": 1}, "prefetch=1: needs a read_buffer_kb"),
+    ({"suspend_ns": 1}, "suspend_ns=1: needs device_sched=ooo-read or aos"),
     ({"mapping": "block", "allocation": "dynamic"}, "mapping=block: needs a static allocation"),
     ({"capacity_mb": 0, "blocks": 8, "spare": 0}, "spare=0: leaves 0 spare blocks a plane"),
     ({"capacity_mb": 0, "blocks": 1 << 20, "pages": 4096}, "more than 2^32 flash pages"),

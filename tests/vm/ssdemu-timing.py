@@ -185,6 +185,13 @@ def throughput():
     with Device("small", **{**deep, "channel_mbps": 40, "channels": 2, "chips": 8}) as dev:
         near(iops(dev, "randread"), 2e9 / (COMMAND + PAGE * 1000 // 40), 1,
              "random reads per second, bound by 2 channels")
+    # A bus that were booked ahead of time would idle: reads and writes at once find it out.
+    with Device("small", channels=8, chips=8, firmware_ns=5_000, host_mbps=60, **deep) as dev:
+        near(iops(dev, "randrw"), 60e6 / PAGE, 1,
+             "random reads and writes per second, bound by a half-duplex host interface")
+    with Device("small", **{**deep, "channel_mbps": 40, "channels": 2, "chips": 16}) as dev:
+        near(iops(dev, "randrw"), 2e9 / (COMMAND + PAGE * 1000 // 40), 1,
+             "random reads and writes per second, bound by 2 channels")
     with Device("small", channels=4, chips=4, firmware_ns=50_000, **deep) as dev:
         near(iops(dev, "randread"), 1e9 / 50_000, 1, "random reads per second, bound by firmware")
 
