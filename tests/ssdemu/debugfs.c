@@ -79,12 +79,13 @@ static void show_depths(struct seq_file *m, const struct ssdemu_stats *stats)
 	seq_putc(m, '\n');
 }
 
-/* Return pages programmed per page written by the host, in thousandths. */
+/* Return flash pages used per page written by the host, in thousandths. */
 static u64 write_amplification(const struct ssdemu *dev)
 {
 	const struct ssdemu_stats *stats = &dev->stats;
 	u64 host = div_u64(stats->host_write_bytes, dev->cfg.page_size);
-	u64 flash = stats->flash_programs + stats->flash_copies;
+	u64 flash = stats->flash_programs + stats->flash_copies +
+		    stats->padded_pages;
 
 	return host ? div64_u64(flash * 1000, host) : 0;
 }
@@ -148,6 +149,12 @@ static const struct {
 	COUNTER(flash_reads),
 	COUNTER(flash_programs),
 	COUNTER(flash_copies),
+	COUNTER(background_copies),
+	COUNTER(background_erases),
+	COUNTER(foreground_waits),
+	COUNTER(copy_senses),
+	COUNTER(padded_pages),
+	COUNTER(shared_senses),
 	COUNTER(flash_erases),
 	COUNTER(rmw_reads),
 	COUNTER(prefetch_reads),
@@ -291,6 +298,9 @@ static int where_show(struct seq_file *m, void *v)
 		u32 plane = dev->ftl->locate(dev, lpn, &block, &page);
 		u32 chip = plane % dev->nr_chips;
 
+		/* Pages of a write unit alternate between the planes in lockstep. */
+		plane += page % dev->lockstep * dev->nr_planes;
+		page /= dev->lockstep;
 		seq_printf(m, "page %u unit %u channel %u chip %u die %u plane %u block %u page_in_block %u\n",
 			   lpn, plane % dev->nr_units,
 			   chip % dev->cfg.channels, chip / dev->cfg.channels,

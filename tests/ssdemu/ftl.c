@@ -8,6 +8,22 @@
  * block with the fewest of them move within the plane, then the block is
  * erased. The engine adds the time of each step.
  *
+ * With gc_start_blocks the plane is cleaned in the background before that, step by
+ * step. Pages of the free blocks, of the rest of the active block and of the
+ * victim, in proportion to its pages already copied, count as free. Below the
+ * start threshold each page that the host programs incurs a debt of copies,
+ *
+ *	2 * (deficit / band) * valid / (pages - valid)
+ *
+ * where valid / (pages - valid) is what keeps the number of free pages, with the
+ * valid pages of the victim, and band is the distance from gc_start_blocks to
+ * gc_free_blocks. So the equilibrium is in the middle of the band.
+ *
+ * With one-shot programs an ssdemu_plane stands for all planes of a unit, whose
+ * blocks form one block of block_pages. It is written in write units of
+ * program_pages. A write unit with fewer pages is padded. The collector fills
+ * the last write unit of a victim with pages of the next one.
+ *
  * Full blocks are in buckets, lists by their number of valid pages. The tables
  * take 8 bytes per page and 16 per block, or 256 MiB for 128 GiB of 4 KiB
  * pages.
@@ -16,6 +32,9 @@
 #include <linux/prandom.h>
 #include <linux/sched.h>
 #include "ssdemu.h"
+
+/* ssdemu_plane.debt of a page */
+#define DEBT_PAGE	256U
 
 /* A flash block, in the free list or in a bucket of its plane. */
 struct ssdemu_block {
@@ -26,7 +45,7 @@ struct ssdemu_block {
 
 static u32 *bucket(struct ssdemu *dev, u32 plane, u32 valid)
 {
-	return &dev->buckets[plane * (dev->cfg.pages + 1) + valid];
+	return &dev->buckets[plane * (dev->block_pages + 1) + valid];
 }
 
 static void bucket_add(struct ssdemu *dev, u32 plane, u32 b)
@@ -74,7 +93,7 @@ static u32 free_take(struct ssdemu *dev, struct ssdemu_plane *plane)
 
 static void invalidate(struct ssdemu *dev, u32 ppn)
 {
-	u32 b = ppn / dev->cfg.pages, p = b / dev->cfg.blocks;
+	u32 b = ppn / dev->block_pages, p = b / dev->cfg.blocks;
 	struct ssdemu_plane *plane = &dev->planes[p];
 	bool full = b != plane->active && b != plane->victim;
 
@@ -87,21 +106,28 @@ static void invalidate(struct ssdemu *dev, u32 ppn)
 		bucket_add(dev, p, b);
 }
 
-/* Map @lpn to the next free page of a plane; return its offset in the block. */
-static u32 map_page(struct ssdemu *dev, u32 p, u32 lpn)
+/* Take the plane's next free page; return its offset in the active block. */
+static u32 take_page(struct ssdemu *dev, u32 p)
 {
 	struct ssdemu_plane *plane = &dev->planes[p];
-	u32 page, ppn;
 
-	if (plane->active_page == dev->cfg.pages) {
+	if (plane->active_page == dev->block_pages) {
 		u32 full = plane->active;
 
 		plane->active = free_take(dev, plane);
 		plane->active_page = 0;
 		bucket_add(dev, p, full);
 	}
-	page = plane->active_page++;
-	ppn = plane->active * dev->cfg.pages + page;
+	return plane->active_page++;
+}
+
+/* Map @lpn to the next free page of a plane; return its offset in the block. */
+static u32 map_page(struct ssdemu *dev, u32 p, u32 lpn)
+{
+	struct ssdemu_plane *plane = &dev->planes[p];
+	u32 page = take_page(dev, p), ppn;
+
+	ppn = plane->active * dev->block_pages + page;
 	dev->p2l[ppn] = lpn;
 	dev->l2p[lpn] = ppn;
 	dev->blocks[plane->active].valid++;
@@ -130,12 +156,12 @@ static u32 page_locate(struct ssdemu *dev, u32 lpn, u32 *block, u32 *page)
 
 	if (ppn == SSDEMU_NONE) {
 		plane = ssdemu_home_plane(dev, lpn, &row);
-		*block = row / dev->cfg.pages;
-		*page = row % dev->cfg.pages;
+		*block = row / dev->block_pages;
+		*page = row % dev->block_pages;
 		return plane;
 	}
-	*page = ppn % dev->cfg.pages;
-	*block = ppn / dev->cfg.pages % dev->cfg.blocks;
+	*page = ppn % dev->block_pages;
+	*block = ppn / dev->block_pages % dev->cfg.blocks;
 	return ppn / dev->plane_pages;
 }
 
@@ -144,7 +170,7 @@ static u32 greedy_victim(struct ssdemu *dev, u32 plane)
 {
 	u32 valid;
 
-	for (valid = 0; valid < dev->cfg.pages; valid++) {
+	for (valid = 0; valid < dev->block_pages; valid++) {
 		u32 b = *bucket(dev, plane, valid);
 
 		if (b != SSDEMU_NONE)
@@ -153,57 +179,194 @@ static u32 greedy_victim(struct ssdemu *dev, u32 plane)
 	return SSDEMU_NONE;
 }
 
-/*
- * Choose the victim of a plane that must be cleaned before the next write.
- * Return false if the plane need not be cleaned, or cannot.
- */
+/* Choose a victim unless there is one. Return false if all pages are valid. */
 static bool choose_victim(struct ssdemu *dev, u32 p)
 {
 	struct ssdemu_plane *plane = &dev->planes[p];
 	u32 victim;
 
-	if (plane->active_page < dev->cfg.pages ||
-	    plane->nr_free > dev->cfg.gc_free_blocks)
-		return false;
+	if (plane->victim != SSDEMU_NONE)
+		return true;
 	victim = greedy_victim(dev, p);
 	if (victim == SSDEMU_NONE)
 		return false;
 	bucket_del(dev, p, victim);
 	plane->victim = victim;
+	plane->victim_valid = dev->blocks[victim].valid;
 	plane->victim_page = 0;
+	return true;
+}
+
+/* Return true, and start to collect, if the plane is out of free blocks. */
+static bool must_collect(struct ssdemu *dev, u32 p)
+{
+	struct ssdemu_plane *plane = &dev->planes[p];
+
+	if (plane->active_page < dev->block_pages ||
+	    plane->nr_free > dev->cfg.gc_free_blocks ||
+	    !choose_victim(dev, p))
+		return false;
+	plane->collecting = true;
 	return true;
 }
 
 static bool page_prepare(struct ssdemu *dev, u32 plane, u32 lpn)
 {
-	if (!choose_victim(dev, plane))
+	if (!must_collect(dev, plane))
 		return false;
 	ssdemu_clean_plane(dev, plane);
 	return true;
 }
 
-static enum ssdemu_clean_step page_clean(struct ssdemu *dev, u32 p)
+/* Leave the rest of the write unit unused; return the number of its pages. */
+static u32 pad_unit(struct ssdemu *dev, u32 p)
 {
 	struct ssdemu_plane *plane = &dev->planes[p];
-	u32 b = plane->victim;
+	u32 used = plane->active_page % dev->cfg.program_pages;
+	u32 rest = used ? dev->cfg.program_pages - used : 0;
 
-	if (b == SSDEMU_NONE)
-		return SSDEMU_CLEAN_DONE;
+	plane->active_page += rest;
+	return rest;
+}
 
-	while (dev->blocks[b].valid) {
-		u32 ppn = b * dev->cfg.pages + plane->victim_page++;
-		u32 lpn = dev->p2l[ppn];
+/* Return the pages that lie between start and reserve of background collection. */
+static u32 band_pages(const struct ssdemu *dev)
+{
+	return (dev->cfg.gc_start_blocks - dev->cfg.gc_free_blocks) *
+	       dev->block_pages;
+}
 
-		if (lpn == SSDEMU_NONE)
-			continue;
-		invalidate(dev, ppn);
-		map_page(dev, p, lpn);
-		return SSDEMU_CLEAN_COPY;
-	}
+/* Return the free pages that the plane lacks, from 0 to band_pages(). */
+static u32 deficit(const struct ssdemu *dev, u32 p)
+{
+	const struct ssdemu_plane *plane = &dev->planes[p];
+	u32 size = dev->block_pages, start = dev->cfg.gc_start_blocks * size;
+	u32 free = (plane->nr_free + plane->nr_drained + 1) * size -
+		   plane->active_page;
+
+	if (plane->victim != SSDEMU_NONE)
+		free += size - div_u64((u64)size * dev->blocks[plane->victim].valid,
+				       max(plane->victim_valid, 1U));
+	return free < start ? min(start - free, band_pages(dev)) : 0;
+}
+
+/* The host programmed @pages pages: have as many copied as wins them back. */
+static void incur_debt(struct ssdemu *dev, u32 p, u32 pages)
+{
+	struct ssdemu_plane *plane = &dev->planes[p];
+	u32 lack = deficit(dev, p);
+	u64 due;
+
+	if (!lack || !choose_victim(dev, p))
+		return;
+	due = (u64)pages * plane->victim_valid * lack * (2 * DEBT_PAGE);
+	plane->debt += div64_u64(due, (u64)band_pages(dev) *
+				 (dev->block_pages - plane->victim_valid));
+	plane->debt = min(plane->debt, (u64)dev->block_pages * DEBT_PAGE);
+}
+
+static void page_programmed(struct ssdemu *dev, u32 p, u32 pages)
+{
+	u32 padded = pad_unit(dev, p);
+
+	dev->stats.padded_pages += padded;
+	if (dev->cfg.gc_start_blocks)
+		incur_debt(dev, p, pages + padded);
+}
+
+static bool page_due(struct ssdemu *dev, u32 p)
+{
+	struct ssdemu_plane *plane = &dev->planes[p];
+
+	plane->collecting = plane->drained != SSDEMU_NONE ||
+			    plane->debt >= dev->cfg.program_pages * DEBT_PAGE ||
+			    (plane->victim != SSDEMU_NONE &&
+			     !dev->blocks[plane->victim].valid) ||
+			    (dev->idle && deficit(dev, p) &&
+			     choose_victim(dev, p));
+	return plane->collecting;
+}
+
+/* Put the victim, which has no valid page left, among the blocks to be erased. */
+static void drain_victim(struct ssdemu *dev, struct ssdemu_plane *plane)
+{
+	dev->blocks[plane->victim].next = plane->drained;
+	plane->drained = plane->victim;
+	plane->nr_drained++;
 	plane->victim = SSDEMU_NONE;
+}
+
+/* Copy the victim's next valid page, of which there is one. */
+static void copy_valid(struct ssdemu *dev, u32 p, struct ssdemu_copy *copy,
+		       u32 *group)
+{
+	struct ssdemu_plane *plane = &dev->planes[p];
+	u32 ppn, lpn;
+
+	do {
+		ppn = plane->victim * dev->block_pages + plane->victim_page++;
+		lpn = dev->p2l[ppn];
+	} while (lpn == SSDEMU_NONE);
+	invalidate(dev, ppn);
+	map_page(dev, p, lpn);
+	copy->pages++;
+	if (ppn / dev->cfg.read_pages != *group)
+		copy->senses++;
+	*group = ppn / dev->cfg.read_pages;
+}
+
+/*
+ * Fill a write unit with pages of victims. Return false if a drained block has
+ * to be erased first, or if there is nothing to copy.
+ */
+static bool copy_unit(struct ssdemu *dev, u32 p, struct ssdemu_copy *copy)
+{
+	struct ssdemu_plane *plane = &dev->planes[p];
+	u32 group = SSDEMU_NONE;
+
+	copy->pages = 0;
+	copy->senses = 0;
+	while (copy->pages < dev->cfg.program_pages) {
+		if (!copy->pages && plane->drained != SSDEMU_NONE)
+			return false;
+		if (!choose_victim(dev, p))
+			break;
+		if (dev->blocks[plane->victim].valid)
+			copy_valid(dev, p, copy, &group);
+		if (!dev->blocks[plane->victim].valid)
+			drain_victim(dev, plane);
+	}
+	dev->stats.padded_pages += pad_unit(dev, p);
+	plane->debt -= min(plane->debt, (u64)copy->pages * DEBT_PAGE);
+	return copy->pages;
+}
+
+static void erase_drained(struct ssdemu *dev, struct ssdemu_plane *plane)
+{
+	u32 b = plane->drained;
+
+	plane->drained = dev->blocks[b].next;
+	plane->nr_drained--;
 	dev->blocks[b].wear++;
-	memset32(&dev->p2l[b * dev->cfg.pages], SSDEMU_NONE, dev->cfg.pages);
+	memset32(&dev->p2l[b * dev->block_pages], SSDEMU_NONE, dev->block_pages);
 	free_add(dev, plane, b);
+}
+
+static enum ssdemu_clean_step page_clean(struct ssdemu *dev, u32 p,
+					 struct ssdemu_copy *copy)
+{
+	struct ssdemu_plane *plane = &dev->planes[p];
+
+	if (plane->drained == SSDEMU_NONE) {
+		if (!plane->collecting)
+			return SSDEMU_CLEAN_DONE;
+		if (copy_unit(dev, p, copy))
+			return SSDEMU_CLEAN_COPY;
+	}
+	plane->collecting = false;
+	if (plane->drained == SSDEMU_NONE)
+		return SSDEMU_CLEAN_DONE;
+	erase_drained(dev, plane);
 	return SSDEMU_CLEAN_ERASE;
 }
 
@@ -218,7 +381,7 @@ static enum ssdemu_clean_step page_clean(struct ssdemu *dev, u32 p)
  */
 bool ssdemu_plane_has_room(const struct ssdemu *dev, u32 plane)
 {
-	u32 reserve = (dev->cfg.gc_free_blocks + 2) * dev->cfg.pages;
+	u32 reserve = (ssdemu_free_target(&dev->cfg) + 2) * dev->block_pages;
 
 	return dev->planes[plane].valid < dev->plane_pages - reserve;
 }
@@ -229,20 +392,23 @@ bool ssdemu_plane_has_room(const struct ssdemu *dev, u32 plane)
  */
 static void fill_write(struct ssdemu *dev, u32 lpn, u32 *next)
 {
+	struct ssdemu_copy copy;
 	u32 row, plane;
 
 	if (dev->cfg.allocation == SSDEMU_DYNAMIC) {
-		do {
-			plane = *next;
-			*next = plane + 1 < dev->nr_planes ? plane + 1 : 0;
-		} while (!ssdemu_plane_has_room(dev, plane));
+		plane = *next;
+		while (!ssdemu_plane_has_room(dev, plane))
+			plane = plane + 1 < dev->nr_planes ? plane + 1 : 0;
 	} else {
 		plane = ssdemu_home_plane(dev, lpn, &row);
 	}
-	if (choose_victim(dev, plane))
-		while (page_clean(dev, plane) != SSDEMU_CLEAN_ERASE)
+	if (must_collect(dev, plane))
+		while (page_clean(dev, plane, &copy) != SSDEMU_CLEAN_ERASE)
 			;
 	page_program(dev, plane, lpn);
+	*next = plane;
+	if (!(dev->planes[plane].active_page % dev->cfg.program_pages))
+		*next = plane + 1 < dev->nr_planes ? plane + 1 : 0;
 }
 
 /*
@@ -251,17 +417,14 @@ static void fill_write(struct ssdemu *dev, u32 lpn, u32 *next)
  * free blocks. Garbage collection then starts with the first write. The result
  * depends on the configuration alone.
  */
-static void page_fill(struct ssdemu *dev)
+static void fill_rewriting(struct ssdemu *dev, u32 filled)
 {
-	u32 filled = div_u64((u64)dev->nr_lpns * dev->cfg.fill, 100);
-	u64 reserve = (u64)dev->cfg.gc_free_blocks * dev->cfg.pages;
+	u64 reserve = (u64)dev->cfg.gc_free_blocks * dev->block_pages;
 	u64 writes = dev->nr_planes * (dev->plane_pages - reserve);
 	struct rnd_state rnd;
 	u32 next = 0, b;
 	u64 i;
 
-	if (!filled)
-		return;
 	prandom_seed_state(&rnd, 1);
 	for (i = 0; i < writes; i++) {
 		u32 lpn = i;
@@ -274,6 +437,133 @@ static void page_fill(struct ssdemu *dev)
 	}
 	for (b = 0; b < dev->nr_planes * dev->cfg.blocks; b++)
 		dev->blocks[b].wear = 0;
+	for (b = 0; b < dev->nr_planes; b++)
+		pad_unit(dev, b);
+}
+
+/* The plane that the steady state of background collection is laid out on. */
+struct layout {
+	u32 *share;		/* valid pages by block, oldest first, in 1/U32_MAX */
+	u32 blocks;		/* in share */
+	u32 used;		/* pages of a plane that are not free */
+	struct rnd_state rnd;
+};
+
+/* Return the pages of all blocks if each has @ratio / 2^32 of the next one's. */
+static u64 valid_pages(const struct ssdemu *dev, struct layout *layout, u32 ratio)
+{
+	u32 share = U32_MAX, i;
+	u64 sum = 0;
+
+	for (i = layout->blocks; i--; ) {
+		layout->share[i] = share;
+		sum += ((u64)share * dev->block_pages) >> 32;
+		share = ((u64)share * ratio) >> 32;
+	}
+	return sum;
+}
+
+/*
+ * Random writes overwrite the same share of the valid pages of all blocks while
+ * a block is written, so the valid pages of the blocks form a geometric series.
+ * Find the one with @valid pages.
+ */
+static void lay_out(const struct ssdemu *dev, struct layout *layout, u64 valid)
+{
+	u32 ratio = 0, bit;
+
+	for (bit = BIT(31); bit; bit >>= 1)
+		if (valid_pages(dev, layout, ratio | bit) <= valid)
+			ratio |= bit;
+	valid_pages(dev, layout, ratio);
+}
+
+static u32 used_pages(const struct ssdemu *dev, u32 p)
+{
+	const struct ssdemu_plane *plane = &dev->planes[p];
+
+	return (dev->cfg.blocks - plane->nr_free - 1) * dev->block_pages +
+	       plane->active_page;
+}
+
+/* Map a page to the next place of its plane that holds valid data. */
+static void lay_page(struct ssdemu *dev, struct layout *layout, u32 p, u32 lpn)
+{
+	u32 b = used_pages(dev, p) / dev->block_pages;
+
+	while (b < layout->blocks && used_pages(dev, p) < layout->used &&
+	       prandom_u32_state(&layout->rnd) > layout->share[b]) {
+		take_page(dev, p);
+		b = used_pages(dev, p) / dev->block_pages;
+	}
+	map_page(dev, p, lpn);
+}
+
+/*
+ * Finish a plane: the rest of its pages is invalid, and part of its first victim
+ * has been copied, another part on each plane, so that they do not erase at once.
+ */
+static void lay_end(struct ssdemu *dev, const struct layout *layout, u32 p)
+{
+	struct ssdemu_plane *plane = &dev->planes[p];
+	struct ssdemu_copy copy;
+	u32 used = layout->used, copies;
+
+	if (!choose_victim(dev, p))
+		return;
+	used += div_u64((u64)p * (dev->block_pages - plane->victim_valid),
+			dev->nr_planes);
+	while (used_pages(dev, p) < used)
+		take_page(dev, p);
+	pad_unit(dev, p);
+	copies = div_u64((u64)p * plane->victim_valid, dev->nr_planes);
+	while (copies >= dev->cfg.program_pages &&
+	       copy_unit(dev, p, &copy))
+		copies -= copy.pages;
+}
+
+/*
+ * Write the first pages of the device in order, as they would lie after random
+ * ones of them had been overwritten for long.
+ */
+static int fill_steady(struct ssdemu *dev, u32 filled)
+{
+	u32 free = (dev->cfg.gc_start_blocks + dev->cfg.gc_free_blocks) *
+		   dev->block_pages / 2;
+	struct layout layout = { .used = dev->plane_pages - free };
+	u32 lpn, p, row;
+
+	layout.blocks = layout.used / dev->block_pages;
+	layout.share = kvmalloc_array(layout.blocks, sizeof(u32), GFP_KERNEL);
+	if (!layout.share)
+		return -ENOMEM;
+	lay_out(dev, &layout, filled / dev->nr_planes);
+	prandom_seed_state(&layout.rnd, 1);
+	for (lpn = 0; lpn < filled; lpn++) {
+		if (dev->cfg.allocation == SSDEMU_DYNAMIC)
+			p = lpn / dev->cfg.program_pages % dev->nr_planes;
+		else
+			p = ssdemu_home_plane(dev, lpn, &row);
+		lay_page(dev, &layout, p, lpn);
+		if (!(lpn & 0xfff))
+			cond_resched();
+	}
+	for (p = 0; p < dev->nr_planes; p++)
+		lay_end(dev, &layout, p);
+	kvfree(layout.share);
+	return 0;
+}
+
+static int page_fill(struct ssdemu *dev)
+{
+	u32 filled = div_u64((u64)dev->nr_lpns * dev->cfg.fill, 100);
+
+	if (!filled)
+		return 0;
+	if (dev->cfg.gc_start_blocks)
+		return fill_steady(dev, filled);
+	fill_rewriting(dev, filled);
+	return 0;
 }
 
 /**
@@ -287,7 +577,7 @@ u64 ssdemu_ftl_page_memory(const struct ssdemu *dev)
 	u64 planes = dev->nr_planes;
 
 	return sizeof(u32) * (dev->nr_lpns + planes * dev->plane_pages +
-			      planes * (dev->cfg.pages + 1)) +
+			      planes * (dev->block_pages + 1)) +
 	       sizeof(struct ssdemu_block) * planes * dev->cfg.blocks;
 }
 
@@ -301,7 +591,7 @@ static void page_exit(struct ssdemu *dev)
 
 static int page_init(struct ssdemu *dev)
 {
-	u32 nr_buckets = dev->nr_planes * (dev->cfg.pages + 1);
+	u32 nr_buckets = dev->nr_planes * (dev->block_pages + 1);
 	u32 nr_pages = dev->nr_planes * dev->plane_pages;
 	u32 p, i;
 
@@ -323,9 +613,9 @@ static int page_init(struct ssdemu *dev)
 			free_add(dev, plane, p * dev->cfg.blocks + i);
 		plane->active = free_take(dev, plane);
 		plane->victim = SSDEMU_NONE;
+		plane->drained = SSDEMU_NONE;
 	}
-	page_fill(dev);
-	return 0;
+	return page_fill(dev);
 }
 
 const struct ssdemu_ftl_ops ssdemu_ftl_page = {
@@ -334,6 +624,8 @@ const struct ssdemu_ftl_ops ssdemu_ftl_page = {
 	.locate = page_locate,
 	.prepare = page_prepare,
 	.program = page_program,
+	.programmed = page_programmed,
+	.due = page_due,
 	.clean = page_clean,
 	.trim = page_trim,
 };
