@@ -65,6 +65,11 @@ static const struct config_key keys[] = {
 	KEY(gc_copyback, 0, 0, 1),
 	KEY(gc_yield, 0, 0, 1),
 	KEY(idle_us, 10000, 1, 10000000),
+	KEY(slc_mb, 0, 0, 1 << 20),
+	KEY(slc_bits, 3, 2, 8),
+	KEY(slc_read_ns, 25000, 1, 1000000000),
+	KEY(slc_program_ns, 200000, 1, 1000000000),
+	KEY(slc_fold_percent, 0, 0, 1000),
 	KEY(fill, 0, 0, 100),
 
 	KEY(read_buffer_kb, 0, 0, 1 << 18),
@@ -282,7 +287,7 @@ static int resolve_program(struct ssdemu *dev, char *err)
 		return refuse(err, "read_pages=%u: must be a multiple of the %u planes of a unit",
 			      cfg->read_pages, dev->lockstep);
 	if (dev->block_pages % cfg->program_pages)
-		return refuse(err, "program_pages=%u: must divide the %u pages of a block on all planes of a unit",
+		return refuse(err, "program_pages=%u: must divide the %u pages of a unit's block",
 			      cfg->program_pages, dev->block_pages);
 	if (cfg->mapping == SSDEMU_MAP_BLOCK)
 		return refuse(err, "program_pages=%u: needs mapping=page",
@@ -367,6 +372,28 @@ static int blocks_of_capacity(struct ssdemu *dev, char *err)
 	return 0;
 }
 
+static int resolve_slc(struct ssdemu *dev, char *err)
+{
+	const struct ssdemu_config *cfg = &dev->cfg;
+	u64 bytes;
+
+	if (!cfg->slc_mb)
+		return 0;
+	if (cfg->mapping == SSDEMU_MAP_BLOCK)
+		return refuse(err, "slc_mb=%u: needs mapping=page", cfg->slc_mb);
+	dev->slc_pages = rounddown(dev->block_pages / cfg->slc_bits,
+				   cfg->read_pages);
+	if (!dev->slc_pages)
+		return refuse(err, "slc_bits=%u: leaves less than %u pages of a block",
+			      cfg->slc_bits, cfg->read_pages);
+	bytes = (u64)dev->nr_planes * dev->slc_pages * cfg->page_size;
+	dev->slc_blocks = div64_u64(((u64)cfg->slc_mb << 20) + bytes - 1, bytes);
+	if (dev->slc_blocks > SSDEMU_MAX_BLOCKS)
+		return refuse(err, "slc_mb=%u: needs more than %u blocks per plane",
+			      cfg->slc_mb, SSDEMU_MAX_BLOCKS);
+	return 0;
+}
+
 static int resolve_capacity(struct ssdemu *dev, char *err)
 {
 	struct ssdemu_config *cfg = &dev->cfg;
@@ -376,9 +403,10 @@ static int resolve_capacity(struct ssdemu *dev, char *err)
 		capacity_of_blocks(dev);
 	else if (blocks_of_capacity(dev, err))
 		return -EINVAL;
-	if ((u64)dev->geo.planes * cfg->blocks * cfg->pages >= U32_MAX)
+	dev->plane_blocks = cfg->blocks + dev->slc_blocks;
+	if ((u64)dev->geo.planes * dev->plane_blocks * cfg->pages >= U32_MAX)
 		return refuse(err, "blocks=%u: more than 2^32 flash pages in all",
-			      cfg->blocks);
+			      dev->plane_blocks);
 	dev->plane_pages = cfg->blocks * dev->block_pages;
 	spare_blocks = (dev->plane_pages - dev->plane_lpns) / dev->block_pages;
 	if (spare_blocks < blocks_needed(cfg))
@@ -405,13 +433,13 @@ static int resolve_mapping(struct ssdemu *dev, char *err)
 
 	if (cfg->gc_start_blocks &&
 	    cfg->gc_start_blocks < cfg->gc_free_blocks + GC_BAND_MIN)
-		return refuse(err, "gc_start_blocks=%u: must be 0 or at least %u blocks above gc_free_blocks=%u",
+		return refuse(err, "gc_start_blocks=%u: must be 0 or %u blocks above gc_free_blocks=%u",
 			      cfg->gc_start_blocks, GC_BAND_MIN,
 			      cfg->gc_free_blocks);
 	if (cfg->gc_start_blocks && cfg->mapping == SSDEMU_MAP_BLOCK)
 		return refuse(err, "gc_start_blocks=%u: needs mapping=page",
 			      cfg->gc_start_blocks);
-	dev->background = cfg->gc_start_blocks;
+	dev->background = cfg->gc_start_blocks || cfg->slc_mb;
 	dev->sched = &ssdemu_schedulers[cfg->device_sched];
 	if (cfg->mapping == SSDEMU_MAP_PAGE) {
 		dev->ftl = &ssdemu_ftl_page;
@@ -478,6 +506,8 @@ int ssdemu_config_resolve(struct ssdemu *dev, char *err)
 		ret = resolve_cluster(dev, err);
 	if (!ret)
 		ret = resolve_mapping(dev, err);
+	if (!ret)
+		ret = resolve_slc(dev, err);
 	if (!ret)
 		ret = resolve_capacity(dev, err);
 	if (!ret)

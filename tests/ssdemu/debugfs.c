@@ -85,7 +85,7 @@ static u64 write_amplification(const struct ssdemu *dev)
 	const struct ssdemu_stats *stats = &dev->stats;
 	u64 host = div_u64(stats->host_write_bytes, dev->cfg.page_size);
 	u64 flash = stats->flash_programs + stats->flash_copies +
-		    stats->padded_pages;
+		    stats->folded_pages + stats->padded_pages;
 
 	return host ? div64_u64(flash * 1000, host) : 0;
 }
@@ -152,6 +152,8 @@ static const struct {
 	COUNTER(background_copies),
 	COUNTER(background_erases),
 	COUNTER(foreground_waits),
+	COUNTER(slc_programs),
+	COUNTER(folded_pages),
 	COUNTER(copy_senses),
 	COUNTER(padded_pages),
 	COUNTER(shared_senses),
@@ -246,9 +248,10 @@ static int units_show(struct seq_file *m, void *v)
 	for (i = 0; i < dev->nr_planes; i++) {
 		const struct ssdemu_plane *plane = &dev->planes[i];
 
-		seq_printf(m, "plane %u busy_ns %llu erases %llu free_blocks %u valid_pages %u\n",
+		seq_printf(m, "plane %u busy_ns %llu erases %llu free_blocks %u valid_pages %u slc_free_blocks %u\n",
 			   i, plane->busy_ns, plane->erases, plane->nr_free,
-			   plane->valid);
+			   plane->valid, dev->slc_blocks -
+			   plane->slc_drained - plane->slc_full);
 	}
 	spin_unlock_irq(&dev->lock);
 	return 0;

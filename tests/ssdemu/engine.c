@@ -694,22 +694,23 @@ static void issue_read(struct ssdemu *dev, struct ssdemu_unit *unit, u64 extra)
 	const struct ssdemu_config *cfg = &dev->cfg;
 	struct ssdemu_txn *txn = unit->txn;
 	struct ssdemu_unit *leader = NULL;
-	u32 block, page;
+	u32 block = 0, page = 0;
 
 	account_reads(dev, unit);
-	if (cfg->unit == SSDEMU_UNIT_PLANE) {
+	if (dev->slc_blocks || cfg->unit == SSDEMU_UNIT_PLANE)
 		dev->ftl->locate(dev, txn->lpn, &block, &page);
+	extra += block < cfg->blocks ? cfg->read_ns : cfg->slc_read_ns;
+	if (cfg->unit == SSDEMU_UNIT_PLANE)
 		leader = share_command(dev, unit, page);
-	}
 	if (!leader) {
-		channel_use(dev, unit, cfg->command_ns, extra + cfg->read_ns,
-			    true, unit_sensed);
+		channel_use(dev, unit, cfg->command_ns, extra, true,
+			    unit_sensed);
 	} else if (list_empty(&leader->wait)) {
-		ssdemu_schedule(dev, &unit->ev, leader->bus_end + extra +
-				cfg->read_ns, unit_sensed);
+		ssdemu_schedule(dev, &unit->ev, leader->bus_end + extra,
+				unit_sensed);
 	} else {
 		/* The shared command waits for the channel: start with it. */
-		unit->then_ns = extra + cfg->read_ns;
+		unit->then_ns = extra;
 		unit->ev.fn = unit_sensed;
 		unit->rider = leader->rider;
 		leader->rider = unit;
@@ -721,6 +722,7 @@ static void issue_program(struct ssdemu *dev, struct ssdemu_unit *unit,
 {
 	const struct ssdemu_config *cfg = &dev->cfg;
 	u32 plane = unit->txn->plane, pages = 1;
+	bool slc = ssdemu_slc_open(dev, plane);
 	u32 page = dev->ftl->program(dev, plane, unit->txn->lpn);
 	u32 command = cfg->command_ns;
 	struct ssdemu_txn *txn;
@@ -730,12 +732,15 @@ static void issue_program(struct ssdemu *dev, struct ssdemu_unit *unit,
 		pages++;
 	}
 	if (dev->ftl->programmed)
-		dev->ftl->programmed(dev, plane, pages);
+		dev->ftl->programmed(dev, plane, pages, slc);
 	dev->stats.flash_programs += pages;
+	if (slc)
+		dev->stats.slc_programs += pages;
 	if (cfg->unit == SSDEMU_UNIT_PLANE && share_command(dev, unit, page))
 		command = 0;
 	channel_use(dev, unit, command + pages * dev->page_transfer_ns,
-		    extra + cfg->program_ns, false, unit_programmed);
+		    extra + (slc ? cfg->slc_program_ns : cfg->program_ns),
+		    false, unit_programmed);
 }
 
 /* Start the operation that the unit has taken. */
@@ -804,12 +809,16 @@ static bool unit_clean_step(struct ssdemu *dev, struct ssdemu_unit *unit, u32 p)
 	unit_op_begin(dev, unit, true);
 	unit->cleaning = true;
 	if (step == SSDEMU_CLEAN_COPY) {
-		dev->stats.flash_copies += copy.pages;
+		if (copy.slc)
+			dev->stats.folded_pages += copy.pages;
+		else
+			dev->stats.flash_copies += copy.pages;
 		dev->stats.copy_senses += copy.senses;
 		unit->copy_pages = copy.pages;
 		channel_use(dev, unit, copy.senses * cfg->command_ns,
-			    (u64)copy.senses * cfg->read_ns, true,
-			    unit_copy_sensed);
+			    (u64)copy.senses * (copy.slc ? cfg->slc_read_ns :
+						cfg->read_ns),
+			    true, unit_copy_sensed);
 	} else {
 		dev->stats.flash_erases++;
 		dev->planes[p].erases++;

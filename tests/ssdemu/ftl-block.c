@@ -130,6 +130,7 @@ static enum ssdemu_clean_step block_clean(struct ssdemu *dev, u32 p,
 		plane->copies_due--;
 		copy->pages = 1;
 		copy->senses = 1;
+		copy->slc = false;
 		return SSDEMU_CLEAN_COPY;
 	}
 	if (plane->erases_due) {

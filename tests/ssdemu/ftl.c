@@ -19,12 +19,18 @@
  * valid pages of the victim, and band is the distance from gc_start_blocks to
  * gc_free_blocks. So the equilibrium is in the middle of the band.
  *
+ * With an SLC cache the plane has more blocks, of slc_pages each, in a ring. While
+ * one of them is free the host's writes go there. The valid pages of the oldest
+ * one are folded into the other blocks: while the drive is idle, or beside writes
+ * in proportion to them.
+ *
  * With one-shot programs an ssdemu_plane stands for all planes of a unit, whose
  * blocks form one block of block_pages. It is written in write units of
  * program_pages. A write unit with fewer pages is padded. The collector fills
  * the last write unit of a victim with pages of the next one.
  *
- * Full blocks are in buckets, lists by their number of valid pages. The tables
+ * Full blocks are in buckets, lists by their number of valid pages. Those of the
+ * SLC cache are not. The tables
  * take 8 bytes per page and 16 per block, or 256 MiB for 128 GiB of 4 KiB
  * pages.
  */
@@ -93,9 +99,10 @@ static u32 free_take(struct ssdemu *dev, struct ssdemu_plane *plane)
 
 static void invalidate(struct ssdemu *dev, u32 ppn)
 {
-	u32 b = ppn / dev->block_pages, p = b / dev->cfg.blocks;
+	u32 b = ppn / dev->block_pages, p = b / dev->plane_blocks;
 	struct ssdemu_plane *plane = &dev->planes[p];
-	bool full = b != plane->active && b != plane->victim;
+	bool full = b != plane->active && b != plane->victim &&
+		    b % dev->plane_blocks < dev->cfg.blocks;
 
 	dev->p2l[ppn] = SSDEMU_NONE;
 	plane->valid--;
@@ -121,25 +128,94 @@ static u32 take_page(struct ssdemu *dev, u32 p)
 	return plane->active_page++;
 }
 
+static void map_to(struct ssdemu *dev, u32 p, u32 lpn, u32 b, u32 page)
+{
+	u32 ppn = b * dev->block_pages + page;
+
+	dev->p2l[ppn] = lpn;
+	dev->l2p[lpn] = ppn;
+	dev->blocks[b].valid++;
+	dev->planes[p].valid++;
+}
+
 /* Map @lpn to the next free page of a plane; return its offset in the block. */
 static u32 map_page(struct ssdemu *dev, u32 p, u32 lpn)
 {
-	struct ssdemu_plane *plane = &dev->planes[p];
-	u32 page = take_page(dev, p), ppn;
+	u32 page = take_page(dev, p);
 
-	ppn = plane->active * dev->block_pages + page;
-	dev->p2l[ppn] = lpn;
-	dev->l2p[lpn] = ppn;
-	dev->blocks[plane->active].valid++;
-	plane->valid++;
+	map_to(dev, p, lpn, dev->planes[p].active, page);
 	return page;
+}
+
+/* SLC cache */
+
+/* Return the n-th block of the plane's ring. */
+static u32 slc_block(const struct ssdemu *dev, u32 p, u32 n)
+{
+	n = (dev->planes[p].slc_first + n) % dev->slc_blocks;
+	return p * dev->plane_blocks + dev->cfg.blocks + n;
+}
+
+/**
+ * ssdemu_slc_open() - tell where the next program of a plane goes
+ * @dev: device
+ * @plane: plane
+ *
+ * Return: true if it goes to the SLC cache.
+ */
+bool ssdemu_slc_open(const struct ssdemu *dev, u32 plane)
+{
+	const struct ssdemu_plane *p = &dev->planes[plane];
+
+	return p->slc_drained + p->slc_full < dev->slc_blocks;
+}
+
+/**
+ * ssdemu_write_unit() - size of the next program of a plane
+ * @dev: device
+ * @plane: plane
+ *
+ * Return: pages.
+ */
+u32 ssdemu_write_unit(const struct ssdemu *dev, u32 plane)
+{
+	return ssdemu_slc_open(dev, plane) ? dev->cfg.read_pages :
+					     dev->cfg.program_pages;
+}
+
+/* Map @lpn to the next page of the SLC cache; return its offset in the block. */
+static u32 map_slc(struct ssdemu *dev, u32 p, u32 lpn)
+{
+	struct ssdemu_plane *plane = &dev->planes[p];
+	u32 page = plane->slc_page++;
+
+	map_to(dev, p, lpn, slc_block(dev, p, plane->slc_drained +
+				      plane->slc_full), page);
+	return page;
+}
+
+/* End a program of the SLC cache; return the pages that it left unused. */
+static u32 pad_slc(struct ssdemu *dev, u32 p)
+{
+	struct ssdemu_plane *plane = &dev->planes[p];
+	u32 used = plane->slc_page % dev->cfg.read_pages;
+	u32 rest = used ? dev->cfg.read_pages - used : 0;
+
+	plane->slc_page += rest;
+	if (plane->slc_page == dev->slc_pages) {
+		plane->slc_full++;
+		plane->slc_page = 0;
+		dev->slc_open -= !ssdemu_slc_open(dev, p);
+	}
+	return rest;
 }
 
 static u32 page_program(struct ssdemu *dev, u32 plane, u32 lpn)
 {
 	if (dev->l2p[lpn] != SSDEMU_NONE)
 		invalidate(dev, dev->l2p[lpn]);
-	return map_page(dev, plane, lpn);
+	return ssdemu_slc_open(dev, plane) ? map_slc(dev, plane, lpn) :
+					     map_page(dev, plane, lpn);
 }
 
 static void page_trim(struct ssdemu *dev, u32 lpn)
@@ -161,8 +237,8 @@ static u32 page_locate(struct ssdemu *dev, u32 lpn, u32 *block, u32 *page)
 		return plane;
 	}
 	*page = ppn % dev->block_pages;
-	*block = ppn / dev->block_pages % dev->cfg.blocks;
-	return ppn / dev->plane_pages;
+	*block = ppn / dev->block_pages % dev->plane_blocks;
+	return ppn / dev->block_pages / dev->plane_blocks;
 }
 
 /* Return the full block with the fewest valid pages; SSDEMU_NONE if all are valid. */
@@ -212,7 +288,7 @@ static bool must_collect(struct ssdemu *dev, u32 p)
 
 static bool page_prepare(struct ssdemu *dev, u32 plane, u32 lpn)
 {
-	if (!must_collect(dev, plane))
+	if (ssdemu_slc_open(dev, plane) || !must_collect(dev, plane))
 		return false;
 	ssdemu_clean_plane(dev, plane);
 	return true;
@@ -265,26 +341,46 @@ static void incur_debt(struct ssdemu *dev, u32 p, u32 pages)
 	plane->debt = min(plane->debt, (u64)dev->block_pages * DEBT_PAGE);
 }
 
-static void page_programmed(struct ssdemu *dev, u32 p, u32 pages)
+static void page_programmed(struct ssdemu *dev, u32 p, u32 pages, bool slc)
 {
-	u32 padded = pad_unit(dev, p);
+	u32 padded = slc ? pad_slc(dev, p) : pad_unit(dev, p);
+	u64 most = dev->slc_pages * 100ULL;
 
 	dev->stats.padded_pages += padded;
-	if (dev->cfg.gc_start_blocks)
+	if (!slc && dev->cfg.gc_start_blocks)
 		incur_debt(dev, p, pages + padded);
+	dev->planes[p].fold_due += pages * dev->cfg.slc_fold_percent;
+	dev->planes[p].fold_due = min(dev->planes[p].fold_due, most);
+}
+
+static bool fold_is_due(const struct ssdemu *dev, u32 p)
+{
+	const struct ssdemu_plane *plane = &dev->planes[p];
+
+	if (plane->slc_drained)
+		return true;
+	return plane->slc_full &&
+	       (dev->idle || plane->fold_due >= dev->cfg.program_pages * 100);
 }
 
 static bool page_due(struct ssdemu *dev, u32 p)
 {
 	struct ssdemu_plane *plane = &dev->planes[p];
 
+	plane->folding = false;
 	plane->collecting = plane->drained != SSDEMU_NONE ||
 			    plane->debt >= dev->cfg.program_pages * DEBT_PAGE ||
 			    (plane->victim != SSDEMU_NONE &&
 			     !dev->blocks[plane->victim].valid) ||
 			    (dev->idle && deficit(dev, p) &&
 			     choose_victim(dev, p));
-	return plane->collecting;
+	if (plane->collecting)
+		return true;
+	if (!fold_is_due(dev, p))
+		return false;
+	/* What is folded needs a free block. */
+	plane->folding = plane->slc_drained || !must_collect(dev, p);
+	return true;
 }
 
 /* Put the victim, which has no valid page left, among the blocks to be erased. */
@@ -296,15 +392,14 @@ static void drain_victim(struct ssdemu *dev, struct ssdemu_plane *plane)
 	plane->victim = SSDEMU_NONE;
 }
 
-/* Copy the victim's next valid page, of which there is one. */
-static void copy_valid(struct ssdemu *dev, u32 p, struct ssdemu_copy *copy,
-		       u32 *group)
+/* Copy the next valid page of block @b from *@page on, of which there is one. */
+static void copy_valid(struct ssdemu *dev, u32 p, u32 b, u32 *page,
+		       struct ssdemu_copy *copy, u32 *group)
 {
-	struct ssdemu_plane *plane = &dev->planes[p];
 	u32 ppn, lpn;
 
 	do {
-		ppn = plane->victim * dev->block_pages + plane->victim_page++;
+		ppn = b * dev->block_pages + (*page)++;
 		lpn = dev->p2l[ppn];
 	} while (lpn == SSDEMU_NONE);
 	invalidate(dev, ppn);
@@ -324,15 +419,15 @@ static bool copy_unit(struct ssdemu *dev, u32 p, struct ssdemu_copy *copy)
 	struct ssdemu_plane *plane = &dev->planes[p];
 	u32 group = SSDEMU_NONE;
 
-	copy->pages = 0;
-	copy->senses = 0;
+	*copy = (struct ssdemu_copy){};
 	while (copy->pages < dev->cfg.program_pages) {
 		if (!copy->pages && plane->drained != SSDEMU_NONE)
 			return false;
 		if (!choose_victim(dev, p))
 			break;
 		if (dev->blocks[plane->victim].valid)
-			copy_valid(dev, p, copy, &group);
+			copy_valid(dev, p, plane->victim, &plane->victim_page,
+				   copy, &group);
 		if (!dev->blocks[plane->victim].valid)
 			drain_victim(dev, plane);
 	}
@@ -352,11 +447,63 @@ static void erase_drained(struct ssdemu *dev, struct ssdemu_plane *plane)
 	free_add(dev, plane, b);
 }
 
+/*
+ * Fill a write unit with pages of the oldest SLC blocks. Return false if a block
+ * without valid pages has to be erased first.
+ */
+static bool fold_unit(struct ssdemu *dev, u32 p, struct ssdemu_copy *copy)
+{
+	struct ssdemu_plane *plane = &dev->planes[p];
+	u32 group = SSDEMU_NONE, padded;
+
+	*copy = (struct ssdemu_copy){ .slc = true };
+	while (copy->pages < dev->cfg.program_pages && plane->slc_full) {
+		u32 b = slc_block(dev, p, plane->slc_drained);
+
+		if (!copy->pages && plane->slc_drained)
+			return false;
+		if (dev->blocks[b].valid)
+			copy_valid(dev, p, b, &plane->fold_page, copy, &group);
+		if (!dev->blocks[b].valid) {
+			plane->slc_full--;
+			plane->slc_drained++;
+			plane->fold_page = 0;
+		}
+	}
+	padded = pad_unit(dev, p);
+	dev->stats.padded_pages += padded;
+	plane->fold_due -= min(plane->fold_due, copy->pages * 100ULL);
+	if (dev->cfg.gc_start_blocks)
+		incur_debt(dev, p, copy->pages + padded);
+	return copy->pages;
+}
+
+/* Take the next step of folding, of which there is one. */
+static enum ssdemu_clean_step fold_step(struct ssdemu *dev, u32 p,
+					struct ssdemu_copy *copy)
+{
+	struct ssdemu_plane *plane = &dev->planes[p];
+	u32 b;
+
+	plane->folding = false;
+	if (!plane->slc_drained && fold_unit(dev, p, copy))
+		return SSDEMU_CLEAN_COPY;
+	b = slc_block(dev, p, 0);
+	dev->blocks[b].wear++;
+	memset32(&dev->p2l[b * dev->block_pages], SSDEMU_NONE, dev->block_pages);
+	dev->slc_open += !ssdemu_slc_open(dev, p);
+	plane->slc_first = (plane->slc_first + 1) % dev->slc_blocks;
+	plane->slc_drained--;
+	return SSDEMU_CLEAN_ERASE;
+}
+
 static enum ssdemu_clean_step page_clean(struct ssdemu *dev, u32 p,
 					 struct ssdemu_copy *copy)
 {
 	struct ssdemu_plane *plane = &dev->planes[p];
 
+	if (plane->folding)
+		return fold_step(dev, p, copy);
 	if (plane->drained == SSDEMU_NONE) {
 		if (!plane->collecting)
 			return SSDEMU_CLEAN_DONE;
@@ -405,7 +552,9 @@ static void fill_write(struct ssdemu *dev, u32 lpn, u32 *next)
 	if (must_collect(dev, plane))
 		while (page_clean(dev, plane, &copy) != SSDEMU_CLEAN_ERASE)
 			;
-	page_program(dev, plane, lpn);
+	if (dev->l2p[lpn] != SSDEMU_NONE)
+		invalidate(dev, dev->l2p[lpn]);
+	map_page(dev, plane, lpn);
 	*next = plane;
 	if (!(dev->planes[plane].active_page % dev->cfg.program_pages))
 		*next = plane + 1 < dev->nr_planes ? plane + 1 : 0;
@@ -435,7 +584,7 @@ static void fill_rewriting(struct ssdemu *dev, u32 filled)
 		if (!(i & 0xfff))
 			cond_resched();
 	}
-	for (b = 0; b < dev->nr_planes * dev->cfg.blocks; b++)
+	for (b = 0; b < dev->nr_planes * dev->plane_blocks; b++)
 		dev->blocks[b].wear = 0;
 	for (b = 0; b < dev->nr_planes; b++)
 		pad_unit(dev, b);
@@ -576,9 +725,11 @@ u64 ssdemu_ftl_page_memory(const struct ssdemu *dev)
 {
 	u64 planes = dev->nr_planes;
 
-	return sizeof(u32) * (dev->nr_lpns + planes * dev->plane_pages +
+	u64 blocks = planes * dev->plane_blocks;
+
+	return sizeof(u32) * (dev->nr_lpns + blocks * dev->block_pages +
 			      planes * (dev->block_pages + 1)) +
-	       sizeof(struct ssdemu_block) * planes * dev->cfg.blocks;
+	       sizeof(struct ssdemu_block) * blocks;
 }
 
 static void page_exit(struct ssdemu *dev)
@@ -592,17 +743,18 @@ static void page_exit(struct ssdemu *dev)
 static int page_init(struct ssdemu *dev)
 {
 	u32 nr_buckets = dev->nr_planes * (dev->block_pages + 1);
-	u32 nr_pages = dev->nr_planes * dev->plane_pages;
+	u32 nr_blocks = dev->nr_planes * dev->plane_blocks;
+	u32 nr_pages = nr_blocks * dev->block_pages;
 	u32 p, i;
 
 	dev->l2p = kvmalloc_array(dev->nr_lpns, sizeof(u32), GFP_KERNEL);
 	dev->p2l = kvmalloc_array(nr_pages, sizeof(u32), GFP_KERNEL);
-	dev->blocks = kvcalloc(dev->nr_planes * dev->cfg.blocks,
-			       sizeof(*dev->blocks), GFP_KERNEL);
+	dev->blocks = kvcalloc(nr_blocks, sizeof(*dev->blocks), GFP_KERNEL);
 	dev->buckets = kvmalloc_array(nr_buckets, sizeof(u32), GFP_KERNEL);
 	if (!dev->l2p || !dev->p2l || !dev->blocks || !dev->buckets)
 		return -ENOMEM;
 
+	dev->slc_open = dev->slc_blocks ? dev->nr_planes : 0;
 	memset32(dev->l2p, SSDEMU_NONE, dev->nr_lpns);
 	memset32(dev->p2l, SSDEMU_NONE, nr_pages);
 	memset32(dev->buckets, SSDEMU_NONE, nr_buckets);
@@ -610,7 +762,7 @@ static int page_init(struct ssdemu *dev)
 		struct ssdemu_plane *plane = &dev->planes[p];
 
 		for (i = 0; i < dev->cfg.blocks; i++)
-			free_add(dev, plane, p * dev->cfg.blocks + i);
+			free_add(dev, plane, p * dev->plane_blocks + i);
 		plane->active = free_take(dev, plane);
 		plane->victim = SSDEMU_NONE;
 		plane->drained = SSDEMU_NONE;

@@ -40,11 +40,11 @@ static bool buffer_stuck(const struct ssdemu *dev)
 	return !dev->programs && !list_empty(&dev->admission);
 }
 
-static bool may_program(const struct ssdemu *dev,
+/* Return true if the waiting writes may be programmed in a write unit of @pages. */
+static bool may_program(const struct ssdemu *dev, u32 pages,
 			const struct ssdemu_backlog *backlog)
 {
-	return !dev->one_shot || backlog->urgent ||
-	       backlog->writes >= dev->cfg.program_pages ||
+	return !dev->one_shot || backlog->urgent || backlog->writes >= pages ||
 	       (backlog->writes && buffer_stuck(dev));
 }
 
@@ -67,10 +67,10 @@ static u32 choose_plane(struct ssdemu *dev, struct ssdemu_unit *unit)
 {
 	u32 plane = unit->next_plane;
 
-	if (!may_program(dev, &dev->backlog))
-		return SSDEMU_NONE;
 	do {
-		if (ssdemu_plane_has_room(dev, plane))
+		if (ssdemu_plane_has_room(dev, plane) &&
+		    may_program(dev, ssdemu_write_unit(dev, plane),
+				&dev->backlog))
 			return plane;
 		plane += dev->nr_units;
 		if (plane >= dev->nr_planes)
@@ -100,8 +100,12 @@ static bool bind_unit(struct ssdemu *dev, struct ssdemu_unit *unit,
 static struct ssdemu_unit *bind_to_free(struct ssdemu *dev,
 					struct ssdemu_txn *txn)
 {
+	u32 smallest = dev->slc_open ? dev->cfg.read_pages :
+				       dev->cfg.program_pages;
 	u32 n = dev->next_unit, tries;
 
+	if (!may_program(dev, smallest, &dev->backlog))
+		return NULL;
 	for (tries = 0; tries < dev->nr_units; tries++, n++) {
 		struct ssdemu_unit *unit;
 
@@ -176,11 +180,15 @@ static struct ssdemu_txn *oldest(struct list_head *queue)
 static struct ssdemu_txn *oldest_write(struct ssdemu *dev,
 				       struct ssdemu_unit *unit)
 {
+	struct ssdemu_txn *txn;
+
 	if (!list_empty(&dev->fifo) && choose_plane(dev, unit) != SSDEMU_NONE)
 		return oldest(&dev->fifo);
-	if (!may_program(dev, &unit->backlog))
+	txn = oldest(&unit->queue[SSDEMU_WRITE]);
+	if (!txn || !may_program(dev, ssdemu_write_unit(dev, txn->plane),
+				 &unit->backlog))
 		return NULL;
-	return oldest(&unit->queue[SSDEMU_WRITE]);
+	return txn;
 }
 
 /* Let @read pass @write if the scheduler allows it; return true if it does. */
@@ -417,7 +425,7 @@ static u32 gather_from(struct ssdemu_unit *unit, struct list_head *queue,
  */
 void ssdemu_sched_gather(struct ssdemu *dev, struct ssdemu_unit *unit)
 {
-	u32 room = dev->cfg.program_pages - 1, taken;
+	u32 room = ssdemu_write_unit(dev, unit->txn->plane) - 1, taken;
 
 	if (unit->txn->dir == SSDEMU_READ) {
 		unit->waiting -= gather_from(unit, &unit->queue[SSDEMU_READ],

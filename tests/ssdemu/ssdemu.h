@@ -109,6 +109,11 @@ struct ssdemu_config {
 	u32 gc_copyback;	/* 1: copies stay in the plane, off the channel */
 	u32 gc_yield;		/* 1: a waiting read is served between two copies */
 	u32 idle_us;		/* us without requests after which the drive is idle */
+	u32 slc_mb;		/* MiB of an SLC cache, beside the blocks above; 0: off */
+	u32 slc_bits;		/* bits per cell of the other blocks */
+	u32 slc_read_ns;
+	u32 slc_program_ns;	/* read_pages */
+	u32 slc_fold_percent;	/* pages folded per 100 written, beside host I/O */
 	u32 fill;		/* percent of the pages written at creation */
 
 	/* buffers */
@@ -285,6 +290,14 @@ struct ssdemu_plane {
 	u32 drained;		/* copied blocks, to be erased */
 	u32 nr_drained;
 	u64 debt;		/* copies due, in 1/256 pages */
+	/* SLC cache: a ring of blocks to erase, full ones, the active one, free ones */
+	u32 slc_first;		/* first of them */
+	u32 slc_drained;
+	u32 slc_full;
+	u32 slc_page;		/* next page of the active block */
+	u32 fold_page;		/* next page of the oldest full block to fold */
+	u64 fold_due;		/* in 1/100 pages */
+	bool folding;		/* the next step folds */
 	bool collecting;	/* until the next erase */
 	/* block mapping */
 	u32 copies_due;
@@ -313,6 +326,7 @@ enum ssdemu_clean_step {
 struct ssdemu_copy {
 	u32 pages;
 	u32 senses;		/* groups of read_pages that they come from */
+	bool slc;		/* from the SLC cache */
 };
 
 /**
@@ -324,8 +338,9 @@ struct ssdemu_copy {
  *	programmed there, and start the cleaning
  * @program: map the page to the plane's next free flash page; return its offset
  *	in the block
- * @programmed: (optional) a program took so many of the plane's pages; leave the
- *	rest of its write unit unused, let garbage collection keep pace
+ * @programmed: (optional) a program of the SLC cache or of other blocks took so
+ *	many of the plane's pages; leave the rest of its write unit unused, let
+ *	the work in the background keep pace
  * @due: (optional) return true if a step of cleaning in the background is due
  * @clean: take and return the next step of cleaning; describe a copy
  * @trim: unmap the page
@@ -336,7 +351,7 @@ struct ssdemu_ftl_ops {
 	u32 (*locate)(struct ssdemu *dev, u32 lpn, u32 *block, u32 *page);
 	bool (*prepare)(struct ssdemu *dev, u32 plane, u32 lpn);
 	u32 (*program)(struct ssdemu *dev, u32 plane, u32 lpn);
-	void (*programmed)(struct ssdemu *dev, u32 plane, u32 pages);
+	void (*programmed)(struct ssdemu *dev, u32 plane, u32 pages, bool slc);
 	bool (*due)(struct ssdemu *dev, u32 plane);
 	enum ssdemu_clean_step (*clean)(struct ssdemu *dev, u32 plane,
 					struct ssdemu_copy *copy);
@@ -381,7 +396,9 @@ struct ssdemu_stats {
 	u64 background_copies;	/* part of flash_copies */
 	u64 background_erases;	/* part of flash_erases */
 	u64 foreground_waits;	/* programs that waited for garbage collection */
-	u64 copy_senses;	/* groups of pages sensed for copies */
+	u64 folded_pages;	/* moved from the SLC cache */
+	u64 slc_programs;	/* part of flash_programs */
+	u64 copy_senses;	/* groups of pages sensed for copies and folding */
 	u64 padded_pages;	/* flash pages left unused by partial write units */
 	u64 shared_senses;	/* of flash_reads: sensed together with another */
 	u64 flash_erases;
@@ -424,8 +441,11 @@ struct ssdemu {
 	u32 nr_lpns;			/* logical pages */
 	u32 page_shift;			/* log2 of cfg.page_size */
 	u32 plane_lpns;			/* logical pages of a plane (not dynamic) */
-	u32 plane_pages;		/* flash pages of a plane */
+	u32 plane_pages;		/* flash pages of a plane without the SLC cache */
 	u32 block_pages;		/* pages of a block, in all planes in lockstep */
+	u32 plane_blocks;		/* blocks of a plane: cfg.blocks, then the SLC cache */
+	u32 slc_blocks;			/* of plane_blocks */
+	u32 slc_pages;			/* of an SLC block */
 	u32 cluster_pages;
 	u32 cluster_bytes;
 	u32 granule;			/* bytes per bit of ssdemu_cluster.mask */
@@ -473,6 +493,7 @@ struct ssdemu {
 	struct list_head arrivals;	/* one-shot: queued during the current event */
 	struct ssdemu_backlog backlog;	/* one-shot: unbound writes */
 	u32 programs;			/* units with a program for the host */
+	u32 slc_open;			/* planes with a free SLC block */
 	u32 next_unit;			/* dynamic: unit at which the search starts */
 	u32 next_channel;		/* aos: channel at which the search starts */
 	struct ssdemu_txn *txn_pool;
@@ -580,6 +601,8 @@ void ssdemu_sched_urge(struct ssdemu *dev);
 extern const struct ssdemu_ftl_ops ssdemu_ftl_page;
 extern const struct ssdemu_ftl_ops ssdemu_ftl_block;
 bool ssdemu_plane_has_room(const struct ssdemu *dev, u32 plane);
+bool ssdemu_slc_open(const struct ssdemu *dev, u32 plane);
+u32 ssdemu_write_unit(const struct ssdemu *dev, u32 plane);
 u64 ssdemu_ftl_page_memory(const struct ssdemu *dev);
 u64 ssdemu_ftl_block_memory(const struct ssdemu *dev);
 

@@ -25,7 +25,8 @@ MAPPINGS = ({}, {"allocation": "pdwc", "planes": 2, "unit": "plane"}, {"allocati
             {"allocation": "concat"}, {"mapping": "block", "open_blocks": 2},
             {"allocation": "dynamic", "unit": "die", "planes": 2, "program_pages": 8,
              "read_pages": 4, "gc_start_blocks": 5, "device_sched": "ooo-read"},
-            {"unit": "chip", "planes": 2, "program_pages": 16, "gc_start_blocks": 5,
+            {"unit": "chip", "planes": 2, "program_pages": 16, "gc_start_blocks": 5, "slc_mb": 2,
+             "slc_fold_percent": 50, "idle_us": 100,
              "device_sched": "aos"},
             {"clustered_page_kb": 16}, {"clustered_page_kb": 16, "mapping": "block"})
 BUFFERS = ({}, {"write_buffer_kb": 64}, {"write_buffer_kb": 256, "write_cache": 1},
