@@ -433,9 +433,8 @@ static int resolve_mapping(struct ssdemu *dev, char *err)
 
 	if (cfg->gc_start_blocks &&
 	    cfg->gc_start_blocks < cfg->gc_free_blocks + GC_BAND_MIN)
-		return refuse(err, "gc_start_blocks=%u: must be 0 or %u blocks above gc_free_blocks=%u",
-			      cfg->gc_start_blocks, GC_BAND_MIN,
-			      cfg->gc_free_blocks);
+		return refuse(err, "gc_start_blocks=%u: must be 0 or at least gc_free_blocks + %u",
+			      cfg->gc_start_blocks, GC_BAND_MIN);
 	if (cfg->gc_start_blocks && cfg->mapping == SSDEMU_MAP_BLOCK)
 		return refuse(err, "gc_start_blocks=%u: needs mapping=page",
 			      cfg->gc_start_blocks);

@@ -30,7 +30,7 @@ WRONG = (
     ({"program_pages": 4, "read_pages": 3}, "read_pages=3: must divide program_pages=4"),
     ({"program_pages": 4, "device_sched": "fifo"}, "program_pages=4: needs another device_sched"),
     ({"program_pages": 4, "mapping": "block"}, "program_pages=4: needs mapping=page"),
-    ({"gc_start_blocks": 4}, "gc_start_blocks=4: must be 0 or 3 blocks above"),
+    ({"gc_start_blocks": 4}, "gc_start_blocks=4: must be 0 or at least gc_free_blocks + 3"),
     ({"capacity_mb": 0, "blocks": 8, "spare": 0}, "spare=0: leaves 0 spare blocks a plane"),
     ({"capacity_mb": 0, "blocks": 1 << 20, "pages": 4096}, "more than 2^32 flash pages"),
     ({"capacity_mb": 2 << 20}, "tables need"),
