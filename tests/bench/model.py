@@ -169,7 +169,8 @@ def probed_tunables(scheduler: str, preset: str) -> dict[str, int | str]:
     if scheduler == "bp":
         return {"block_size_kb": block_kb, "open_blocks": min(keys.get("open_blocks", 1), 64)}
     if scheduler == "pai":
-        at_once = page_kb * (shape["planes"] if keys.get("unit") == "plane" else 1)
+        at_once = page_kb * keys.get("program_pages",
+                                     shape["planes"] if keys.get("unit") == "plane" else 1)
         return {"clustered_page_kb": keys.get("clustered_page_kb", at_once),
                 "clustered_block_kb": block_kb,
                 "read_buffer_kb": keys.get("read_buffer_kb", 0),

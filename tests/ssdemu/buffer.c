@@ -607,6 +607,8 @@ void ssdemu_buffer_write(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 void ssdemu_buffer_flush(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 {
 	cmd->flush_seq = dev->cluster_seq;
+	dev->flush_upto = dev->cluster_seq;
+	ssdemu_sched_urge(dev);
 	cmd->left = dev->nr_unwritten + 1;
 	list_add_tail(&cmd->list, &dev->flushes);
 	destage(dev);
