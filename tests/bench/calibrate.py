@@ -62,7 +62,7 @@ def written(rw: str, bs: str, says: str) -> Step:
 
 # In this order: a new drive; written once in order; written at random.
 STEPS = {
-    "cached write": measured("write", "128k", 32, 400, "128k write, new drive", ramp=0),
+    "cached write": measured("write", "128k", 32, 200, "128k write, new drive", ramp=0),
     "in order": written("write", "128k", "128k write, once"),
     "sequential write": measured("write", "128k", 32, 5000, "128k write, depth 32, sustained",
                                  ramp=1000),
