@@ -25,7 +25,7 @@ FOLDER = model.PROJECT / "build/demo"
 OURS = "pass"
 SCHEDULERS = (*model.PEERS, OURS)
 # A drive of the PASS paper, and a drive of today on which PASS must not lose.
-CELLS = (("pass-ssd1", "files"), ("sata", "readers"))
+CELLS = (("pass-ssd1", "files", {}), ("sata", "readers", {"RUNTIME": "4000ms"}))
 COLUMNS = (*(Column(head, key, "MB/s", more=True) for head, key in (
                ("total", "mbps"), ("read", "read_mbps"), ("write", "write_mbps"))),
            *(Column(f"{way} {key}", f"{way}_{key}", "ms") for way, key in (
@@ -128,15 +128,15 @@ def draw(path, cells):
 
 def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
-    cells = [[model.Run(preset, job, scheduler) for scheduler in SCHEDULERS]
-             for preset, job in CELLS]
+    cells = [[model.Run(preset, job, scheduler, variables=variables)
+              for scheduler in SCHEDULERS] for preset, job, variables in CELLS]
     ext4 = {}
     progress = guests.Progress(sum(map(len, cells)) + 1)
     print(f"demo: {len(SCHEDULERS)} schedulers, {len(CELLS)} fio jobs, then ext4; "
           f"some minutes, {guests.GUESTS} guests side by side", file=sys.stderr)
     tasks = [functools.partial(guests.run_guest, runs, f"{preset}-{job}", FOLDER,
                                progress)
-             for (preset, job), runs in zip(CELLS, cells, strict=True)]
+             for (preset, job, _), runs in zip(CELLS, cells, strict=True)]
     guests.run_all([*tasks, functools.partial(ext4_tree, progress, ext4)])
     runs = [run for cell in cells for run in cell]
     storage.save(FOLDER / "demo.json", runs, ext4=ext4,

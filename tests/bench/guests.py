@@ -17,6 +17,8 @@ import storage
 
 # Emulation occupies a CPU: more guests than CPUs only slow each other down.
 GUESTS = int(os.environ.get("GUESTS", min(2, os.cpu_count())))
+# Programs whose jobs are on the bare device, so that they can be slowed down with it.
+ON_DEVICE = (storage.PROGRAM, "calibrate_runs.py")
 # The processes of the guests that run at the moment.
 labs = set()
 
@@ -91,13 +93,21 @@ def program_command(program: str, plan: str | pathlib.Path) -> list:
     return ["env", f"PYTHONPATH={model.PROJECT}/tests/lib", model.GUEST / program, plan]
 
 
-def write_plan(path: pathlib.Path, runs: list[model.Run]):
+def in_real_time(run: model.Run) -> dict:
+    """Return the keys of a run whose device is not slowed down. File systems and programs have
+    times of their own (writeback, commits, think times), which no time_scale makes longer."""
+    return {**run.keys, "time_scale": 1} if model.time_scale(run) > 1 else run.keys
+
+
+def write_plan(path: pathlib.Path, runs: list[model.Run], program: str = storage.PROGRAM):
     """Write the plan of @runs for a guest's program (guest/common.py). It has nothing that
     does not decide a result: a guest whose plan differs may give other figures."""
     path.write_text(json.dumps([{
-        "preset": run.preset if run.preset != model.NULL_BLK else None, "keys": run.keys,
+        "preset": run.preset if run.preset != model.NULL_BLK else None,
+        "keys": run.keys if program in ON_DEVICE else in_real_time(run),
         "scheduler": run.scheduler, "tunables": run.tunables, "job": run.job,
-        "variables": run.variables, "percentiles": model.PERCENTILES} for run in runs]))
+        "variables": model.guest_variables(run) if program in ON_DEVICE else run.variables,
+        "percentiles": model.PERCENTILES} for run in runs]))
 
 
 def with_figures(result: dict) -> dict:
@@ -119,7 +129,7 @@ def run_guest(runs: list[model.Run], name: str, folder: pathlib.Path, progress: 
     run's result and call @keep as soon as the run has ended. The plan and the log are files of
     @folder that start with @name."""
     plan, log = folder / f"{name}.plan.json", folder / f"{name}.log"
-    write_plan(plan, runs)
+    write_plan(plan, runs, program)
     waiting = iter(runs)
 
     def handle(line):

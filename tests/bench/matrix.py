@@ -91,7 +91,7 @@ WORKLOADS_QUICK = {
     "4 sync readers, 1 streaming writer": ("interference", {}),
 }
 WORKLOADS = WORKLOADS_QUICK | {
-    "bursts of 64, mixed": ("bursts", {}),
+    "bursts of 64, mixed": ("bursts", {"PAUSE": "20ms"}),
     **{f"4k random {name}, depth {depth}": mixed(rw, "4k", depth)
        for name, rw in (("read", "randread"), ("write", "randwrite"))
        for depth in (1, 32, 128)},
@@ -221,15 +221,15 @@ def depth_cells(quick: bool) -> collections.abc.Iterator[Cell]:
                            variables, quick)
 
 
-def replay_log(trace: str, capacity_mb: int, compress: int) -> pathlib.Path:
+def replay_log(trace: str, capacity_mb: int, compress: float) -> pathlib.Path:
     """Write a log for fio that replays a trace @compress times faster than recorded, below
     build/; return its path in the project."""
     source = TRACE_FOLDER / f"{trace}.csv.gz"
-    log = model.PROJECT / f"build/bench/{trace}-{capacity_mb}-{compress}.log"
+    log = model.PROJECT / f"build/bench/{trace}-{capacity_mb}-{compress:g}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "w", encoding="utf-8") as out:
         done = subprocess.run(
-            [model.PROJECT / "scripts/trace-to-fio", f"--compress={compress}",
+            [model.PROJECT / "scripts/trace-to-fio", f"--compress={compress:g}",
              f"--capacity={capacity_mb}m", "--align=4k", source], stdout=out, check=False)
     if done.returncode:
         raise model.Failed(f"scripts/trace-to-fio fails for {source}")
@@ -240,11 +240,13 @@ def trace_cells(quick: bool) -> collections.abc.Iterator[Cell]:
     """Yield cells of replayed traces; a trace that is not in TRACE_FOLDER is skipped."""
     for preset in ("piq",) if quick else ("pass-ssd1", "piq", "pai-a", "sata", "qlc"):
         capacity = 4096
+        scale = model.preset_keys(preset).get("time_scale", 1)
         for trace, compress in (TRACES_QUICK if quick else TRACES).items():
             if not (TRACE_FOLDER / f"{trace}.csv.gz").exists():
                 print(f"bench: no {trace} in {TRACE_FOLDER}: skipped", flush=True)
                 continue
-            log = replay_log(trace, capacity, compress)
+            # A device that is slowed down takes a trace that is slowed down as much.
+            log = replay_log(trace, capacity, compress / scale)
             yield emulated("trace", preset, f"{trace}, {compress} times as fast", "replay",
                            {"LOG": str(log)}, quick)
 

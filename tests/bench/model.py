@@ -58,23 +58,25 @@ class Run:
 def figures(fio: dict, ssdemu: dict) -> dict[str, float]:
     """Return the figures of a run from fio's result, whose jobs group_reporting has joined,
     and the device's counters, {} without: MB/s of 10^6 bytes, and ms from submission to
-    completion as the application measures them."""
+    completion as the application measures them. Both are in the time of the device, which
+    "time_scale" says."""
+    scale = ssdemu.get("time_scale", 1)
     job = fio["jobs"][0]
     if len(fio["jobs"]) != 1:
         raise Failed("a fio job file must have group_reporting=1")
-    made = {"mbps": 0.0, "iops": 0.0}
+    made = {"mbps": 0.0, "iops": 0.0, "time_scale": scale}
     for direction in ("read", "write"):
         got = job[direction]
         if not got["total_ios"]:
             continue
-        made["mbps"] += got["bw_bytes"] / 1e6
-        made["iops"] += got["iops"]
-        made[f"{direction}_mbps"] = got["bw_bytes"] / 1e6
-        made[f"{direction}_mean"] = got["lat_ns"]["mean"] / 1e6
-        made[f"{direction}_max"] = got["lat_ns"]["max"] / 1e6
+        made["mbps"] += got["bw_bytes"] * scale / 1e6
+        made["iops"] += got["iops"] * scale
+        made[f"{direction}_mbps"] = got["bw_bytes"] * scale / 1e6
+        made[f"{direction}_mean"] = got["lat_ns"]["mean"] / scale / 1e6
+        made[f"{direction}_max"] = got["lat_ns"]["max"] / scale / 1e6
         for percentile in PERCENTILES:
             value = got["lat_ns"]["percentile"][f"{percentile:.6f}"]
-            made[f"{direction}_p{percentile:g}"] = value / 1e6
+            made[f"{direction}_p{percentile:g}"] = value / scale / 1e6
     if ssdemu:
         made["write_amplification"] = ssdemu["write_amplification_milli"] / 1e3
         made["erases"] = ssdemu["flash_erases"]
@@ -125,6 +127,21 @@ def preset_keys(preset: str) -> dict[str, int | str]:
     return pairs
 
 
+def time_scale(run: Run) -> int:
+    """Return the ns of the guest for a ns of the run's device."""
+    if run.preset in ("", NULL_BLK):
+        return 1
+    return int((preset_keys(run.preset) | run.keys).get("time_scale", 1))
+
+
+def guest_variables(run: Run) -> dict[str, str]:
+    """Return the variables of the run's job with times, such as 200ms, in the time of the
+    guest. In a run they are in the time of the device."""
+    scale = time_scale(run)
+    return {name: f"{int(text[:-2]) * scale}ms" if re.fullmatch(r"[0-9]+ms", text) else text
+            for name, text in run.variables.items()}
+
+
 def is_neutral(preset: str) -> bool:
     """Return True if the preset is a drive of today and not of a paper."""
     return (PRESETS / f"{preset}.conf").read_text().startswith("# Neutral")
@@ -142,14 +159,18 @@ def probed_tunables(scheduler: str, preset: str) -> dict[str, int | str]:
         return {"region_size_mb": keys.get("region_mb", 4096)}
     if scheduler == "piq":
         order = keys.get("allocation", "cwdp")
+        if keys.get("unit") == "die":
+            # The units that a probe finds; PIQ's smallest one but a plane is a chip.
+            shape.update(chips=shape["chips"] * shape["dies"], dies=1)
         return {"page_size_kb": page_kb, **shape,
-                "level": "plane" if keys.get("advanced") else "chip",
+                "level": "plane" if keys.get("unit") == "plane" else "chip",
                 **({"buffered_writes": 1} if keys.get("write_buffer_kb") else {}),
                 **({"allocation": order} if sorted(order) == list("cdpw") else {})}
     if scheduler == "bp":
         return {"block_size_kb": block_kb, "open_blocks": min(keys.get("open_blocks", 1), 64)}
     if scheduler == "pai":
-        at_once = page_kb * (shape["planes"] if keys.get("advanced") else 1)
+        at_once = page_kb * keys.get("program_pages",
+                                     shape["planes"] if keys.get("unit") == "plane" else 1)
         return {"clustered_page_kb": keys.get("clustered_page_kb", at_once),
                 "clustered_block_kb": block_kb,
                 "read_buffer_kb": keys.get("read_buffer_kb", 0),

@@ -236,7 +236,7 @@ def orders():
 def planes():
     """a drive with advanced commands: PIQ at the level of chips and of planes (figures 14,
     15 and 17)"""
-    keys = {**CAPACITY, "advanced": 1}
+    keys = {**CAPACITY, "unit": "plane"}
     return [table(name, [
         run("piq", job, "noop", keys=keys, variables=variables),
         *(run("piq", job, "piq+", keys=keys, variables=variables, label=f"piq+, {level} level",

@@ -32,14 +32,34 @@ TOOL = load_tool("ssdemu")
 Refused = TOOL.Error
 
 
+def in_device_time(way, scale):
+    """A direction of fio's report in the time of a device with a time_scale of @scale: the
+    runtime and latencies divided by it, the rates multiplied."""
+    def shorter(times):
+        return {key: shorter(value) if isinstance(value, dict) else
+                value if key == "N" else value / scale for key, value in times.items()}
+
+    made = dict(way)
+    for key, value in way.items():
+        if key == "runtime":
+            made[key] = value / scale
+        elif key.endswith("_ns"):
+            made[key] = shorter(value)
+        elif key.startswith(("bw", "iops")) and not key.endswith("_samples"):
+            made[key] = value * scale
+    return made
+
+
 class Device:
     """An emulated SSD; the end of a with block removes it."""
+    time_scale = 1
 
     def __init__(self, preset, **keys):
         pairs = [f"{key}={value}" for key, value in keys.items()]
         with open(os.devnull, "w", encoding="utf-8") as null, contextlib.redirect_stdout(null):
             TOOL.load(argparse.Namespace(preset=preset, key=pairs, module=None))
         self.name = TOOL.devices()[-1]
+        self.time_scale = int((TOOL.read_preset(preset) | keys).get("time_scale", 1))
         self.path = f"/dev/{self.name}"
         while not os.path.exists(self.path):
             time.sleep(0.01)
@@ -102,16 +122,18 @@ class Device:
         return ["fio", "--output-format=json"] + [f"--{k}={v}" for k, v in settings.items()]
 
     def fio(self, **options):
-        """Run fio with one job on the device; return the job's result."""
+        """Run fio with one job on the device; return the job's result. What fio says of reads
+        and of writes is in the time of the device."""
         done = subprocess.run(self.fio_command(**options), capture_output=True, text=True,
                               check=False)
         if done.returncode:
             raise Failed(f"fio: {done.stderr.strip() or done.stdout[-500:]}")
-        return json.loads(done.stdout[done.stdout.index("{"):])["jobs"][0]
+        job = json.loads(done.stdout[done.stdout.index("{"):])["jobs"][0]
+        return job | {way: in_device_time(job[way], self.time_scale) for way in ("read", "write")}
 
     def steady(self, warm, count, **options):
-        """Load the device with fio; return the differences of its counters, and the seconds,
-        between the completion of @warm requests and that of @count more."""
+        """Load the device with fio; return the differences of its counters, and the seconds of
+        its own time, between the completion of @warm requests and that of @count more."""
         command = self.fio_command(time_based=1, runtime=10**6, **options)
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as load:
             self.reset()

@@ -20,7 +20,8 @@
  * admitted before it.
  *
  * The read buffer keeps the pages read last from flash. A request larger than
- * the read buffer bypasses it (PAI paper, 4.2.5).
+ * the read buffer bypasses it (PAI paper, 4.2.5). With prefetch=1 it is filled
+ * ahead of streams: reads that have been contiguous for some time.
  */
 #include <linux/hash.h>
 #include <linux/mm.h>
@@ -28,6 +29,10 @@
 
 /* A cache starts to program clusters when more bytes of it are dirty. */
 #define CACHE_DIRTY_MAX(dev)	((dev)->buffer_max / 4 * 3)
+
+/* Least number of contiguous reads, and their bytes, that make a stream. */
+#define STREAM_REQUESTS		4
+#define STREAM_BYTES		SZ_32K
 
 static u64 full_mask(const struct ssdemu *dev)
 {
@@ -127,44 +132,80 @@ void ssdemu_buffer_filled(struct ssdemu *dev, struct ssdemu_rpage *rpage)
 		list_add_tail(&rpage->list, &dev->rpage_lru);
 }
 
-/* Prefetch from page @lpn on, at most as many pages as there are units. */
-static void prefetch_after(struct ssdemu *dev, u32 lpn)
+/* Prefetch a page unless it is there. Return false if the read buffer has no room. */
+static bool prefetch_page(struct ssdemu *dev, u32 lpn)
 {
-	u32 end = min(lpn + min(dev->nr_units, dev->nr_rpages / 2),
-		      dev->nr_lpns);
+	struct ssdemu_txn *txn;
 
-	for (; lpn < end && dev->prefetching < dev->nr_units; lpn++) {
-		struct ssdemu_txn *txn;
-
-		if (rpage_find(dev, lpn))
-			continue;
-		txn = ssdemu_txn_get(dev, lpn, SSDEMU_READ);
-		txn->rpage = rpage_get(dev, lpn);
-		if (!txn->rpage) {
-			ssdemu_txn_put(dev, txn);
-			return;
-		}
-		txn->rpage->prefetch = true;
-		dev->prefetching++;
-		dev->stats.prefetch_reads++;
-		ssdemu_txn_queue(dev, txn);
+	if (rpage_find(dev, lpn))
+		return true;
+	txn = ssdemu_txn_get(dev, lpn, SSDEMU_READ);
+	txn->rpage = rpage_get(dev, lpn);
+	if (!txn->rpage) {
+		ssdemu_txn_put(dev, txn);
+		return false;
 	}
+	txn->rpage->prefetch = true;
+	dev->prefetching++;
+	dev->stats.prefetch_reads++;
+	ssdemu_txn_queue(dev, txn);
+	return true;
 }
 
-/* Record a read of pages [first, end); prefetch if it continues an earlier one. */
-static void follow_stream(struct ssdemu *dev, u32 first, u32 end)
+static void stream_begin(struct ssdemu_stream *stream, u64 offset)
 {
-	u32 i;
+	stream->start = offset;
+	stream->requests = 0;
+	stream->ahead = 0;
+}
 
-	for (i = 0; i < ARRAY_SIZE(dev->streams); i++) {
-		if (dev->streams[i] == first) {
-			dev->streams[i] = end;
-			prefetch_after(dev, end);
-			return;
-		}
+/*
+ * Return the stream that a read continues, or the least recently used one, which
+ * the read begins anew. A stream also begins anew at a page that was prefetched
+ * and dropped before it was read.
+ */
+static struct ssdemu_stream *stream_of(struct ssdemu *dev,
+				       const struct ssdemu_cmd *cmd)
+{
+	u32 lpn = cmd->offset >> dev->page_shift;
+	struct ssdemu_stream *stream;
+
+	list_for_each_entry(stream, &dev->streams, list)
+		if (stream->next == cmd->offset)
+			break;
+	if (list_entry_is_head(stream, &dev->streams, list)) {
+		stream = list_first_entry(&dev->streams, struct ssdemu_stream,
+					  list);
+		stream_begin(stream, cmd->offset);
+	} else if (lpn < stream->ahead && !rpage_find(dev, lpn)) {
+		stream_begin(stream, cmd->offset);
 	}
-	dev->streams[dev->next_stream] = end;
-	dev->next_stream = (dev->next_stream + 1) % ARRAY_SIZE(dev->streams);
+	stream->next = cmd->offset + cmd->bytes;
+	stream->requests++;
+	list_move_tail(&stream->list, &dev->streams);
+	return stream;
+}
+
+/*
+ * Prefetch for a stream from page @lpn on, once it is one. The window grows with
+ * the stream: what it leaves behind at its end is at most half of what was read.
+ */
+static void stream_prefetch(struct ssdemu *dev, struct ssdemu_stream *stream,
+			    u32 lpn)
+{
+	u64 bytes = stream->next - stream->start, window;
+	u32 end;
+
+	if (stream->requests < STREAM_REQUESTS || bytes < STREAM_BYTES)
+		return;
+	window = min3(bytes / 2 >> dev->page_shift, (u64)dev->nr_units,
+		      (u64)dev->nr_rpages / 2);
+	end = min_t(u64, lpn + window, dev->nr_lpns);
+	for (lpn = max(lpn, stream->ahead);
+	     lpn < end && dev->prefetching < dev->nr_units; lpn++)
+		if (!prefetch_page(dev, lpn))
+			break;
+	stream->ahead = lpn;
 }
 
 /* Clusters */
@@ -519,9 +560,12 @@ void ssdemu_buffer_read(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 	u64 end = cmd->offset + cmd->bytes;
 	u32 first = cmd->offset >> shift;
 	u32 last = (end - 1) >> shift;
+	struct ssdemu_stream *stream = NULL;
 	bool buffered;
 	u32 lpn;
 
+	if (dev->cfg.prefetch)
+		stream = stream_of(dev, cmd);
 	cmd->left = last - first + 1;
 	buffered = dev->nr_rpages && cmd->left <= dev->nr_rpages;
 	dev->stats.host_pages_read += cmd->left;
@@ -531,8 +575,8 @@ void ssdemu_buffer_read(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 		read_page(dev, cmd, lpn, max(cmd->offset, start) - start,
 			  min(end, start + size) - start, buffered);
 	}
-	if (dev->cfg.prefetch)
-		follow_stream(dev, first, last + 1);
+	if (stream)
+		stream_prefetch(dev, stream, last + 1);
 }
 
 /**
@@ -563,6 +607,8 @@ void ssdemu_buffer_write(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 void ssdemu_buffer_flush(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 {
 	cmd->flush_seq = dev->cluster_seq;
+	dev->flush_upto = dev->cluster_seq;
+	ssdemu_sched_urge(dev);
 	cmd->left = dev->nr_unwritten + 1;
 	list_add_tail(&cmd->list, &dev->flushes);
 	destage(dev);
@@ -651,6 +697,17 @@ static int rpages_init(struct ssdemu *dev)
 	return 0;
 }
 
+static void streams_init(struct ssdemu *dev)
+{
+	u32 i;
+
+	INIT_LIST_HEAD(&dev->streams);
+	for (i = 0; i < ARRAY_SIZE(dev->stream_pool); i++) {
+		dev->stream_pool[i].next = U64_MAX;
+		list_add(&dev->stream_pool[i].list, &dev->streams);
+	}
+}
+
 /**
  * ssdemu_buffer_init() - allocate the buffers
  * @dev: device with a resolved configuration
@@ -670,7 +727,7 @@ int ssdemu_buffer_init(struct ssdemu *dev)
 	INIT_LIST_HEAD(&dev->flushes);
 	INIT_LIST_HEAD(&dev->rpage_free);
 	INIT_LIST_HEAD(&dev->rpage_lru);
-	memset(dev->streams, 0xff, sizeof(dev->streams));
+	streams_init(dev);
 
 	err = clusters_init(dev);
 	return err ?: rpages_init(dev);

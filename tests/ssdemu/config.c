@@ -8,6 +8,13 @@
 #include <linux/seq_file.h>
 #include "ssdemu.h"
 
+/*
+ * Blocks between start and reserve of background collection, at least. Its
+ * equilibrium is in the middle, where up to one of the blocks counted as free is
+ * that of a victim not yet erased.
+ */
+#define GC_BAND_MIN	3
+
 struct config_key {
 	const char *name;
 	size_t offset;		/* in struct ssdemu_config */
@@ -15,6 +22,7 @@ struct config_key {
 	const char *const *names; /* of an enum's values; NULL for a number */
 };
 
+static const char *const unit_names[] = { "chip", "die", "plane", NULL };
 static const char *const mapping_names[] = { "page", "block", NULL };
 static const char *const sched_names[] = {
 	"fifo", "ooo", "ooo-read", "aos", NULL
@@ -36,23 +44,33 @@ static const struct config_key keys[] = {
 	KEY(page_size, 4096, 512, 65536),
 	KEY(capacity_mb, 0, 0, 1 << 24),
 	KEY(spare, 10, 0, 90),
-	KEY(advanced, 0, 0, 1),
+	ENUM_KEY(unit, SSDEMU_UNIT_CHIP, unit_names),
 
 	KEY(read_ns, 50000, 1, 1000000000),
 	KEY(program_ns, 500000, 1, 1000000000),
 	KEY(erase_ns, 3000000, 1, 1000000000),
+	KEY(program_pages, 1, 1, 4096),
+	KEY(read_pages, 0, 0, 4096),
 	KEY(command_ns, 300, 0, 1000000),
 	KEY(channel_mbps, 400, 1, 100000),
 	KEY(host_mbps, 0, 0, 100000),
 	KEY(host_duplex, 0, 0, 1),
 	KEY(firmware_ns, 0, 0, 100000000),
+	KEY(time_scale, 1, 1, 1000),
 
 	ENUM_KEY(mapping, SSDEMU_MAP_PAGE, mapping_names),
 	KEY(open_blocks, 1, 1, 256),
 	KEY(clustered_page_kb, 0, 0, 4096),
 	KEY(gc_free_blocks, 2, 1, 1024),
+	KEY(gc_start_blocks, 0, 0, 1024),
 	KEY(gc_copyback, 0, 0, 1),
 	KEY(gc_yield, 0, 0, 1),
+	KEY(idle_us, 10000, 1, 10000000),
+	KEY(slc_mb, 0, 0, 1 << 20),
+	KEY(slc_bits, 3, 2, 8),
+	KEY(slc_read_ns, 25000, 1, 1000000000),
+	KEY(slc_program_ns, 200000, 1, 1000000000),
+	KEY(slc_fold_percent, 0, 0, 1000),
 	KEY(fill, 0, 0, 100),
 
 	KEY(read_buffer_kb, 0, 0, 1 << 18),
@@ -62,6 +80,9 @@ static const struct config_key keys[] = {
 
 	ENUM_KEY(device_sched, SSDEMU_OOO, sched_names),
 	KEY(read_bound, 16, 1, 1 << 20),
+	KEY(suspend_ns, 0, 0, 100000000),
+	KEY(resume_ns, 0, 0, 100000000),
+	KEY(suspend_max, 4, 1, 1 << 20),
 
 	KEY(region_mb, 4096, 1, 1 << 24),
 	KEY(crowd_depth, 8, 1, 65536),
@@ -208,6 +229,18 @@ void ssdemu_config_show(const struct ssdemu_config *cfg, struct seq_file *m)
 
 /* Derived values */
 
+static u32 units_of(const struct ssdemu *dev)
+{
+	switch (dev->cfg.unit) {
+	case SSDEMU_UNIT_PLANE:
+		return dev->geo.planes;
+	case SSDEMU_UNIT_DIE:
+		return dev->nr_dies;
+	default:
+		return dev->nr_chips;
+	}
+}
+
 static int resolve_geometry(struct ssdemu *dev, char *err)
 {
 	const struct ssdemu_config *cfg = &dev->cfg;
@@ -231,12 +264,41 @@ static int resolve_geometry(struct ssdemu *dev, char *err)
 			      LV_MAX_UNITS);
 
 	dev->page_shift = ilog2(cfg->page_size);
-	dev->nr_planes = dev->geo.planes;
 	dev->nr_chips = cfg->channels * cfg->chips;
 	dev->nr_dies = dev->nr_chips * cfg->dies;
-	dev->nr_units = cfg->advanced ? dev->nr_planes : dev->nr_chips;
+	dev->nr_units = units_of(dev);
+	dev->one_shot = cfg->program_pages > 1;
+	dev->lockstep = dev->one_shot ? dev->geo.planes / dev->nr_units : 1;
+	dev->nr_planes = dev->geo.planes / dev->lockstep;
+	dev->block_pages = cfg->pages * dev->lockstep;
 	dev->page_transfer_ns = max(ssdemu_transfer_ns(cfg->page_size,
 						       cfg->channel_mbps), 1U);
+	return 0;
+}
+
+static int resolve_program(struct ssdemu *dev, char *err)
+{
+	struct ssdemu_config *cfg = &dev->cfg;
+
+	if (!cfg->read_pages)
+		cfg->read_pages = cfg->program_pages;
+	if (cfg->program_pages % cfg->read_pages)
+		return refuse(err, "read_pages=%u: must divide program_pages=%u",
+			      cfg->read_pages, cfg->program_pages);
+	if (!dev->one_shot)
+		return 0;
+	if (cfg->read_pages % dev->lockstep)
+		return refuse(err, "read_pages=%u: must be a multiple of the %u planes of a unit",
+			      cfg->read_pages, dev->lockstep);
+	if (dev->block_pages % cfg->program_pages)
+		return refuse(err, "program_pages=%u: must divide the %u pages of a unit's block",
+			      cfg->program_pages, dev->block_pages);
+	if (cfg->mapping == SSDEMU_MAP_BLOCK)
+		return refuse(err, "program_pages=%u: needs mapping=page",
+			      cfg->program_pages);
+	if (cfg->device_sched == SSDEMU_FIFO)
+		return refuse(err, "program_pages=%u: needs another device_sched than fifo",
+			      cfg->program_pages);
 	return 0;
 }
 
@@ -257,7 +319,8 @@ static int resolve_cluster(struct ssdemu *dev, char *err)
 					       SSDEMU_MASK_BITS), SECTOR_SIZE);
 	dev->granule = roundup_pow_of_two(dev->granule);
 	dev->buffer_max = cfg->write_buffer_kb * 1024;
-	dev->destage_max = max(2 * dev->nr_units / dev->cluster_pages, 2U);
+	dev->destage_max = max(2 * dev->nr_units * cfg->program_pages /
+			       dev->cluster_pages, 2U);
 	dev->nr_rpages = cfg->read_buffer_kb * 1024 / cfg->page_size;
 	if (cfg->read_buffer_kb && !dev->nr_rpages)
 		return refuse(err, "read_buffer_kb=%u: smaller than a page",
@@ -280,7 +343,7 @@ static u32 blocks_needed(const struct ssdemu_config *cfg)
 {
 	if (cfg->mapping == SSDEMU_MAP_BLOCK)
 		return cfg->open_blocks + 1;
-	return cfg->gc_free_blocks + 2 +
+	return ssdemu_free_target(cfg) + 2 +
 	       (cfg->allocation == SSDEMU_DYNAMIC);
 }
 
@@ -288,7 +351,7 @@ static u32 blocks_needed(const struct ssdemu_config *cfg)
 static void capacity_of_blocks(struct ssdemu *dev)
 {
 	const struct ssdemu_config *cfg = &dev->cfg;
-	u64 pages = (u64)cfg->blocks * cfg->pages;
+	u64 pages = (u64)cfg->blocks * dev->block_pages;
 
 	dev->plane_lpns = div_u64(pages * (100 - cfg->spare), 100);
 	if (cfg->mapping == SSDEMU_MAP_BLOCK)
@@ -299,7 +362,7 @@ static void capacity_of_blocks(struct ssdemu *dev)
 static int blocks_of_capacity(struct ssdemu *dev, char *err)
 {
 	struct ssdemu_config *cfg = &dev->cfg;
-	u64 block_bytes = (u64)dev->nr_planes * cfg->pages * cfg->page_size;
+	u64 block_bytes = (u64)dev->geo.planes * cfg->pages * cfg->page_size;
 	u64 used = div64_u64(((u64)cfg->capacity_mb << 20) + block_bytes - 1,
 			     block_bytes);
 	u64 blocks = max(div_u64(used * 100 + 99 - cfg->spare, 100 - cfg->spare),
@@ -309,7 +372,29 @@ static int blocks_of_capacity(struct ssdemu *dev, char *err)
 		return refuse(err, "capacity_mb=%u: needs more than %u blocks per plane",
 			      cfg->capacity_mb, SSDEMU_MAX_BLOCKS);
 	cfg->blocks = blocks;
-	dev->plane_lpns = used * cfg->pages;
+	dev->plane_lpns = used * dev->block_pages;
+	return 0;
+}
+
+static int resolve_slc(struct ssdemu *dev, char *err)
+{
+	const struct ssdemu_config *cfg = &dev->cfg;
+	u64 bytes;
+
+	if (!cfg->slc_mb)
+		return 0;
+	if (cfg->mapping == SSDEMU_MAP_BLOCK)
+		return refuse(err, "slc_mb=%u: needs mapping=page", cfg->slc_mb);
+	dev->slc_pages = rounddown(dev->block_pages / cfg->slc_bits,
+				   cfg->read_pages);
+	if (!dev->slc_pages)
+		return refuse(err, "slc_bits=%u: leaves less than %u pages of a block",
+			      cfg->slc_bits, cfg->read_pages);
+	bytes = (u64)dev->nr_planes * dev->slc_pages * cfg->page_size;
+	dev->slc_blocks = div64_u64(((u64)cfg->slc_mb << 20) + bytes - 1, bytes);
+	if (dev->slc_blocks > SSDEMU_MAX_BLOCKS)
+		return refuse(err, "slc_mb=%u: needs more than %u blocks per plane",
+			      cfg->slc_mb, SSDEMU_MAX_BLOCKS);
 	return 0;
 }
 
@@ -322,11 +407,12 @@ static int resolve_capacity(struct ssdemu *dev, char *err)
 		capacity_of_blocks(dev);
 	else if (blocks_of_capacity(dev, err))
 		return -EINVAL;
-	if ((u64)dev->nr_planes * cfg->blocks * cfg->pages >= U32_MAX)
+	dev->plane_blocks = cfg->blocks + dev->slc_blocks;
+	if ((u64)dev->geo.planes * dev->plane_blocks * cfg->pages >= U32_MAX)
 		return refuse(err, "blocks=%u: more than 2^32 flash pages in all",
-			      cfg->blocks);
-	dev->plane_pages = cfg->blocks * cfg->pages;
-	spare_blocks = (dev->plane_pages - dev->plane_lpns) / cfg->pages;
+			      dev->plane_blocks);
+	dev->plane_pages = cfg->blocks * dev->block_pages;
+	spare_blocks = (dev->plane_pages - dev->plane_lpns) / dev->block_pages;
 	if (spare_blocks < blocks_needed(cfg))
 		return refuse(err, "spare=%u: leaves %llu spare blocks a plane, %u are needed",
 			      cfg->spare, spare_blocks, blocks_needed(cfg));
@@ -349,7 +435,19 @@ static int resolve_mapping(struct ssdemu *dev, char *err)
 {
 	const struct ssdemu_config *cfg = &dev->cfg;
 
+	if (cfg->gc_start_blocks &&
+	    cfg->gc_start_blocks < cfg->gc_free_blocks + GC_BAND_MIN)
+		return refuse(err, "gc_start_blocks=%u: must be 0 or at least gc_free_blocks + %u",
+			      cfg->gc_start_blocks, GC_BAND_MIN);
+	if (cfg->gc_start_blocks && cfg->mapping == SSDEMU_MAP_BLOCK)
+		return refuse(err, "gc_start_blocks=%u: needs mapping=page",
+			      cfg->gc_start_blocks);
+	dev->background = cfg->gc_start_blocks || cfg->slc_mb;
 	dev->sched = &ssdemu_schedulers[cfg->device_sched];
+	if (cfg->suspend_ns && cfg->device_sched != SSDEMU_OOO_READ &&
+	    cfg->device_sched != SSDEMU_AOS)
+		return refuse(err, "suspend_ns=%u: needs device_sched=ooo-read or aos",
+			      cfg->suspend_ns);
 	if (cfg->mapping == SSDEMU_MAP_PAGE) {
 		dev->ftl = &ssdemu_ftl_page;
 		return 0;
@@ -370,7 +468,8 @@ static int check_memory(struct ssdemu *dev, char *err)
 
 	need = cfg->mapping == SSDEMU_MAP_PAGE ? ssdemu_ftl_page_memory(dev) :
 						 ssdemu_ftl_block_memory(dev);
-	need += clusters * dev->cluster_pages * sizeof(struct ssdemu_txn);
+	need += (clusters + dev->destage_max) * dev->cluster_pages *
+		sizeof(struct ssdemu_txn);
 	need += (clusters + dev->buffer_max / cfg->block_size) *
 		sizeof(struct ssdemu_cluster);
 	if (need > free / 4 * 3)
@@ -409,9 +508,13 @@ int ssdemu_config_resolve(struct ssdemu *dev, char *err)
 
 	ret = resolve_geometry(dev, err);
 	if (!ret)
+		ret = resolve_program(dev, err);
+	if (!ret)
 		ret = resolve_cluster(dev, err);
 	if (!ret)
 		ret = resolve_mapping(dev, err);
+	if (!ret)
+		ret = resolve_slc(dev, err);
 	if (!ret)
 		ret = resolve_capacity(dev, err);
 	if (!ret)

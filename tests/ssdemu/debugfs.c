@@ -3,7 +3,7 @@
  * The state of a device, in /sys/kernel/debug/ssdemu/<name>/:
  *
  *	config	the effective configuration, key=value
- *	stats	statistics; a write to this file resets them
+ *	stats	statistics, in the device's time; a write to this file resets them
  *	units	busy time of channels, units and planes, erases of planes
  *	where	write "sector [sectors]", read the location of these pages
  */
@@ -79,12 +79,13 @@ static void show_depths(struct seq_file *m, const struct ssdemu_stats *stats)
 	seq_putc(m, '\n');
 }
 
-/* Return pages programmed per page written by the host, in thousandths. */
+/* Return flash pages used per page written by the host, in thousandths. */
 static u64 write_amplification(const struct ssdemu *dev)
 {
 	const struct ssdemu_stats *stats = &dev->stats;
 	u64 host = div_u64(stats->host_write_bytes, dev->cfg.page_size);
-	u64 flash = stats->flash_programs + stats->flash_copies;
+	u64 flash = stats->flash_programs + stats->flash_copies +
+		    stats->folded_pages + stats->padded_pages;
 
 	return host ? div64_u64(flash * 1000, host) : 0;
 }
@@ -148,6 +149,14 @@ static const struct {
 	COUNTER(flash_reads),
 	COUNTER(flash_programs),
 	COUNTER(flash_copies),
+	COUNTER(background_copies),
+	COUNTER(background_erases),
+	COUNTER(foreground_waits),
+	COUNTER(slc_programs),
+	COUNTER(folded_pages),
+	COUNTER(copy_senses),
+	COUNTER(padded_pages),
+	COUNTER(shared_senses),
 	COUNTER(flash_erases),
 	COUNTER(rmw_reads),
 	COUNTER(prefetch_reads),
@@ -167,6 +176,8 @@ static const struct {
 	COUNTER(buffer_waits),
 	COUNTER(crowd_ns),
 	COUNTER(rw_switches),
+	COUNTER(suspends),
+	COUNTER(suspended_ns),
 	COUNTER(events),
 	COUNTER(timers),
 };
@@ -189,6 +200,7 @@ static int stats_show(struct seq_file *m, void *v)
 
 	ssdemu_run(dev, NULL);
 	spin_lock_irq(&dev->lock);
+	seq_printf(m, "time_scale %u\n", dev->cfg.time_scale);
 	show_latency(m, "read", &stats->read);
 	show_latency(m, "write", &stats->write);
 	show_latency(m, "flush", &stats->flush);
@@ -239,9 +251,10 @@ static int units_show(struct seq_file *m, void *v)
 	for (i = 0; i < dev->nr_planes; i++) {
 		const struct ssdemu_plane *plane = &dev->planes[i];
 
-		seq_printf(m, "plane %u busy_ns %llu erases %llu free_blocks %u valid_pages %u\n",
+		seq_printf(m, "plane %u busy_ns %llu erases %llu free_blocks %u valid_pages %u slc_free_blocks %u\n",
 			   i, plane->busy_ns, plane->erases, plane->nr_free,
-			   plane->valid);
+			   plane->valid, dev->slc_blocks -
+			   plane->slc_drained - plane->slc_full);
 	}
 	spin_unlock_irq(&dev->lock);
 	return 0;
@@ -291,6 +304,9 @@ static int where_show(struct seq_file *m, void *v)
 		u32 plane = dev->ftl->locate(dev, lpn, &block, &page);
 		u32 chip = plane % dev->nr_chips;
 
+		/* Pages of a write unit alternate between the planes in lockstep. */
+		plane += page % dev->lockstep * dev->nr_planes;
+		page /= dev->lockstep;
 		seq_printf(m, "page %u unit %u channel %u chip %u die %u plane %u block %u page_in_block %u\n",
 			   lpn, plane % dev->nr_units,
 			   chip % dev->cfg.channels, chip / dev->cfg.channels,

@@ -9,6 +9,16 @@
  *	copy     command | sense ... | (out, command, in) | program ...
  *	erase    command | erase ...
  *
+ * With one-shot programs (program_pages) the waiting writes of a write unit are
+ * programmed together, after one transfer of all their data. Waiting reads of
+ * read_pages that are sensed together share the sensing time, then transfer one
+ * after the other. A copy has a whole write unit.
+ *
+ * A program or an erase may be suspended for reads of its unit, from its time in
+ * the cells on:
+ *
+ *	program  command, transfer in | program . suspend | reads | resume . program
+ *
  * Commands and transfers occupy the channel. A command is short and starts the
  * flash, so it is sent before waiting transfers; otherwise the channel is first
  * come, first served. The firmware and the host interface are buses with one
@@ -21,6 +31,7 @@
 
 static void cmd_arrive(struct ssdemu *dev, struct ssdemu_cmd *cmd);
 static void unit_next(struct ssdemu *dev, struct ssdemu_unit *unit);
+static void idle_expect(struct ssdemu *dev);
 
 /* Events */
 
@@ -64,8 +75,19 @@ static void run_events(struct ssdemu *dev, u64 now)
 		dev->now = ev->at;
 		dev->stats.events++;
 		ev->fn(dev, ev);
+		if (dev->one_shot)
+			ssdemu_sched_kick(dev);
 	}
 	dev->now = max(dev->now, now);
+}
+
+/*
+ * Return the device's time in ns. Only this function and arm_timer() know the
+ * host's time, so everything in the device is slower by the same factor.
+ */
+static u64 device_clock(const struct ssdemu *dev)
+{
+	return div_u64(ktime_get_ns(), dev->cfg.time_scale);
 }
 
 /* Program the hrtimer for the next event. */
@@ -76,7 +98,8 @@ static void arm_timer(struct ssdemu *dev)
 	if (!ev || ev->at >= dev->armed)
 		return;
 	dev->armed = ev->at;
-	hrtimer_start(&dev->timer, ns_to_ktime(ev->at), HRTIMER_MODE_ABS);
+	hrtimer_start(&dev->timer, ns_to_ktime(ev->at * dev->cfg.time_scale),
+		      HRTIMER_MODE_ABS);
 }
 
 /**
@@ -94,9 +117,11 @@ void ssdemu_run(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 	LIST_HEAD(done);
 
 	spin_lock_irqsave(&dev->lock, flags);
-	run_events(dev, ktime_get_ns());
+	run_events(dev, device_clock(dev));
 	if (cmd)
 		cmd_arrive(dev, cmd);
+	if (dev->one_shot)
+		ssdemu_sched_kick(dev);
 	arm_timer(dev);
 	list_splice_init(&dev->done, &done);
 	spin_unlock_irqrestore(&dev->lock, flags);
@@ -154,6 +179,8 @@ static void channel_grant(struct ssdemu *dev, struct ssdemu_channel *channel,
 		ssdemu_schedule(dev, &rider->ev, unit->bus_end + rider->then_ns,
 				rider->ev.fn);
 	}
+	if (unit->read_queued)
+		ssdemu_unit_suspend(dev, unit);
 }
 
 /**
@@ -255,7 +282,10 @@ static void cmd_finish(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 		account_latency(&stats->discard, ns);
 		break;
 	}
-	dev->inside--;
+	if (!--dev->inside) {
+		dev->last_end = dev->now;
+		idle_expect(dev);
+	}
 	if (cmd->region != SSDEMU_NONE)
 		dev->region_inside[cmd->region]--;
 	list_add_tail(&cmd->list, &dev->done);
@@ -372,6 +402,7 @@ static void cmd_arrive(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 	u64 decoded;
 
 	cmd->arrived = dev->now;
+	dev->idle = false;
 	cmd->crowded = false;
 	account_arrival(dev, cmd);
 
@@ -440,8 +471,8 @@ u32 ssdemu_home_plane(const struct ssdemu *dev, u32 lpn, u32 *row)
 		return plane;
 	}
 	plane = lv_plane(&dev->geo, lpn, &r);
-	*row = r;
-	return plane;
+	*row = r * dev->lockstep + plane / dev->nr_planes;
+	return plane % dev->nr_planes;
 }
 
 static void account_conflict(struct ssdemu *dev, struct ssdemu_unit *unit,
@@ -471,15 +502,18 @@ static void account_conflict(struct ssdemu *dev, struct ssdemu_unit *unit,
  */
 void ssdemu_txn_queue(struct ssdemu *dev, struct ssdemu_txn *txn)
 {
-	u32 unused;
+	u32 block, page;
 
 	txn->seq = dev->seq++;
-	if (txn->dir == SSDEMU_READ)
-		txn->plane = dev->ftl->locate(dev, txn->lpn, &unused, &unused);
-	else if (dev->cfg.allocation == SSDEMU_DYNAMIC)
+	if (txn->dir == SSDEMU_READ) {
+		txn->plane = dev->ftl->locate(dev, txn->lpn, &block, &page);
+		txn->group = (block * dev->block_pages + page) /
+			     dev->cfg.read_pages;
+	} else if (dev->cfg.allocation == SSDEMU_DYNAMIC) {
 		txn->plane = SSDEMU_NONE;
-	else
-		txn->plane = ssdemu_home_plane(dev, txn->lpn, &unused);
+	} else {
+		txn->plane = ssdemu_home_plane(dev, txn->lpn, &page);
+	}
 
 	if (txn->plane != SSDEMU_NONE) {
 		struct ssdemu_unit *unit = ssdemu_unit_of(dev, txn->plane);
@@ -489,7 +523,13 @@ void ssdemu_txn_queue(struct ssdemu *dev, struct ssdemu_txn *txn)
 		unit->waiting++;
 		unit->last_queued_dir = txn->dir;
 	}
+	if (dev->one_shot) {
+		list_add_tail(&txn->list, &dev->arrivals);
+		return;
+	}
 	dev->sched->add(dev, txn);
+	if (txn->dir == SSDEMU_READ && dev->cfg.suspend_ns)
+		ssdemu_unit_suspend(dev, ssdemu_unit_of(dev, txn->plane));
 }
 
 static void txn_done(struct ssdemu *dev, struct ssdemu_txn *txn)
@@ -537,6 +577,10 @@ static void unit_op_begin(struct ssdemu *dev, struct ssdemu_unit *unit,
 	unit->op_since = dev->now;
 	unit->writing = writing;
 	unit->writes += writing;
+	if (writing) {
+		unit->suspends = 0;
+		unit->read_queued = false;
+	}
 }
 
 static void unit_op_end(struct ssdemu *dev, struct ssdemu_unit *unit, u32 plane)
@@ -545,12 +589,40 @@ static void unit_op_end(struct ssdemu *dev, struct ssdemu_unit *unit, u32 plane)
 	unit->writing = false;
 }
 
-static void unit_txn_done(struct ssdemu *dev, struct ssdemu_event *ev)
+static void unit_programmed(struct ssdemu *dev, struct ssdemu_event *ev)
+{
+	struct ssdemu_unit *unit = container_of(ev, struct ssdemu_unit, ev);
+	struct ssdemu_txn *txn, *next;
+	LIST_HEAD(batch);
+
+	list_splice_init(&unit->batch, &batch);
+	list_add(&unit->txn->list, &batch);
+	dev->programs--;
+	unit_op_end(dev, unit, unit->txn->plane);
+	unit->txn = NULL;
+	list_for_each_entry_safe(txn, next, &batch, list) {
+		list_del(&txn->list);
+		txn_done(dev, txn);
+	}
+	unit_next(dev, unit);
+}
+
+static void unit_sensed(struct ssdemu *dev, struct ssdemu_event *ev);
+
+/* A page is with the controller; transfer the next one that was sensed. */
+static void unit_transferred(struct ssdemu *dev, struct ssdemu_event *ev)
 {
 	struct ssdemu_unit *unit = container_of(ev, struct ssdemu_unit, ev);
 	struct ssdemu_txn *txn = unit->txn;
 
-	unit->txn = NULL;
+	unit->txn = list_first_entry_or_null(&unit->batch, struct ssdemu_txn,
+					     list);
+	if (unit->txn) {
+		list_del(&unit->txn->list);
+		unit_sensed(dev, ev);
+		txn_done(dev, txn);
+		return;
+	}
 	unit_op_end(dev, unit, txn->plane);
 	txn_done(dev, txn);
 	unit_next(dev, unit);
@@ -559,7 +631,7 @@ static void unit_txn_done(struct ssdemu *dev, struct ssdemu_event *ev)
 static void unit_sensed(struct ssdemu *dev, struct ssdemu_event *ev)
 {
 	channel_use(dev, container_of(ev, struct ssdemu_unit, ev),
-		    dev->page_transfer_ns, 0, false, unit_txn_done);
+		    dev->page_transfer_ns, 0, false, unit_transferred);
 }
 
 /*
@@ -627,28 +699,42 @@ static struct ssdemu_unit *share_command(struct ssdemu *dev,
 	return NULL;
 }
 
+static void account_reads(struct ssdemu *dev, struct ssdemu_unit *unit)
+{
+	struct ssdemu_stats *stats = &dev->stats;
+	struct ssdemu_txn *txn;
+
+	stats->flash_reads++;
+	stats->interference += unit->writes != unit->txn->writes_seen;
+	list_for_each_entry(txn, &unit->batch, list) {
+		stats->flash_reads++;
+		stats->shared_senses++;
+		stats->interference += unit->writes != txn->writes_seen;
+	}
+}
+
 static void issue_read(struct ssdemu *dev, struct ssdemu_unit *unit, u64 extra)
 {
 	const struct ssdemu_config *cfg = &dev->cfg;
 	struct ssdemu_txn *txn = unit->txn;
 	struct ssdemu_unit *leader = NULL;
-	u32 block, page;
+	u32 block = 0, page = 0;
 
-	dev->stats.flash_reads++;
-	dev->stats.interference += unit->writes != txn->writes_seen;
-	if (cfg->advanced) {
+	account_reads(dev, unit);
+	if (dev->slc_blocks || cfg->unit == SSDEMU_UNIT_PLANE)
 		dev->ftl->locate(dev, txn->lpn, &block, &page);
+	extra += block < cfg->blocks ? cfg->read_ns : cfg->slc_read_ns;
+	if (cfg->unit == SSDEMU_UNIT_PLANE)
 		leader = share_command(dev, unit, page);
-	}
 	if (!leader) {
-		channel_use(dev, unit, cfg->command_ns, extra + cfg->read_ns,
-			    true, unit_sensed);
+		channel_use(dev, unit, cfg->command_ns, extra, true,
+			    unit_sensed);
 	} else if (list_empty(&leader->wait)) {
-		ssdemu_schedule(dev, &unit->ev, leader->bus_end + extra +
-				cfg->read_ns, unit_sensed);
+		ssdemu_schedule(dev, &unit->ev, leader->bus_end + extra,
+				unit_sensed);
 	} else {
 		/* The shared command waits for the channel: start with it. */
-		unit->then_ns = extra + cfg->read_ns;
+		unit->then_ns = extra;
 		unit->ev.fn = unit_sensed;
 		unit->rider = leader->rider;
 		leader->rider = unit;
@@ -659,14 +745,26 @@ static void issue_program(struct ssdemu *dev, struct ssdemu_unit *unit,
 			  u64 extra)
 {
 	const struct ssdemu_config *cfg = &dev->cfg;
-	u32 page = dev->ftl->program(dev, unit->txn->plane, unit->txn->lpn);
+	u32 plane = unit->txn->plane, pages = 1;
+	bool slc = ssdemu_slc_open(dev, plane);
+	u32 page = dev->ftl->program(dev, plane, unit->txn->lpn);
 	u32 command = cfg->command_ns;
+	struct ssdemu_txn *txn;
 
-	dev->stats.flash_programs++;
-	if (cfg->advanced && share_command(dev, unit, page))
+	list_for_each_entry(txn, &unit->batch, list) {
+		dev->ftl->program(dev, plane, txn->lpn);
+		pages++;
+	}
+	if (dev->ftl->programmed)
+		dev->ftl->programmed(dev, plane, pages, slc);
+	dev->stats.flash_programs += pages;
+	if (slc)
+		dev->stats.slc_programs += pages;
+	if (cfg->unit == SSDEMU_UNIT_PLANE && share_command(dev, unit, page))
 		command = 0;
-	channel_use(dev, unit, command + dev->page_transfer_ns,
-		    extra + cfg->program_ns, false, unit_txn_done);
+	channel_use(dev, unit, command + pages * dev->page_transfer_ns,
+		    extra + (slc ? cfg->slc_program_ns : cfg->program_ns),
+		    false, unit_programmed);
 }
 
 /* Start the operation that the unit has taken. */
@@ -675,6 +773,8 @@ static void unit_issue(struct ssdemu *dev, struct ssdemu_unit *unit)
 	enum ssdemu_dir dir = unit->txn->dir;
 	u64 extra = charge_paper_costs(dev, unit, unit->txn);
 
+	if (dev->one_shot)
+		ssdemu_sched_gather(dev, unit);
 	unit_op_begin(dev, unit, dir == SSDEMU_WRITE);
 	if (dir == SSDEMU_WRITE)
 		issue_program(dev, unit, extra);
@@ -692,6 +792,7 @@ void ssdemu_unit_start(struct ssdemu *dev, struct ssdemu_unit *unit,
 		       struct ssdemu_txn *txn)
 {
 	unit_set_busy(dev, unit);
+	dev->programs += txn->dir == SSDEMU_WRITE;
 	unit->held = txn;
 	unit_next(dev, unit);
 }
@@ -710,76 +811,204 @@ static void unit_cleaned(struct ssdemu *dev, struct ssdemu_event *ev)
 
 static void unit_copy_sensed(struct ssdemu *dev, struct ssdemu_event *ev)
 {
+	struct ssdemu_unit *unit = container_of(ev, struct ssdemu_unit, ev);
 	u32 ns = dev->cfg.command_ns;
 
 	if (!dev->cfg.gc_copyback)
-		ns += 2 * dev->page_transfer_ns;
-	channel_use(dev, container_of(ev, struct ssdemu_unit, ev), ns,
-		    dev->cfg.program_ns, false, unit_cleaned);
+		ns += 2 * unit->copy_pages * dev->page_transfer_ns;
+	channel_use(dev, unit, ns, dev->cfg.program_ns, false, unit_cleaned);
 }
 
-/* Start the next step of cleaning. Return false if the plane is clean. */
-static bool unit_clean_step(struct ssdemu *dev, struct ssdemu_unit *unit)
+/* Start the next step of cleaning a plane. Return false if the plane is clean. */
+static bool unit_clean_step(struct ssdemu *dev, struct ssdemu_unit *unit, u32 p)
 {
-	struct ssdemu_plane *plane;
+	const struct ssdemu_config *cfg = &dev->cfg;
 	enum ssdemu_clean_step step;
+	struct ssdemu_copy copy;
 
-	while (!dev->planes[unit->clean_plane].to_clean) {
-		unit->clean_plane += dev->nr_units;
-		if (unit->clean_plane >= dev->nr_planes)
-			unit->clean_plane = ssdemu_unit_index(dev, unit);
-	}
-	plane = &dev->planes[unit->clean_plane];
-
-	step = dev->ftl->clean(dev, unit->clean_plane);
-	if (step == SSDEMU_CLEAN_DONE) {
-		plane->to_clean = false;
-		unit->planes_to_clean--;
+	step = dev->ftl->clean(dev, p, &copy);
+	if (step == SSDEMU_CLEAN_DONE)
 		return false;
-	}
-
+	unit->clean_plane = p;
 	unit_op_begin(dev, unit, true);
 	unit->cleaning = true;
 	if (step == SSDEMU_CLEAN_COPY) {
-		dev->stats.flash_copies++;
-		channel_use(dev, unit, dev->cfg.command_ns, dev->cfg.read_ns,
+		if (copy.slc)
+			dev->stats.folded_pages += copy.pages;
+		else
+			dev->stats.flash_copies += copy.pages;
+		dev->stats.copy_senses += copy.senses;
+		unit->copy_pages = copy.pages;
+		channel_use(dev, unit, copy.senses * cfg->command_ns,
+			    (u64)copy.senses * (copy.slc ? cfg->slc_read_ns :
+						cfg->read_ns),
 			    true, unit_copy_sensed);
 	} else {
 		dev->stats.flash_erases++;
-		plane->erases++;
-		channel_use(dev, unit, dev->cfg.command_ns, dev->cfg.erase_ns,
-			    true, unit_cleaned);
+		dev->planes[p].erases++;
+		channel_use(dev, unit, cfg->command_ns, cfg->erase_ns, true,
+			    unit_cleaned);
 	}
 	return true;
 }
 
-/* Dequeue the read to serve between two steps of cleaning, if any. */
-static struct ssdemu_txn *unit_yield(struct ssdemu *dev,
-				     struct ssdemu_unit *unit)
-{
-	struct ssdemu_txn *txn;
+/* Suspension of a program or an erase */
 
-	if (!dev->cfg.gc_yield || unit->last_dir == SSDEMU_READ)
-		return NULL;
-	txn = list_first_entry_or_null(&unit->queue[SSDEMU_READ],
-				       struct ssdemu_txn, list);
-	if (txn)
-		list_del(&txn->list);
-	return txn;
+static void unit_suspended(struct ssdemu *dev, struct ssdemu_event *ev)
+{
+	struct ssdemu_unit *unit = container_of(ev, struct ssdemu_unit, ev);
+	struct ssdemu_txn *txn = unit->txn;
+
+	unit_op_end(dev, unit, txn ? txn->plane : unit->clean_plane);
+	if (unit->cleaning)
+		unit->clean_ns += dev->now - unit->op_since;
+	unit->cleaning = false;
+	list_splice_init(&unit->batch, &unit->suspended.batch);
+	unit_next(dev, unit);
+}
+
+/**
+ * ssdemu_unit_suspend() - suspend the program or erase of a unit for a read
+ * @dev: device with suspend_ns
+ * @unit: unit for which a read has been queued
+ *
+ * Do nothing if the operation ends before the unit could read. One that still
+ * needs the channel is suspended as soon as it is in the cells.
+ */
+void ssdemu_unit_suspend(struct ssdemu *dev, struct ssdemu_unit *unit)
+{
+	struct ssdemu_suspended *suspended = &unit->suspended;
+	u64 from = max3(dev->now, unit->bus_end, unit->resumed);
+
+	if (!unit->writing || suspended->fn ||
+	    unit->suspends >= dev->cfg.suspend_max)
+		return;
+	unit->read_queued = !list_empty(&unit->wait) ||
+			    unit->ev.fn == unit_copy_sensed;
+	if (unit->read_queued || from + dev->cfg.suspend_ns >= unit->ev.at)
+		return;
+
+	suspended->fn = unit->ev.fn;
+	suspended->txn = unit->txn;
+	suspended->left_ns = unit->ev.at - from;
+	suspended->since = from;
+	suspended->reads = 0;
+	unit->suspends++;
+	dev->stats.suspends++;
+	rb_erase_cached(&unit->ev.node, &dev->events);
+	ssdemu_schedule(dev, &unit->ev, from + dev->cfg.suspend_ns,
+			unit_suspended);
+}
+
+/* Serve the next read of a suspension; after the last one resume the operation. */
+static void unit_serve_or_resume(struct ssdemu *dev, struct ssdemu_unit *unit)
+{
+	struct ssdemu_suspended *suspended = &unit->suspended;
+	struct ssdemu_txn *read;
+
+	read = list_first_entry_or_null(&unit->queue[SSDEMU_READ],
+					struct ssdemu_txn, list);
+	if (read && suspended->reads < dev->cfg.read_bound) {
+		list_del(&read->list);
+		suspended->reads++;
+		unit->waiting--;
+		unit->txn = read;
+		unit_issue(dev, unit);
+		return;
+	}
+	unit->resumed = dev->now + dev->cfg.resume_ns;
+	dev->stats.suspended_ns += unit->resumed - suspended->since;
+	unit->txn = suspended->txn;
+	list_splice_init(&suspended->batch, &unit->batch);
+	unit->cleaning = !unit->txn;
+	unit->last_dir = SSDEMU_WRITE;
+	unit->op_since = dev->now;
+	unit->writing = true;
+	ssdemu_schedule(dev, &unit->ev, unit->resumed + suspended->left_ns,
+			suspended->fn);
+	suspended->fn = NULL;
+}
+
+/* Clean the planes that must be clean. Return false when they are. */
+static bool unit_clean(struct ssdemu *dev, struct ssdemu_unit *unit)
+{
+	u32 p = unit->clean_plane;
+
+	while (!dev->planes[p].to_clean) {
+		p += dev->nr_units;
+		if (p >= dev->nr_planes)
+			p = ssdemu_unit_index(dev, unit);
+	}
+	if (unit_clean_step(dev, unit, p))
+		return true;
+	dev->planes[p].to_clean = false;
+	unit->planes_to_clean--;
+	return false;
+}
+
+/* Serve a waiting read, if any. */
+static bool unit_yield(struct ssdemu *dev, struct ssdemu_unit *unit)
+{
+	unit->txn = list_first_entry_or_null(&unit->queue[SSDEMU_READ],
+					     struct ssdemu_txn, list);
+	if (!unit->txn)
+		return false;
+	list_del(&unit->txn->list);
+	unit->waiting--;
+	unit_issue(dev, unit);
+	return true;
+}
+
+/* Return a plane of the unit for which a background step is due, or SSDEMU_NONE. */
+static u32 background_plane(struct ssdemu *dev, struct ssdemu_unit *unit)
+{
+	u32 p;
+
+	if (!dev->background)
+		return SSDEMU_NONE;
+	for (p = ssdemu_unit_index(dev, unit); p < dev->nr_planes;
+	     p += dev->nr_units)
+		if (dev->ftl->due(dev, p))
+			return p;
+	return SSDEMU_NONE;
+}
+
+/*
+ * Start a background step if one is due, or a read that may pass it. Writes wait
+ * for it, so the collector keeps up with them. Return false if none is due.
+ */
+static bool unit_background(struct ssdemu *dev, struct ssdemu_unit *unit)
+{
+	u64 copies = dev->stats.flash_copies, erases = dev->stats.flash_erases;
+	u32 p = background_plane(dev, unit);
+
+	if (p == SSDEMU_NONE)
+		return false;
+	if (unit->yielded < dev->cfg.read_bound && unit_yield(dev, unit)) {
+		unit->yielded++;
+		return true;
+	}
+	unit->yielded = 0;
+	if (!unit_clean_step(dev, unit, p))
+		return false;
+	dev->stats.background_copies += dev->stats.flash_copies - copies;
+	dev->stats.background_erases += dev->stats.flash_erases - erases;
+	return true;
 }
 
 /* Start the next step or operation of a busy unit, or make the unit free. */
 static void unit_next(struct ssdemu *dev, struct ssdemu_unit *unit)
 {
+	if (unit->suspended.fn) {
+		unit_serve_or_resume(dev, unit);
+		return;
+	}
 	while (unit->planes_to_clean) {
-		unit->txn = unit_yield(dev, unit);
-		if (unit->txn) {
-			unit->waiting--;
-			unit_issue(dev, unit);
+		if (dev->cfg.gc_yield && unit->last_dir != SSDEMU_READ &&
+		    unit_yield(dev, unit))
 			return;
-		}
 		unit->last_dir = SSDEMU_WRITE;
-		if (unit_clean_step(dev, unit))
+		if (unit_clean(dev, unit))
 			return;
 	}
 	if (unit->held) {
@@ -787,6 +1016,7 @@ static void unit_next(struct ssdemu *dev, struct ssdemu_unit *unit)
 
 		if (txn->dir == SSDEMU_WRITE &&
 		    dev->ftl->prepare(dev, txn->plane, txn->lpn)) {
+			dev->stats.foreground_waits++;
 			unit_next(dev, unit);
 			return;
 		}
@@ -796,6 +1026,8 @@ static void unit_next(struct ssdemu *dev, struct ssdemu_unit *unit)
 		unit_issue(dev, unit);
 		return;
 	}
+	if (unit_background(dev, unit))
+		return;
 	unit_set_free(dev, unit);
 	dev->sched->unit_free(dev, unit);
 }
@@ -821,6 +1053,41 @@ void ssdemu_clean_plane(struct ssdemu *dev, u32 plane)
 	}
 }
 
+/* Idle time */
+
+static void idle_start(struct ssdemu *dev, struct ssdemu_event *ev)
+{
+	u64 at = dev->last_end + dev->cfg.idle_us * (u64)NSEC_PER_USEC;
+	u32 i;
+
+	dev->idle_pending = false;
+	if (dev->inside)
+		return;
+	if (at > dev->now) {
+		idle_expect(dev);
+		return;
+	}
+	dev->idle = true;
+	for (i = 0; i < dev->nr_units; i++) {
+		struct ssdemu_unit *unit = &dev->units[i];
+
+		if (unit->busy || background_plane(dev, unit) == SSDEMU_NONE)
+			continue;
+		unit_set_busy(dev, unit);
+		unit_next(dev, unit);
+	}
+}
+
+/* The last request left: schedule the work that waits for an idle drive. */
+static void idle_expect(struct ssdemu *dev)
+{
+	if (!dev->background || dev->idle_pending)
+		return;
+	dev->idle_pending = true;
+	ssdemu_schedule(dev, &dev->idle_ev, dev->last_end +
+			dev->cfg.idle_us * (u64)NSEC_PER_USEC, idle_start);
+}
+
 /* Set-up */
 
 /* Return the most page operations that can be in the device at once. */
@@ -838,6 +1105,9 @@ static void init_units(struct ssdemu *dev)
 		INIT_LIST_HEAD(&dev->units[i].queue[SSDEMU_READ]);
 		INIT_LIST_HEAD(&dev->units[i].queue[SSDEMU_WRITE]);
 		INIT_LIST_HEAD(&dev->units[i].wait);
+		INIT_LIST_HEAD(&dev->units[i].batch);
+		INIT_LIST_HEAD(&dev->units[i].suspended.batch);
+		INIT_LIST_HEAD(&dev->units[i].kicked);
 		dev->units[i].clean_plane = i;
 		dev->units[i].next_plane = i;
 	}
@@ -863,10 +1133,11 @@ int ssdemu_engine_init(struct ssdemu *dev)
 
 	INIT_LIST_HEAD(&dev->done);
 	INIT_LIST_HEAD(&dev->fifo);
+	INIT_LIST_HEAD(&dev->arrivals);
 	INIT_LIST_HEAD(&dev->txn_free);
 	dev->events = RB_ROOT_CACHED;
 	dev->armed = U64_MAX;
-	dev->now = ktime_get_ns();
+	dev->now = device_clock(dev);
 	compat_hrtimer_setup(&dev->timer, timer_fired, CLOCK_MONOTONIC,
 			     HRTIMER_MODE_ABS);
 

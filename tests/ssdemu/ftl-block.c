@@ -121,12 +121,16 @@ static u32 block_program(struct ssdemu *dev, u32 plane, u32 lpn)
 	return page;
 }
 
-static enum ssdemu_clean_step block_clean(struct ssdemu *dev, u32 p)
+static enum ssdemu_clean_step block_clean(struct ssdemu *dev, u32 p,
+					  struct ssdemu_copy *copy)
 {
 	struct ssdemu_plane *plane = &dev->planes[p];
 
 	if (plane->copies_due) {
 		plane->copies_due--;
+		copy->pages = 1;
+		copy->senses = 1;
+		copy->slc = false;
 		return SSDEMU_CLEAN_COPY;
 	}
 	if (plane->erases_due) {

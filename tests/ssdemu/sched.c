@@ -22,18 +22,55 @@
  *
  * With dynamic allocation a write has no unit until a free one takes it. These
  * unbound writes wait in one queue, in order.
+ *
+ * With one-shot programs the operations of an event are queued together when the
+ * event is over, so that a unit can take several of them. A write then waits
+ * until a whole write unit waits for its unit (or for no unit yet), except:
+ *
+ *	- a flush covers it or a request waits for its program
+ *	- the write buffer is full, and no program under way will make room in it
  */
 #include "ssdemu.h"
 
 /* Unbound writes */
 
-/* Return the unit's plane for the next page, or SSDEMU_NONE if none has room. */
+/* Return true if the buffer can admit writes only after a partial write unit. */
+static bool buffer_stuck(const struct ssdemu *dev)
+{
+	return !dev->programs && !list_empty(&dev->admission);
+}
+
+/* Return true if the waiting writes may be programmed in a write unit of @pages. */
+static bool may_program(const struct ssdemu *dev, u32 pages,
+			const struct ssdemu_backlog *backlog)
+{
+	return !dev->one_shot || backlog->urgent || backlog->writes >= pages ||
+	       (backlog->writes && buffer_stuck(dev));
+}
+
+static void backlog_add(struct ssdemu *dev, struct ssdemu_backlog *backlog,
+			const struct ssdemu_cluster *cluster)
+{
+	backlog->writes++;
+	if (cluster->cmd || cluster->seq <= dev->flush_upto)
+		backlog->urgent = backlog->writes;
+}
+
+static void backlog_take(struct ssdemu_backlog *backlog, u32 writes)
+{
+	backlog->writes -= writes;
+	backlog->urgent -= min(backlog->urgent, writes);
+}
+
+/* Return the unit's plane for the next write, or SSDEMU_NONE if none can take it. */
 static u32 choose_plane(struct ssdemu *dev, struct ssdemu_unit *unit)
 {
 	u32 plane = unit->next_plane;
 
 	do {
-		if (ssdemu_plane_has_room(dev, plane))
+		if (ssdemu_plane_has_room(dev, plane) &&
+		    may_program(dev, ssdemu_write_unit(dev, plane),
+				&dev->backlog))
 			return plane;
 		plane += dev->nr_units;
 		if (plane >= dev->nr_planes)
@@ -54,6 +91,8 @@ static bool bind_unit(struct ssdemu *dev, struct ssdemu_unit *unit,
 		unit->next_plane = ssdemu_unit_index(dev, unit);
 	txn->writes_seen = unit->writes;
 	unit->waiting++;
+	if (dev->one_shot)
+		backlog_take(&dev->backlog, 1);
 	return true;
 }
 
@@ -61,8 +100,12 @@ static bool bind_unit(struct ssdemu *dev, struct ssdemu_unit *unit,
 static struct ssdemu_unit *bind_to_free(struct ssdemu *dev,
 					struct ssdemu_txn *txn)
 {
+	u32 smallest = dev->slc_open ? dev->cfg.read_pages :
+				       dev->cfg.program_pages;
 	u32 n = dev->next_unit, tries;
 
+	if (!may_program(dev, smallest, &dev->backlog))
+		return NULL;
 	for (tries = 0; tries < dev->nr_units; tries++, n++) {
 		struct ssdemu_unit *unit;
 
@@ -137,9 +180,15 @@ static struct ssdemu_txn *oldest(struct list_head *queue)
 static struct ssdemu_txn *oldest_write(struct ssdemu *dev,
 				       struct ssdemu_unit *unit)
 {
-	if (list_empty(&dev->fifo) || choose_plane(dev, unit) == SSDEMU_NONE)
-		return oldest(&unit->queue[SSDEMU_WRITE]);
-	return oldest(&dev->fifo);
+	struct ssdemu_txn *txn;
+
+	if (!list_empty(&dev->fifo) && choose_plane(dev, unit) != SSDEMU_NONE)
+		return oldest(&dev->fifo);
+	txn = oldest(&unit->queue[SSDEMU_WRITE]);
+	if (!txn || !may_program(dev, ssdemu_write_unit(dev, txn->plane),
+				 &unit->backlog))
+		return NULL;
+	return txn;
 }
 
 /* Let @read pass @write if the scheduler allows it; return true if it does. */
@@ -171,6 +220,8 @@ static struct ssdemu_txn *unit_pick(struct ssdemu *dev,
 		return NULL;
 	if (txn->plane == SSDEMU_NONE)
 		bind_unit(dev, unit, txn);
+	else if (dev->one_shot && txn == write)
+		backlog_take(&unit->backlog, 1);
 	if (txn == write)
 		unit->passed = 0;
 	list_del(&txn->list);
@@ -313,13 +364,18 @@ static void aos_offer_unbound(struct ssdemu *dev)
 		aos_set_ready(dev, &dev->units[n], true);
 }
 
+static void aos_run_unbound(struct ssdemu *dev)
+{
+	aos_offer_unbound(dev);
+	aos_run(dev);
+}
+
 static void aos_unit_free(struct ssdemu *dev, struct ssdemu_unit *unit)
 {
 	if (!list_empty(&unit->queue[SSDEMU_READ]) ||
 	    !list_empty(&unit->queue[SSDEMU_WRITE]))
 		aos_set_ready(dev, unit, true);
-	aos_offer_unbound(dev);
-	aos_run(dev);
+	aos_run_unbound(dev);
 }
 
 static void aos_add(struct ssdemu *dev, struct ssdemu_txn *txn)
@@ -338,11 +394,142 @@ static void aos_add(struct ssdemu *dev, struct ssdemu_txn *txn)
 	aos_run(dev);
 }
 
+/* One-shot programs */
+
+/* Move the operations of @queue that @unit can serve with its own to its batch. */
+static u32 gather_from(struct ssdemu_unit *unit, struct list_head *queue,
+		       u32 limit)
+{
+	const struct ssdemu_txn *first = unit->txn;
+	struct ssdemu_txn *txn, *next;
+	u32 taken = 0;
+
+	list_for_each_entry_safe(txn, next, queue, list) {
+		if (taken == limit)
+			break;
+		if (txn->dir == SSDEMU_READ && txn->group != first->group)
+			continue;
+		list_move_tail(&txn->list, &unit->batch);
+		taken++;
+	}
+	return taken;
+}
+
+/**
+ * ssdemu_sched_gather() - fill the batch of an operation that starts
+ * @dev: device with one-shot programs
+ * @unit: its txn has just been chosen
+ *
+ * A write is joined by the writes that wait, up to a write unit; a read by the
+ * waiting reads of pages that are sensed with it.
+ */
+void ssdemu_sched_gather(struct ssdemu *dev, struct ssdemu_unit *unit)
+{
+	u32 room = ssdemu_write_unit(dev, unit->txn->plane) - 1, taken;
+
+	if (unit->txn->dir == SSDEMU_READ) {
+		unit->waiting -= gather_from(unit, &unit->queue[SSDEMU_READ],
+					     U32_MAX);
+		return;
+	}
+	if (dev->cfg.allocation == SSDEMU_DYNAMIC) {
+		backlog_take(&dev->backlog, gather_from(unit, &dev->fifo, room));
+		return;
+	}
+	taken = gather_from(unit, &unit->queue[SSDEMU_WRITE], room);
+	backlog_take(&unit->backlog, taken);
+	unit->waiting -= taken;
+}
+
+/* Queue the operations of the current event; list the free units that got one. */
+static void queue_arrivals(struct ssdemu *dev, struct list_head *kicked)
+{
+	struct ssdemu_txn *txn, *next;
+
+	list_for_each_entry_safe(txn, next, &dev->arrivals, list) {
+		struct ssdemu_unit *unit;
+
+		if (txn->plane == SSDEMU_NONE) {
+			list_move_tail(&txn->list, &dev->fifo);
+			backlog_add(dev, &dev->backlog, txn->cluster);
+			continue;
+		}
+		unit = ssdemu_unit_of(dev, txn->plane);
+		list_move_tail(&txn->list, &unit->queue[txn->dir]);
+		if (txn->dir == SSDEMU_WRITE)
+			backlog_add(dev, &unit->backlog, txn->cluster);
+		if (!unit->busy)
+			list_move_tail(&unit->kicked, kicked);
+		else if (txn->dir == SSDEMU_READ && dev->cfg.suspend_ns)
+			ssdemu_unit_suspend(dev, unit);
+	}
+}
+
+/* Return the unit for which most writes wait, or NULL; all units are free. */
+static struct ssdemu_unit *fullest_unit(struct ssdemu *dev)
+{
+	struct ssdemu_unit *fullest = &dev->units[0];
+	u32 i;
+
+	for (i = 1; i < dev->nr_units; i++)
+		if (dev->units[i].backlog.writes > fullest->backlog.writes)
+			fullest = &dev->units[i];
+	return fullest->backlog.writes && !fullest->busy ? fullest : NULL;
+}
+
+/**
+ * ssdemu_sched_kick() - start what the current event has queued
+ * @dev: device with one-shot programs; the event is over
+ */
+void ssdemu_sched_kick(struct ssdemu *dev)
+{
+	struct ssdemu_unit *unit;
+	LIST_HEAD(kicked);
+
+	queue_arrivals(dev, &kicked);
+	while ((unit = list_first_entry_or_null(&kicked, struct ssdemu_unit,
+						kicked))) {
+		list_del_init(&unit->kicked);
+		if (!unit->busy)
+			dev->sched->unit_free(dev, unit);
+	}
+	if (dev->backlog.writes)
+		dev->sched->run_unbound(dev);
+	if (buffer_stuck(dev)) {
+		unit = fullest_unit(dev);
+		if (unit)
+			dev->sched->unit_free(dev, unit);
+	}
+}
+
+/**
+ * ssdemu_sched_urge() - program all waiting writes without delay
+ * @dev: device; ssdemu_sched_kick() follows at the end of the event
+ */
+void ssdemu_sched_urge(struct ssdemu *dev)
+{
+	u32 i;
+
+	if (!dev->one_shot)
+		return;
+	dev->backlog.urgent = dev->backlog.writes;
+	for (i = 0; i < dev->nr_units; i++) {
+		struct ssdemu_unit *unit = &dev->units[i];
+
+		unit->backlog.urgent = unit->backlog.writes;
+		if (unit->backlog.urgent && !unit->busy)
+			dev->sched->unit_free(dev, unit);
+	}
+}
+
 /* By enum ssdemu_device_sched. */
 const struct ssdemu_sched_ops ssdemu_schedulers[] = {
 	[SSDEMU_FIFO]	  = { .add = fifo_add, .unit_free = fifo_unit_free },
-	[SSDEMU_OOO]	  = { .add = ooo_add, .unit_free = ooo_unit_free },
-	[SSDEMU_OOO_READ] = { .add = ooo_add, .unit_free = ooo_unit_free },
-	[SSDEMU_AOS]	  = { .add = aos_add, .unit_free = aos_unit_free,
+	[SSDEMU_OOO]	  = { .add = ooo_add, .run_unbound = ooo_run_unbound,
+			      .unit_free = ooo_unit_free },
+	[SSDEMU_OOO_READ] = { .add = ooo_add, .run_unbound = ooo_run_unbound,
+			      .unit_free = ooo_unit_free },
+	[SSDEMU_AOS]	  = { .add = aos_add, .run_unbound = aos_run_unbound,
+			      .unit_free = aos_unit_free,
 			      .channel_free = aos_channel_free },
 };

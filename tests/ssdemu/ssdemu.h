@@ -7,7 +7,8 @@
  * times are virtual. Every step of the device is an event with an exact time in
  * nanoseconds, and events are handled in order. An hrtimer reports a step to
  * the host no earlier than its time. A late timer interrupt delays what the
- * host sees, but does not change what the device does next.
+ * host sees, but does not change what the device does next. With time_scale=k
+ * the device's clock is k times slower than the host's.
  *
  *	main.c       module, devices, blk-mq driver
  *	config.c     the configuration keys and their limits
@@ -62,6 +63,13 @@ enum ssdemu_mapping {
 	SSDEMU_MAP_BLOCK,
 };
 
+/* The smallest part of the drive that works on its own. */
+enum ssdemu_unit_level {
+	SSDEMU_UNIT_CHIP,
+	SSDEMU_UNIT_DIE,
+	SSDEMU_UNIT_PLANE,
+};
+
 /*
  * The configuration of a device, constant once the device exists. Each field
  * has the name of its key. config.c has the defaults and the limits.
@@ -77,17 +85,20 @@ struct ssdemu_config {
 	u32 page_size;		/* bytes */
 	u32 capacity_mb;	/* MiB seen by the host; 0: derived from the geometry */
 	u32 spare;		/* percent of the flash hidden from the host */
-	u32 advanced;		/* 1: planes work in parallel, 0: a chip is one unit */
+	u32 unit;		/* enum ssdemu_unit_level */
 
 	/* times */
 	u32 read_ns;		/* cell to page register */
 	u32 program_ns;		/* page register to cell */
 	u32 erase_ns;		/* one block */
+	u32 program_pages;	/* a write unit: pages that a unit programs at once */
+	u32 read_pages;		/* pages of a write unit that are sensed at once */
 	u32 command_ns;		/* channel time of a flash command */
 	u32 channel_mbps;	/* 10^6 B/s */
 	u32 host_mbps;		/* 10^6 B/s; 0: no limit */
 	u32 host_duplex;	/* 1: host_mbps in each direction */
 	u32 firmware_ns;	/* per request; requests are decoded one by one */
+	u32 time_scale;		/* ns of the host per ns of the device */
 
 	/* flash translation */
 	u32 allocation;		/* enum ssdemu_allocation */
@@ -96,19 +107,29 @@ struct ssdemu_config {
 	u32 open_blocks;	/* log blocks of mapping=block */
 	u32 clustered_page_kb;	/* KiB; unit of read-modify-write; 0: a page */
 	u32 gc_free_blocks;	/* per plane, kept free by garbage collection */
+	u32 gc_start_blocks;	/* per plane, at which it starts in the background */
 	u32 gc_copyback;	/* 1: copies stay in the plane, off the channel */
 	u32 gc_yield;		/* 1: a waiting read is served between two copies */
+	u32 idle_us;		/* us without requests after which the drive is idle */
+	u32 slc_mb;		/* MiB of an SLC cache, beside the blocks above; 0: off */
+	u32 slc_bits;		/* bits per cell of the other blocks */
+	u32 slc_read_ns;
+	u32 slc_program_ns;	/* read_pages */
+	u32 slc_fold_percent;	/* pages folded per 100 written, beside host I/O */
 	u32 fill;		/* percent of the pages written at creation */
 
 	/* buffers */
 	u32 read_buffer_kb;	/* KiB */
-	u32 prefetch;		/* 1: sequential reads fill the read buffer ahead */
+	u32 prefetch;		/* 1: streams of reads fill the read buffer ahead */
 	u32 write_buffer_kb;	/* KiB; 0: a write completes when it is programmed */
 	u32 write_cache;	/* 1: cache with replacement, 0: FIFO buffer */
 
 	/* device scheduling */
 	u32 device_sched;	/* enum ssdemu_device_sched */
 	u32 read_bound;		/* reads of a unit that may pass a waiting write */
+	u32 suspend_ns;		/* to suspend a program or an erase; 0: never */
+	u32 resume_ns;		/* to resume it */
+	u32 suspend_max;	/* suspensions of one program or erase */
 
 	/* costs observed by the papers, off by default */
 	u32 region_mb;		/* MiB; region in which crowding is counted */
@@ -163,6 +184,7 @@ struct ssdemu_txn {
 	u64 seq;			/* order of arrival */
 	u64 writes_seen;		/* unit->writes when this was queued */
 	u32 lpn;			/* logical page */
+	u32 group;			/* read: its pages are sensed at once */
 	u32 bytes;			/* to transfer to the host */
 	u32 plane;			/* SSDEMU_NONE: not chosen yet (dynamic) */
 	u8 dir;				/* enum ssdemu_dir */
@@ -199,6 +221,15 @@ struct ssdemu_rpage {
 	bool prefetch;		/* filled by a prefetch */
 };
 
+/* Contiguous reads. */
+struct ssdemu_stream {
+	struct list_head list;
+	u64 start;		/* bytes from the start of the device */
+	u64 next;		/* bytes; where the next read begins */
+	u32 requests;		/* since the start */
+	u32 ahead;		/* page up to which it was prefetched; 0: none */
+};
+
 /* A first come, first served bus. The time at which it is free is its queue. */
 struct ssdemu_bus {
 	u64 free_at;		/* ns */
@@ -217,21 +248,46 @@ struct ssdemu_channel {
 	u32 next_chip;		/* aos: chip at which the next search starts */
 };
 
-/* The smallest part that works on its own: a chip, or a plane (advanced=1). */
+/* A program or an erase that gives way to reads. */
+struct ssdemu_suspended {
+	void (*fn)(struct ssdemu *dev, struct ssdemu_event *ev); /* its end, or NULL */
+	struct ssdemu_txn *txn;	/* unit->txn, or NULL of an operation of cleaning */
+	struct list_head batch;	/* unit->batch */
+	u64 left_ns;		/* of its time in the cells */
+	u64 since;		/* ns, when it stopped */
+	u32 reads;		/* served during this suspension */
+};
+
+/* Writes that wait for a unit. The oldest ones may not wait for a full write unit. */
+struct ssdemu_backlog {
+	u32 writes;
+	u32 urgent;		/* of these, oldest first */
+};
+
+/* The smallest part that works on its own: a chip, a die or a plane. */
 struct ssdemu_unit {
 	struct ssdemu_event ev;
 	struct list_head wait;	/* entry in a list of the channel */
 	u32 bus_ns;		/* channel time of the next transfer */
 	u64 then_ns;		/* from the end of that transfer to the event */
 	u64 bus_end;		/* ns, end of the last transfer */
+	u64 resumed;		/* ns, end of the last resumption */
+	struct ssdemu_suspended suspended;
+	u32 suspends;		/* of the current operation */
+	bool read_queued;	/* before the current operation was in the cells */
 	struct ssdemu_unit *rider; /* next plane that shares this command */
 	struct ssdemu_txn *txn;	/* being served */
+	struct list_head batch;	/* operations served together with txn */
 	struct ssdemu_txn *held; /* accepted, waiting for cleaning */
 	struct list_head queue[SSDEMU_DIRS];
+	struct ssdemu_backlog backlog; /* one-shot programs: queue[SSDEMU_WRITE] */
+	struct list_head kicked; /* entry in a list of ssdemu_sched_kick() */
 	u32 waiting;		/* page operations queued for this unit */
 	u32 passed;		/* reads that passed the oldest write */
 	u32 planes_to_clean;
 	u32 clean_plane;	/* plane being cleaned */
+	u32 copy_pages;		/* pages of the current copy */
+	u32 yielded;		/* reads served since a background step was due */
 	u32 next_plane;		/* dynamic: plane for the next write */
 	u32 next_row;		/* home row that continues the last operation */
 	u8 last_dir;		/* enum ssdemu_dir of the last page operation */
@@ -247,6 +303,7 @@ struct ssdemu_unit {
 	u64 clean_ns;
 };
 
+/* A plane, or all planes of a unit, which one-shot programs use in lockstep. */
 struct ssdemu_plane {
 	/* page mapping */
 	u32 active;		/* block being written */
@@ -257,6 +314,19 @@ struct ssdemu_plane {
 	u32 valid;		/* valid pages */
 	u32 victim;		/* block being cleaned, or SSDEMU_NONE */
 	u32 victim_page;	/* next page of the victim to copy */
+	u32 victim_valid;	/* its valid pages when it was chosen */
+	u32 drained;		/* copied blocks, to be erased */
+	u32 nr_drained;
+	u64 debt;		/* copies due, in 1/256 pages */
+	/* SLC cache: a ring of blocks to erase, full ones, the active one, free ones */
+	u32 slc_first;		/* first of them */
+	u32 slc_drained;
+	u32 slc_full;
+	u32 slc_page;		/* next page of the active block */
+	u32 fold_page;		/* next page of the oldest full block to fold */
+	u64 fold_due;		/* in 1/100 pages */
+	bool folding;		/* the next step folds */
+	bool collecting;	/* until the next erase */
 	/* block mapping */
 	u32 copies_due;
 	u32 erases_due;
@@ -280,6 +350,13 @@ enum ssdemu_clean_step {
 	SSDEMU_CLEAN_ERASE,
 };
 
+/* A copy by cleaning. */
+struct ssdemu_copy {
+	u32 pages;
+	u32 senses;		/* groups of read_pages that they come from */
+	bool slc;		/* from the SLC cache */
+};
+
 /**
  * struct ssdemu_ftl_ops - a mapping of logical pages to flash
  * @init: allocate and fill the tables; may sleep, the lock is not held
@@ -289,7 +366,11 @@ enum ssdemu_clean_step {
  *	programmed there, and start the cleaning
  * @program: map the page to the plane's next free flash page; return its offset
  *	in the block
- * @clean: take and return the next step of cleaning
+ * @programmed: (optional) a program of the SLC cache or of other blocks took so
+ *	many of the plane's pages; leave the rest of its write unit unused, let
+ *	the work in the background keep pace
+ * @due: (optional) return true if a step of cleaning in the background is due
+ * @clean: take and return the next step of cleaning; describe a copy
  * @trim: unmap the page
  */
 struct ssdemu_ftl_ops {
@@ -298,19 +379,24 @@ struct ssdemu_ftl_ops {
 	u32 (*locate)(struct ssdemu *dev, u32 lpn, u32 *block, u32 *page);
 	bool (*prepare)(struct ssdemu *dev, u32 plane, u32 lpn);
 	u32 (*program)(struct ssdemu *dev, u32 plane, u32 lpn);
-	enum ssdemu_clean_step (*clean)(struct ssdemu *dev, u32 plane);
+	void (*programmed)(struct ssdemu *dev, u32 plane, u32 pages, bool slc);
+	bool (*due)(struct ssdemu *dev, u32 plane);
+	enum ssdemu_clean_step (*clean)(struct ssdemu *dev, u32 plane,
+					struct ssdemu_copy *copy);
 	void (*trim)(struct ssdemu *dev, u32 lpn);
 };
 
 /**
  * struct ssdemu_sched_ops - a device scheduler
- * @add: queue a new page operation
+ * @add: queue a new page operation and start it if its unit is free
+ * @run_unbound: start unbound writes on free units
  * @unit_free: the unit became idle; start the next operation, if any
  * @channel_free: (optional) a transfer that ssdemu_channel_watch() was called
  *	for has ended
  */
 struct ssdemu_sched_ops {
 	void (*add)(struct ssdemu *dev, struct ssdemu_txn *txn);
+	void (*run_unbound)(struct ssdemu *dev);
 	void (*unit_free)(struct ssdemu *dev, struct ssdemu_unit *unit);
 	void (*channel_free)(struct ssdemu *dev, struct ssdemu_channel *channel);
 };
@@ -335,6 +421,14 @@ struct ssdemu_stats {
 	u64 flash_reads;	/* for the host, read-modify-write or prefetch */
 	u64 flash_programs;
 	u64 flash_copies;	/* pages moved by cleaning */
+	u64 background_copies;	/* part of flash_copies */
+	u64 background_erases;	/* part of flash_erases */
+	u64 foreground_waits;	/* programs that waited for garbage collection */
+	u64 folded_pages;	/* moved from the SLC cache */
+	u64 slc_programs;	/* part of flash_programs */
+	u64 copy_senses;	/* groups of pages sensed for copies and folding */
+	u64 padded_pages;	/* flash pages left unused by partial write units */
+	u64 shared_senses;	/* of flash_reads: sensed together with another */
 	u64 flash_erases;
 	u64 rmw_reads;		/* part of flash_reads */
 	u64 prefetch_reads;	/* part of flash_reads */
@@ -354,6 +448,8 @@ struct ssdemu_stats {
 	u64 buffer_waits;	/* writes that found the write buffer full */
 	u64 crowd_ns;		/* unit time charged for crowded regions */
 	u64 rw_switches;
+	u64 suspends;		/* of programs and erases */
+	u64 suspended_ns;	/* their delay, with the costs */
 	u64 active_ns;		/* time with at least one unit busy */
 	u64 max_units_busy;
 	u64 events;
@@ -365,6 +461,9 @@ struct ssdemu {
 	/* constant once the device exists */
 	struct ssdemu_config cfg;
 	struct lv_geometry geo;		/* always at plane level */
+	bool one_shot;			/* program_pages > 1 */
+	bool background;		/* cleaning in the background */
+	u32 lockstep;			/* planes of the geometry in an ssdemu_plane */
 	const struct ssdemu_ftl_ops *ftl;
 	const struct ssdemu_sched_ops *sched;
 	u64 capacity;			/* bytes */
@@ -372,7 +471,11 @@ struct ssdemu {
 	u32 nr_lpns;			/* logical pages */
 	u32 page_shift;			/* log2 of cfg.page_size */
 	u32 plane_lpns;			/* logical pages of a plane (not dynamic) */
-	u32 plane_pages;		/* flash pages of a plane */
+	u32 plane_pages;		/* flash pages of a plane without the SLC cache */
+	u32 block_pages;		/* pages of a block, in all planes in lockstep */
+	u32 plane_blocks;		/* blocks of a plane: cfg.blocks, then the SLC cache */
+	u32 slc_blocks;			/* of plane_blocks */
+	u32 slc_pages;			/* of an SLC block */
 	u32 cluster_pages;
 	u32 cluster_bytes;
 	u32 granule;			/* bytes per bit of ssdemu_cluster.mask */
@@ -406,6 +509,10 @@ struct ssdemu {
 	u32 inside;			/* host requests */
 	u32 units_busy;
 	u64 active_since;		/* ns, when units_busy left 0 */
+	struct ssdemu_event idle_ev;
+	bool idle_pending;		/* idle_ev is scheduled */
+	bool idle;			/* no request inside for idle_us */
+	u64 last_end;			/* ns, when the last request left */
 	u32 *region_inside;		/* host requests, by region */
 
 	/* scheduling */
@@ -413,6 +520,10 @@ struct ssdemu {
 	struct list_head fifo;		/* fifo: all; otherwise: unbound writes */
 	u64 head_blocked_since;		/* ns; 0: the head is not blocked */
 	unsigned long *busy_units;	/* bitmap, for dynamic allocation */
+	struct list_head arrivals;	/* one-shot: queued during the current event */
+	struct ssdemu_backlog backlog;	/* one-shot: unbound writes */
+	u32 programs;			/* units with a program for the host */
+	u32 slc_open;			/* planes with a free SLC block */
 	u32 next_unit;			/* dynamic: unit at which the search starts */
 	u32 next_channel;		/* aos: channel at which the search starts */
 	struct ssdemu_txn *txn_pool;
@@ -448,13 +559,14 @@ struct ssdemu {
 	u32 destaging;			/* of nr_unwritten, being written to flash */
 	u32 destage_max;		/* limit of destaging */
 	u64 cluster_seq;
+	u64 flush_upto;			/* cluster_seq at the last flush */
 	struct ssdemu_rpage *rpage_pool;
 	struct list_head rpage_free;
 	struct list_head rpage_lru;	/* coldest first */
 	struct hlist_head *rpage_hash;
 	u32 rpage_hash_bits;
-	u32 streams[SSDEMU_STREAMS];	/* next page of recent sequential reads */
-	u32 next_stream;
+	struct ssdemu_stream stream_pool[SSDEMU_STREAMS];
+	struct list_head streams;	/* least recently used first */
 	u32 nr_rpages;
 	u32 prefetching;		/* prefetch operations in the device */
 
@@ -462,6 +574,12 @@ struct ssdemu {
 	u64 where_sectors;
 	struct ssdemu_stats stats;
 };
+
+/* Return the blocks of a plane that garbage collection keeps free. */
+static inline u32 ssdemu_free_target(const struct ssdemu_config *cfg)
+{
+	return max(cfg->gc_free_blocks, cfg->gc_start_blocks);
+}
 
 /* config.c */
 int ssdemu_config_parse(struct ssdemu_config *cfg, char *text, char *err);
@@ -476,6 +594,7 @@ void ssdemu_run(struct ssdemu *dev, struct ssdemu_cmd *cmd);
 void ssdemu_schedule(struct ssdemu *dev, struct ssdemu_event *ev, u64 at,
 		     void (*fn)(struct ssdemu *, struct ssdemu_event *));
 void ssdemu_cmd_put(struct ssdemu *dev, struct ssdemu_cmd *cmd, u32 bytes);
+void ssdemu_unit_suspend(struct ssdemu *dev, struct ssdemu_unit *unit);
 void ssdemu_unit_start(struct ssdemu *dev, struct ssdemu_unit *unit,
 		       struct ssdemu_txn *txn);
 void ssdemu_channel_watch(struct ssdemu *dev, struct ssdemu_channel *channel);
@@ -505,11 +624,16 @@ ssdemu_channel_of(struct ssdemu *dev, const struct ssdemu_unit *unit)
 
 /* sched.c */
 extern const struct ssdemu_sched_ops ssdemu_schedulers[];
+void ssdemu_sched_gather(struct ssdemu *dev, struct ssdemu_unit *unit);
+void ssdemu_sched_kick(struct ssdemu *dev);
+void ssdemu_sched_urge(struct ssdemu *dev);
 
 /* ftl.c, ftl-block.c */
 extern const struct ssdemu_ftl_ops ssdemu_ftl_page;
 extern const struct ssdemu_ftl_ops ssdemu_ftl_block;
 bool ssdemu_plane_has_room(const struct ssdemu *dev, u32 plane);
+bool ssdemu_slc_open(const struct ssdemu *dev, u32 plane);
+u32 ssdemu_write_unit(const struct ssdemu *dev, u32 plane);
 u64 ssdemu_ftl_page_memory(const struct ssdemu *dev);
 u64 ssdemu_ftl_block_memory(const struct ssdemu *dev);
 

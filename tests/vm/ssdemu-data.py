@@ -21,8 +21,13 @@ ROUNDS, WIDTH = 60, 8
 
 FLASH = {"capacity_mb": 16, "channels": 2, "chips": 2, "pages": 32, "read_ns": 5000,
          "program_ns": 20000, "erase_ns": 100000, "memory_backed": 1, "fill": 100}
-MAPPINGS = ({}, {"allocation": "pdwc", "planes": 2, "advanced": 1}, {"allocation": "dynamic"},
+MAPPINGS = ({}, {"allocation": "pdwc", "planes": 2, "unit": "plane"}, {"allocation": "dynamic"},
             {"allocation": "concat"}, {"mapping": "block", "open_blocks": 2},
+            {"allocation": "dynamic", "unit": "die", "planes": 2, "program_pages": 8,
+             "read_pages": 4, "gc_start_blocks": 5, "device_sched": "ooo-read"},
+            {"unit": "chip", "planes": 2, "program_pages": 16, "gc_start_blocks": 5, "slc_mb": 2,
+             "slc_fold_percent": 50, "idle_us": 100,
+             "device_sched": "aos"},
             {"clustered_page_kb": 16}, {"clustered_page_kb": 16, "mapping": "block"})
 BUFFERS = ({}, {"write_buffer_kb": 64}, {"write_buffer_kb": 256, "write_cache": 1},
            {"read_buffer_kb": 128, "prefetch": 1, "write_buffer_kb": 128, "write_cache": 1})
@@ -96,7 +101,8 @@ def main():
     for mapping in MAPPINGS:
         for number, buffers in enumerate(BUFFERS):
             sched = SCHEDS[(seed + seed // len(SCHEDS)) % len(SCHEDS)]
-            exercise(seed, device_sched=sched, hw_queues=1 + number % 2, **mapping, **buffers)
+            exercise(seed, **{"device_sched": sched, "hw_queues": 1 + number % 2, **mapping},
+                     **buffers)
             seed += 1
 
     with Device("small", **FLASH) as dev:

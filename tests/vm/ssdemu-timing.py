@@ -81,15 +81,21 @@ def in_order():
 def multi_plane():
     """Planes of a die that start together at the same page share a command."""
     keys = {"channels": 1, "chips": 1, "planes": 4, **FLASH}
-    with Device("small", advanced=1, **keys) as dev:
+    with Device("small", unit="plane", **keys) as dev:
         stats = dev.one(0, 4 * PAGE)
         near(stats["read_mean_ns"], COMMAND + READ + 4 * XFER, 1, "multi-plane read of 4 pages")
         check(stats["multiplane"] == 3, "three planes shared the command of the first")
         near(dev.one(0, 4 * PAGE, True)["write_mean_ns"], COMMAND + 4 * XFER + PROGRAM, 1,
              "multi-plane program of 4 pages")
-    with Device("small", advanced=0, **keys) as dev:
-        near(dev.one(0, 4 * PAGE)["read_mean_ns"], 4 * ONE_READ, 1,
-             "the same without advanced commands")
+    for unit in ("chip", "die"):
+        with Device("small", unit=unit, **keys) as dev:
+            near(dev.one(0, 4 * PAGE)["read_mean_ns"], 4 * ONE_READ, 1, f"the same, unit={unit}")
+    keys.update(planes=2, dies=2, allocation="pdwc")
+    for unit, expected in (("chip", 4 * ONE_READ), ("die", 2 * ONE_READ + COMMAND + XFER),
+                           ("plane", COMMAND + READ + 4 * XFER)):
+        with Device("small", unit=unit, **keys) as dev:
+            near(dev.one(0, 4 * PAGE)["read_mean_ns"], expected, 1,
+                 f"4 pages on 2 planes of each of 2 dies, unit={unit}")
 
 
 def host_side():
@@ -179,6 +185,13 @@ def throughput():
     with Device("small", **{**deep, "channel_mbps": 40, "channels": 2, "chips": 8}) as dev:
         near(iops(dev, "randread"), 2e9 / (COMMAND + PAGE * 1000 // 40), 1,
              "random reads per second, bound by 2 channels")
+    # A bus that were booked ahead of time would idle: reads and writes at once find it out.
+    with Device("small", channels=8, chips=8, firmware_ns=5_000, host_mbps=60, **deep) as dev:
+        near(iops(dev, "randrw"), 60e6 / PAGE, 1,
+             "random reads and writes per second, bound by a half-duplex host interface")
+    with Device("small", **{**deep, "channel_mbps": 40, "channels": 2, "chips": 16}) as dev:
+        near(iops(dev, "randrw"), 2e9 / (COMMAND + PAGE * 1000 // 40), 1,
+             "random reads and writes per second, bound by 2 channels")
     with Device("small", channels=4, chips=4, firmware_ns=50_000, **deep) as dev:
         near(iops(dev, "randread"), 1e9 / 50_000, 1, "random reads per second, bound by firmware")
 

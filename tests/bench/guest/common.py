@@ -15,6 +15,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,8 @@ import time
 from ssd import PROJECT
 
 JOBS = PROJECT / "tests/bench/jobs"
+# Tunables of schedulers that are times, in any unit. bfq's slice_idle is slice_idle_us in ms.
+TIME = re.compile(r"_(us|ms|usec|nsec|expire|expire_sync|expire_async)$|timeout_sync$")
 
 
 def command(*words, **more):
@@ -40,11 +43,21 @@ def make_runs(measure):
         print(json.dumps(measure(run)), flush=True)
 
 
+def slow_down(device):
+    """Make all times among the scheduler's tunables as much longer as those of the device."""
+    for file in pathlib.Path("/sys/block", device.name, "queue/iosched").glob("*"):
+        if TIME.search(file.name):
+            file.write_text(str(int(file.read_text()) * device.time_scale))
+
+
 def prepare(device, run):
-    """Select the run's scheduler for a device and set its tunables."""
+    """Select the run's scheduler for a device and set its tunables, with times in the time of
+    the device."""
     device.scheduler(run["scheduler"])
+    if device.time_scale > 1:
+        slow_down(device)
     for name, value in run["tunables"].items():
-        device.queue(name, value)
+        device.queue(name, value * device.time_scale if TIME.search(name) else value)
 
 
 def scheduler_file(device, name):
@@ -81,8 +94,12 @@ def kernel_stat(device):
 
 
 def kernel_since(device, before):
-    """Return the difference of these counters to @before."""
-    return {key: value - before[key] for key, value in kernel_stat(device).items()}
+    """Return the difference of these counters to @before, with ms in the time of the
+    device."""
+    made = {key: value - before[key] for key, value in kernel_stat(device).items()}
+    for key in ("read_ms", "write_ms"):
+        made[key] /= device.time_scale
+    return made
 
 
 def wait_for_second():

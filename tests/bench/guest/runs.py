@@ -37,8 +37,8 @@ def work(device):
 
 
 def cost(device, run):
-    """Run a job; return fio's result, and the I/Os and the ns of work in the middle of the
-    run, without the start and the end of fio."""
+    """Run a job; return fio's result, and the I/Os, the ns of work and the ns in all in the
+    middle of the run, without the start and the end of fio."""
     milliseconds = int(run["variables"]["RUNTIME"].removesuffix("ms"))
     pathlib.Path("/proc/sys/vm/nr_hugepages").write_text("16")
     # The search for partitions has completed I/Os already.
@@ -49,12 +49,12 @@ def cost(device, run):
     # The two numbers of work() must belong together: no preemption between them.
     os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
     time.sleep(0.05)
-    before = work(device)
+    begin, before = time.monotonic_ns(), work(device)
     time.sleep(milliseconds / 1000 - 0.1)
-    after = work(device)
+    end, after = time.monotonic_ns(), work(device)
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     return {"fio": end_fio(process, run), "ssdemu": {}, "ios": after[0] - before[0],
-            "worked_ns": after[1] - before[1]}
+            "worked_ns": after[1] - before[1], "elapsed_ns": end - begin}
 
 
 def quantiles(times, percentiles):
@@ -109,7 +109,7 @@ def measure(run):
     on_ssd = run["preset"] is not None
     with Device(run["preset"], **run["keys"]) if on_ssd else NullBlk(**run["keys"]) as device:
         prepare(device, run)
-        return benefit(device, run) if on_ssd else cost(device, run)
+        return cost(device, run) if run["job"] == "cost" else benefit(device, run)
 
 
 if __name__ == "__main__":
