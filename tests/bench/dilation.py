@@ -6,9 +6,9 @@ drive works at its bound.
     tests/bench/dilation.py [PRESET...]         (default: the drives of today)
 
 Each preset runs first with a large time_scale, where the drive is at its bound, then with the
-smallest power of two with which the CPU is idle half of the time under each load. IOPS are in
-the time of the device: they are equal as long as the CPU is not the limit. Results are left in
-build/dilation/dilation.json.
+power of two that follows from it: the CPU is idle for at least half of the time under each
+load. IOPS are in the time of the device: as long as the CPU is not the limit they are equal, but
+for what a write buffer takes in at the start. Results are left in build/dilation/dilation.json.
 """
 import argparse
 import functools

@@ -15,7 +15,7 @@ from ssd import Device, NullBlk
 
 DEPTH = 32
 INSTANT = {"read_ns": 100, "program_ns": 100, "erase_ns": 100, "command_ns": 1,
-           "channel_mbps": 100_000, "host_mbps": 0, "firmware_ns": 0}
+           "channel_mbps": 100_000, "host_mbps": 0, "firmware_ns": 0, "time_scale": 1}
 # program_ns of the preset small
 PROGRAM = 500_000
 
