@@ -97,19 +97,18 @@ def write_plan(path: pathlib.Path, runs: list[model.Run]):
     path.write_text(json.dumps([{
         "preset": run.preset if run.preset != model.NULL_BLK else None, "keys": run.keys,
         "scheduler": run.scheduler, "tunables": run.tunables, "job": run.job,
-        "variables": run.variables, "percentiles": model.PERCENTILES} for run in runs]))
+        "variables": model.dilated(run), "time_scale": model.time_scale(run),
+        "percentiles": model.PERCENTILES} for run in runs]))
 
 
-def with_figures(result: dict) -> dict:
-    """Return the result that a guest's program printed, with figures of fio's output. The
-    output of pass_runs.py (file_fio) is large and is not kept."""
-    if "file_fio" in result:
-        figures = model.figures(result.pop("file_fio"), {})
-    elif "fio" in result:
-        figures = model.figures(result["fio"], result["ssdemu"])
-    else:
-        figures = result["figures"]
-    return {**result, "figures": figures}
+def take_result(run: model.Run, printed: dict):
+    """Set the result of a run to what the guest's program has @printed, with figures. The output
+    of pass_runs.py (file_fio) is large and is not kept."""
+    file_fio = printed.pop("file_fio", None)
+    run.result = printed
+    if file_fio:
+        printed["figures"] = model.figures(file_fio, {})
+    printed["figures"] = model.figures_of(run)
 
 
 def run_guest(runs: list[model.Run], name: str, folder: pathlib.Path, progress: Progress,
@@ -120,13 +119,15 @@ def run_guest(runs: list[model.Run], name: str, folder: pathlib.Path, progress: 
     @folder that start with @name."""
     plan, log = folder / f"{name}.plan.json", folder / f"{name}.log"
     write_plan(plan, runs)
-    waiting = iter(runs)
+    waiting, clock = iter(runs), time.monotonic()
 
     def handle(line):
+        nonlocal clock
         if not line.startswith("{"):
             return
         run = next(waiting)
-        run.result = with_figures(json.loads(line))
+        run.seconds, clock = time.monotonic() - clock, time.monotonic()
+        take_result(run, json.loads(line))
         if keep:
             keep(run)
         what = ", ".join([run.device, run.job, *run.variables.values(), run.label])
