@@ -94,11 +94,7 @@ def program_command(program: str, plan: str | pathlib.Path) -> list:
 def write_plan(path: pathlib.Path, runs: list[model.Run]):
     """Write the plan of @runs for a guest's program (guest/common.py). It has nothing that
     does not decide a result: a guest whose plan differs may give other figures."""
-    path.write_text(json.dumps([{
-        "preset": run.preset if run.preset != model.NULL_BLK else None, "keys": run.keys,
-        "scheduler": run.scheduler, "tunables": run.tunables, "job": run.job,
-        "variables": model.dilated(run), "time_scale": model.time_scale(run),
-        "percentiles": model.PERCENTILES} for run in runs]))
+    path.write_text(json.dumps(list(map(model.plan_of, runs))))
 
 
 def take_result(run: model.Run, printed: dict):

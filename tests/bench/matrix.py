@@ -103,11 +103,11 @@ class Workload:
     deep: bool = False
     drives: tuple[str, ...] = ()
 
-    def on(self, preset: str) -> "Workload":
-        """Return the workload with the depth for a drive."""
+    def on(self, tags: int) -> "Workload":
+        """Return the workload with the depth for a drive that takes @tags requests."""
         if not self.deep:
             return self
-        depth = max(64, 2 * queue_depth(preset))
+        depth = max(64, 2 * tags)
         return dataclasses.replace(self, variables=self.variables | {"DEPTH": str(depth)},
                                    outstanding=self.outstanding + depth)
 
@@ -250,7 +250,8 @@ def emulated(kind: str, preset: str, name: str, workload: Workload, quick: bool,
              seeded: collections.abc.Callable[[int], dict[str, str]] | None = None) -> Cell:
     """Return a cell on an emulated device. @seeded: the variables of a seed's run; None: its
     times."""
-    workload, tags = workload.on(preset), queue_depth(preset)
+    tags = queue_depth(preset)
+    workload = workload.on(tags)
     ordering = None if workload.outstanding is None else workload.outstanding > tags
     keys = SMALLER.get(preset, {}) | (KEPT if "BESIDE" in workload.variables else {})
     backlog = {"nr_requests": max(REQUESTS, 2 * tags)} if ordering or tags < REQUESTS / 2 else {}

@@ -140,6 +140,14 @@ def time_scale(run: Run) -> int:
     return (preset_keys(run.preset) | run.keys).get("time_scale", 1)
 
 
+def plan_of(run: Run) -> dict:
+    """Return the run as the guest's programs know it (guest/common.py)."""
+    return {"preset": run.preset if run.preset != NULL_BLK else None, "keys": run.keys,
+            "scheduler": run.scheduler, "tunables": run.tunables, "job": run.job,
+            "variables": dilated(run), "time_scale": time_scale(run),
+            "percentiles": PERCENTILES}
+
+
 def dilated(run: Run) -> dict[str, str]:
     """Return the variables of a run for its device: times, as "250ms", are as many times as long
     as the device's."""
