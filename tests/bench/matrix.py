@@ -9,7 +9,6 @@ All times are the drive's.
 """
 import collections.abc
 import dataclasses
-import pathlib
 import subprocess
 
 import model

@@ -24,7 +24,8 @@ body { font: 15px/1.45 sans-serif; color: #222; max-width: 78rem; margin: 2rem a
 h1 { font-size: 1.7rem } h2 { margin-top: 2.5rem; border-bottom: 1px solid #ccd }
 h3 { margin: 1.6rem 0 .3rem } .label { color: #5f6b76; font-size: .85rem }
 table { border-collapse: collapse; font-size: .83rem; margin: .4rem 0 1rem }
-th, td { padding: .18rem .55rem; text-align: right; white-space: pre-line; border-bottom: 1px solid #e5e8eb }
+th, td { padding: .18rem .55rem; text-align: right; white-space: pre-line;
+         border-bottom: 1px solid #e5e8eb }
 th:first-child, td:first-child { text-align: left } tr.ours td { background: #eef6fa }
 td.gain { color: #1b6e2f } td.loss { color: #b3261e }
 img { max-width: 100% } pre { font-size: .75rem; background: #f5f6f7; padding: .6rem;

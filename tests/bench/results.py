@@ -34,8 +34,8 @@ column's, as the geometric mean of their ratios over the cells, with its 95 % in
 seeds; then the number of cells in which the row is better : worse, which means that the 95 %
 interval of the ratio, paired by seed, lies on one side of 1. Reads and writes are not added up.
 Peers with tuned values and ours with defaults are rows of their own, over the cells in which they
-ran; otherwise ours have the tunables that fit the drive. Backlog: more requests are outstanding than
-the drive takes, so there is something to order."""
+ran; otherwise ours have the tunables that fit the drive. Backlog: more requests are outstanding
+than the drive takes, so there is something to order."""
 
 
 def spread(values: list[float]) -> str:

@@ -20,8 +20,9 @@ PROGRAMS = {
     "untar": "mkdir {mount}/new && tar -x -f {place}/tree.tar -C {mount}/new",
     "copy": "echo 3 >/proc/sys/vm/drop_caches && cp -r {mount}/tree {mount}/new",
 }
-ROUNDS = ("until [ -e {place}/stop ]; do {program} && sync -f {mount} && rm -r {mount}/new || exit 1; "
-          "done")
+ROUNDS = """until [ -e {place}/stop ]; do
+    {program} && sync -f {mount} && rm -r {mount}/new || exit 1
+done"""
 
 
 def make_tree(seed):
