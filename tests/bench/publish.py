@@ -117,8 +117,8 @@ def cells(results, name):
     return "\n".join([
         f"# Results: {name}, each cell", "", source(results), "",
         "Schedulers of this project in bold. Figures are means of the seeds, with the 95 % "
-        "interval of the mean. Latencies from submission to completion; WA: write amplification; units "
-        "busy: share of the time for which the flash units worked; of bound: throughput divided "
+        "interval of the mean. Latencies from submission to completion; WA: write amplification; "
+        "units busy: share of the time for which the flash units worked; of bound: throughput divided "
         "by that of the device's busiest part, always at work; CPU busy: the guest's.", "",
         *every_cell(results)])
 
