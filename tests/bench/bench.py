@@ -27,8 +27,6 @@ import storage
 # Runs in a guest: many, because a guest takes long to boot; not all, because guests run in
 # parallel.
 MOST_RUNS = 40
-# A run whose kind was never measured takes so many seconds.
-SECONDS = 12
 DEBUG_KERNEL = "debug-7.2"
 # Building the kernel for "lock" takes an hour, so the quick run does without it.
 KINDS = [*matrix.KINDS, "lock", "papers"]
@@ -54,7 +52,7 @@ def measure(cells, folder, store):
              if not all([store.recall(run) for run in runs])]
     total = sum(len(cell.runs) for cell in cells)
     missing = sum(map(len, plans))
-    hours = sum(store.estimate(runs, SECONDS) for runs in plans) / guests.GUESTS / 3600
+    hours = sum(store.estimate(runs, matrix.seconds) for runs in plans) / guests.GUESTS / 3600
     print(f"bench: {total} runs, {total - missing} of them known, {len(plans)} guests, "
           f"{guests.GUESTS} in parallel, about {hours:.1f} hours", file=sys.stderr)
     progress = guests.Progress(missing)

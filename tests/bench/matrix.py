@@ -2,8 +2,8 @@
 """The cells of `make bench`: runs that are compared with each other.
 
 The peers run with their defaults, this project's schedulers with the tunables that a probe of
-the device would find (model.probed_tunables). The full run has peers with tuned values, and, for
-the workloads of the quick run, this project's schedulers with their defaults.
+the device would find (model.probed_tunables). In the full run, the workloads of the quick run
+have peers with tuned values, too, and this project's schedulers with their defaults.
 
 All times are the drive's.
 """
@@ -182,13 +182,18 @@ KEPT = {"memory_backed": 1}
 # requests can wait in the scheduler. Without a scheduler there is no such setting.
 REQUESTS = 128
 PRESETS_QUICK = ("pass-ssd1", "piq", "bp-transcend", "pai-a", "sata", "qlc")
+# Drives that are similar to another one, and have the workloads of the quick run.
+SIMILAR = ("aos", "bp-samsung", "pai-b", "pai-d")
 # ms: {drives: (ramp, window with writes, window of reads only)}. A window with writes lasts for
 # many of the drive's collections or block merges; it is as long as gives most percentiles
 # enough requests.
-WINDOWS = {("bp-", "pai-"): (2000, 20000, 3000), ("pass-",): (500, 5000, 5000),
+WINDOWS = {("bp-", "pai-"): (1000, 10000, 3000), ("pass-",): (500, 5000, 5000),
            ("piq", "aos"): (100, 1000, 1000), TODAY: (1000, 5000, 500)}
 # The quick run's windows are shorter by this factor.
 SHORTER = 4
+# Seconds of real time that a full run takes on an idle CPU, where none was measured before.
+SECONDS = {("bp-", "pai-", "pass-", "null_blk"): 5, ("piq", "aos"): 8, ("nvme",): 35,
+           TODAY: 10}
 # The window begins later with each seed, by this part of it: seeds differ in phase too, also
 # where nothing is random.
 PHASE = 0.1
@@ -227,13 +232,17 @@ def times(preset: str, writes: bool, seed: int, quick: bool) -> dict[str, str]:
     return {"RAMP": f"{ramp + length * PHASE * (seed - 1):.0f}ms", "RUNTIME": f"{length}ms"}
 
 
-def competitors(preset: str, tuned: bool, defaults: bool
-                ) -> collections.abc.Iterator[tuple[str, str, dict]]:
-    """Yield (scheduler, label, tunables) of each run of a cell on an emulated device; @tuned:
-    peers with tuned values, too; @defaults: this project's schedulers with defaults, too."""
+def seconds(run: model.Run) -> float:
+    """Return an estimate of the real time of a run."""
+    return next(value for names, value in SECONDS.items() if run.preset.startswith(names))
+
+
+def competitors(preset: str, both: bool) -> collections.abc.Iterator[tuple[str, str, dict]]:
+    """Yield (scheduler, label, tunables) of each run of a cell on an emulated device; @both:
+    also peers with tuned values, and this project's schedulers with defaults."""
     for peer in model.PEERS:
         yield peer, peer, {}
-        if tuned and peer in TUNED:
+        if both and peer in TUNED:
             values = " ".join(f"{name.rpartition('/')[2]}={value}"
                             for name, value in TUNED[peer].items())
             yield peer, f"{peer} {values}", TUNED[peer]
@@ -241,7 +250,7 @@ def competitors(preset: str, tuned: bool, defaults: bool
         probed = model.probed_tunables(scheduler, preset)
         yield scheduler, scheduler, {f"iosched/{name}": value
                                      for name, value in probed.items()}
-        if defaults:
+        if both:
             yield scheduler, f"{scheduler} defaults", {}
 
 
@@ -254,7 +263,7 @@ def emulated(kind: str, preset: str, name: str, workload: Workload, quick: bool,
     ordering = None if workload.outstanding is None else workload.outstanding > tags
     keys = SMALLER.get(preset, {}) | (KEPT if "BESIDE" in workload.variables else {})
     backlog = {"nr_requests": max(REQUESTS, 2 * tags)} if ordering or tags < REQUESTS / 2 else {}
-    thorough = kind == "benefit" and name in WORKLOADS_QUICK and not quick
+    both = kind == "benefit" and name in WORKLOADS_QUICK and not quick
     cell = Cell(kind, preset, name, [], ordering)
     for seed in range(1, (SEEDS_QUICK if quick else SEEDS) + 1):
         variables = workload.variables | {"SEED": str(seed)} | (
@@ -263,7 +272,7 @@ def emulated(kind: str, preset: str, name: str, workload: Workload, quick: bool,
             model.Run(preset, workload.job, scheduler,
                       {} if scheduler == "none" else backlog | tunables, keys, variables,
                       label=label)
-            for scheduler, label, tunables in competitors(preset, not quick, thorough)]
+            for scheduler, label, tunables in competitors(preset, both)]
     return cell
 
 
@@ -299,7 +308,8 @@ def few_blocks(preset: str) -> collections.abc.Iterator[tuple[str, Workload]]:
 
 def workloads(preset: str, quick: bool) -> collections.abc.Iterator[tuple[str, Workload]]:
     """Yield (name, workload) for a drive."""
-    for name, workload in (WORKLOADS_QUICK if quick else WORKLOADS).items():
+    few = quick or preset in SIMILAR
+    for name, workload in (WORKLOADS_QUICK if few else WORKLOADS).items():
         # Its figures are similar to those of the threads.
         similar = quick and preset != "piq" and workload.job == "mixed"
         if not similar and preset.startswith(workload.drives or preset):
@@ -317,7 +327,7 @@ def benefit_cells(quick: bool) -> collections.abc.Iterator[Cell]:
 
 def depth_cells(quick: bool) -> collections.abc.Iterator[Cell]:
     """Yield cells of throughput by depth, for curves; none in the quick run."""
-    for preset in () if quick else ("pass-ssd1", "piq", "sata"):
+    for preset in () if quick else ("pass-ssd1", "piq"):
         for depth in DEPTHS:
             yield emulated("depth", preset, f"4k random mixed, depth {depth}",
                            random("randrw", depth), quick)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Results on disk: the store, result files, and the digest of what decides a result."""
+import collections.abc
 import dataclasses
 import functools
 import hashlib
@@ -42,10 +43,10 @@ class Store:
                      if name not in ("SEED", "RAMP", "LOG")]
         return " ".join([run.preset, run.job, *variables])
 
-    def estimate(self, runs: list[model.Run], unknown: float) -> float:
-        """Return the seconds that a guest takes for @runs; @unknown: those of a run whose kind
-        was never measured."""
-        return sum(self.seconds.get(self.kind(run), unknown) for run in runs)
+    def estimate(self, runs: list[model.Run], unknown: collections.abc.Callable) -> float:
+        """Return the seconds that a guest takes for @runs; @unknown: returns those of a run whose
+        kind was never measured."""
+        return sum(self.seconds.get(self.kind(run)) or unknown(run) for run in runs)
 
     def path(self, run: model.Run) -> pathlib.Path:
         """Return the file of a run's result."""
