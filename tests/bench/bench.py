@@ -22,6 +22,7 @@ import guests
 import matrix
 import model
 import page
+import results
 import storage
 
 # Runs in a guest: many, because a guest takes long to boot; not all, because guests run in
@@ -119,13 +120,15 @@ def paper_tables(folder):
 def save(folder, cells, papers, locks, args):
     """Write results.json."""
     runs = [run for cell in cells for run in cell.runs]
+    schedulers = {"peers": model.PEERS, "ours": model.ours()}
+    measured = [cell.content() for cell in cells]
+    matrix_of = results.standings(results.Results({"schedulers": schedulers, "cells": measured}))
     real = {"what": fleet.LABEL, "kernel": "of each machine", "guest": "none"}
     storage.save(
         folder / "results.json", runs, **real if args.hosts else {}, quick=args.quick,
         how="QUICK=1" if args.quick else "full", only=args.only,
         where=fleet.LABEL if args.hosts else "emulated device, virtual time",
-        cells=[cell.content() for cell in cells],
-        papers=papers, locks=locks, schedulers={"peers": model.PEERS, "ours": model.ours()},
+        matrix=matrix_of, cells=measured, papers=papers, locks=locks, schedulers=schedulers,
         cpu_seconds=round(guests.cpu_seconds(), 1))
 
 

@@ -17,7 +17,7 @@ import sys
 import guests
 import model
 from results import (COLUMNS, KINDS, MEANING, METRICS, Results, cost_rows, differences, facts,
-                     matrix, spread)
+                     matrix, spread, standings)
 from tables import markdown
 
 FOLDER = model.PROJECT / "Documentation/results"
@@ -118,8 +118,8 @@ def cells(results, name):
         f"# Results: {name}, each cell", "", source(results), "",
         "Schedulers of this project in bold. Figures are means of the seeds, with the 95 % "
         "interval of the mean. Latencies from submission to completion; WA: write amplification; "
-        "units busy: share of the time for which the flash units worked; of bound: throughput divided "
-        "by that of the device's busiest part, always at work; CPU busy: the guest's.", "",
+        "units busy: share of the time for which the flash units worked; of bound: throughput "
+        "divided by that of the device's busiest part, always at work; CPU busy: the guest's.", "",
         *every_cell(results)])
 
 
@@ -151,10 +151,11 @@ def added(kept, more):
     parts = [{key: saved[key] for key in ("command", "commit", "host", "cpu_seconds")}
              for saved in (*kept.get("parts", [kept]), more)]
     parts = once(json.dumps, parts)
+    cells_of_both = once(lambda cell: (cell["kind"], cell["device"], cell["workload"]),
+                         kept["cells"], more["cells"])
     return {
-        **kept, "parts": parts,
-        "cells": once(lambda cell: (cell["kind"], cell["device"], cell["workload"]),
-                      kept["cells"], more["cells"]),
+        **kept, "parts": parts, "cells": cells_of_both,
+        "matrix": standings(Results(kept | {"cells": cells_of_both})),
         "runs": once(json.dumps, kept["runs"], more["runs"]),
         "only": once(str, kept["only"], more["only"]),
         "presets": kept["presets"] | more["presets"], "jobs": kept["jobs"] | more["jobs"],

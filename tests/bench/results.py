@@ -138,6 +138,17 @@ def matrix(results: Results, cells: list, column) -> tuple[list[str], list[list]
     return head, [row for row in rows if any(row[1:])]
 
 
+def standings(results: Results) -> list[dict]:
+    """Return the matrix of all classes, metrics and groups for results.json."""
+    return [{"class": title, "figure": column.get, "group": group, "label": label, "peer": peer,
+             "percent": found.ratio.mean, "plus_minus": found.ratio.half, "better": found.ahead,
+             "worse": found.behind, "cells": found.cells}
+            for title, cells in results.classes().items() for column in METRICS
+            for group, value in GROUPS.items() for label in labels_of(cells)
+            for peer in results.peers if peer != label
+            if (found := standing(in_group(cells, value), label, peer, column))]
+
+
 def differences(results: Results, cells: list) -> list[tuple]:
     """Return (percent, scheduler, peer, column, cell, better) for each figure of METRICS in which
     a scheduler of this project is ahead of a peer's defaults or behind them, the largest

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # The benchmark's intervals hold the true mean in 95 % of random samples; equal schedulers are
 # ahead or behind in 5 %, also if seeds differ by much; a real difference is found; the matrix
-# counts each cell on the right side and never adds up reads and writes
+# counts each cell on the right side and never adds up reads and writes; a time scale makes the
+# times of a run longer and leaves its figures
 # timeout: 120
 import math
 import pathlib
@@ -11,7 +12,8 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
 
-import results  # noqa: E402  (beside the benchmark)
+import model  # noqa: E402  (beside the benchmark)
+import results  # noqa: E402
 from intervals import interval, logarithms, percent  # noqa: E402
 
 SAMPLES = 20_000
@@ -68,6 +70,18 @@ def matrix():
           "cells with a backlog are apart from those without")
 
 
+def scaled():
+    """Check what a time scale does to a run and to its figures."""
+    run = model.Run("sata", "bursts", "none", keys={"time_scale": 8}, variables={
+        "RAMP": "250ms", "GAP": "20ms", "BS": "4k", "SIZE": "8m", "DEPTH": "64"})
+    plan = model.plan_of(run)
+    check(plan["variables"] == run.variables | {"RAMP": "2000ms", "GAP": "160ms"}
+          and plan["time_scale"] == 8, f"a run of 8 times the times: {plan['variables']}")
+    made = {"mbps": 2, "read_mbps": 2, "read_p99": 40, "write_amplification": 3, "of_bound": 0.5}
+    check(model.undilated(made, 8) == made | {"mbps": 16, "read_mbps": 16, "read_p99": 5},
+          "rates x 8, latencies / 8, ratios as they are")
+
+
 def main():
     chance = random.Random(1)
     for seeds in (2, 3, 5):
@@ -81,6 +95,7 @@ def main():
     check(interval([5]).half is None and interval([5]).sign() == 0, "one seed decides nothing")
     check(abs(percent(interval([math.log(1.1)] * 3)).mean - 10) < 1e-9, "percent of a ratio")
     matrix()
+    scaled()
 
 
 if __name__ == "__main__":

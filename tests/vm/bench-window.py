@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # The benchmark's figures: no throughput exceeds the bound of the device, as it does by fio's
-# runtime; fio and the kernel count the same I/Os in a window
+# runtime; fio and the kernel count the same I/Os in a window; a time scale is
+# the scheduler's, too
 # virtual-time: yes
 # memory: 1G
-# check: 6.12
+# kernels: 6.12
 # timeout: 1800
 import pathlib
 import sys
@@ -77,6 +78,24 @@ def runtime_exceeds():
     check(of_bound > 1 + EDGE / 100, f"by fio's runtime it is {of_bound:.3f} of the bound")
 
 
+def longer_times():
+    """Check that a run with a time scale has the times of the scheduler as many times as long."""
+    names = {"mq-deadline": ("read_expire", "prio_aging_expire"), "kyber": ("read_lat_nsec",),
+             "bfq": ("slice_idle", "slice_idle_us", "fifo_expire_sync", "timeout_sync"),
+             "bp": ("antic_us", "read_batch_ms"), "piq": ("write_wait_us", "read_expire")}
+    with runs.Device("small") as device:
+        folder = pathlib.Path("/sys/block", device.name, "queue/iosched")
+        for scheduler, attributes in names.items():
+            found = []
+            for scale in (1, 8):
+                device.scheduler("none")
+                runs.prepare(device, {"scheduler": scheduler, "tunables": {}, "time_scale": scale})
+                found.append([int((folder / name).read_text()) for name in attributes])
+            check([8 * value for value in found[0]] == found[1],
+                  f"{scheduler}, times x 8: {found[0]}, {found[1]}")
+
+
+longer_times()
 runtime_exceeds()
 for each in CELLS:
     within_bound(*each)
