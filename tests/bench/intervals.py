@@ -41,7 +41,10 @@ def logarithms(ours: list[float], theirs: list[float]) -> list[float]:
 
 
 def percent(ratio: Interval) -> Interval:
-    """Return an interval of logarithms of ratios as one of percents."""
+    """Return an interval of logarithms of ratios as one of percents. It is not symmetric then:
+    the half on the side of 0 is what decides."""
     times = math.exp(ratio.mean)
-    half = None if ratio.half is None else 100 * times * math.expm1(min(ratio.half, 20))
-    return Interval(100 * (times - 1), half)
+    if ratio.half is None:
+        return Interval(100 * (times - 1), None)
+    bound = math.exp(ratio.mean - math.copysign(ratio.half, ratio.mean))
+    return Interval(100 * (times - 1), 100 * abs(times - bound))

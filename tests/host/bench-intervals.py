@@ -94,6 +94,8 @@ def main():
     check(ahead > 0.95 and not behind, f"3 seeds, 10 % more: {100 * ahead:.1f} % ahead")
     check(interval([5]).half is None and interval([5]).sign() == 0, "one seed decides nothing")
     check(abs(percent(interval([math.log(1.1)] * 3)).mean - 10) < 1e-9, "percent of a ratio")
+    wide = interval([math.log(value) for value in (100, 150, 400)])
+    check(wide.sign() == percent(wide).sign() == 1, "percents say the same as the logarithms")
     matrix()
     scaled()
 

@@ -88,7 +88,7 @@ def latencies(logs, begin, end):
 
 def quantiles(values, percentiles):
     """Return the number, the mean, the maximum and the @percentiles of sorted ns, in ms; of the
-    percentiles those which at least ten I/Os exceed."""
+    percentiles those which are not the maximum."""
     count = len(values)
     made = {"count": count}
     if not count:
@@ -96,7 +96,7 @@ def quantiles(values, percentiles):
     made |= {"mean": sum(values) / count / 1e6, "max": values[-1] / 1e6}
     for percentile in percentiles:
         place = -int(-count * percentile // 100)
-        if count - place >= 10:
+        if place < count:
             made[f"p{percentile:g}"] = values[max(place, 1) - 1] / 1e6
     return made
 
