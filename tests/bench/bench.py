@@ -22,6 +22,7 @@ import guests
 import matrix
 import model
 import page
+import results
 import storage
 
 # Runs in a guest: many, because a guest takes long to boot; not all, because guests run in
@@ -52,17 +53,16 @@ def measure(cells, folder, store):
              if not all([store.recall(run) for run in runs])]
     total = sum(len(cell.runs) for cell in cells)
     missing = sum(map(len, plans))
+    hours = sum(store.estimate(runs, matrix.seconds) for runs in plans) / guests.GUESTS / 3600
     print(f"bench: {total} runs, {total - missing} of them known, {len(plans)} guests, "
-          f"{guests.GUESTS} in parallel", file=sys.stderr)
+          f"{guests.GUESTS} in parallel, about {hours:.1f} hours", file=sys.stderr)
     progress = guests.Progress(missing)
     guests.run_all([functools.partial(guests.run_guest, runs, f"guest-{number}", folder,
                                       progress, store.keep)
                     for number, runs in enumerate(plans)])
     # Derive figures anew: their definition may have changed since the result was stored.
     for run in (run for cell in cells for run in cell.runs):
-        run.result["figures"] = model.figures(run.result["fio"], run.result["ssdemu"])
-        if run.job == "cost":
-            run.result["figures"]["instructions"] = model.instructions(run)
+        run.result["figures"] = model.figures_of(run)
 
 
 def lock_plan(cpus, runtime):
@@ -120,16 +120,25 @@ def paper_tables(folder):
 def save(folder, cells, papers, locks, args):
     """Write results.json."""
     runs = [run for cell in cells for run in cell.runs]
+    schedulers = {"peers": model.PEERS, "ours": model.ours()}
+    measured = [cell.content() for cell in cells]
+    matrix_of = results.standings(results.Results({"schedulers": schedulers, "cells": measured}))
     real = {"what": fleet.LABEL, "kernel": "of each machine", "guest": "none"}
     storage.save(
         folder / "results.json", runs, **real if args.hosts else {}, quick=args.quick,
         how="QUICK=1" if args.quick else "full", only=args.only,
         where=fleet.LABEL if args.hosts else "emulated device, virtual time",
-        cells=[{"kind": cell.kind, "device": cell.device, "workload": cell.workload,
-                "labels": [run.label for run in cell.runs], "results": cell.results()}
-               for cell in cells],
-        papers=papers, locks=locks, schedulers={"peers": model.PEERS, "ours": model.ours()},
+        matrix=matrix_of, cells=measured, papers=papers, locks=locks, schedulers=schedulers,
         cpu_seconds=round(guests.cpu_seconds(), 1))
+
+
+def part(text):
+    """Return the numbers of a part "N/M"."""
+    number, _, parts = text.partition("/")
+    number, parts = int(number), int(parts)
+    if not 1 <= number <= parts:
+        raise ValueError(text)
+    return number, parts
 
 
 def arguments():
@@ -144,6 +153,8 @@ def arguments():
                         "all but lock)")
     parser.add_argument("--device", nargs="+", metavar="PRESET",
                         help="measure on these devices only")
+    parser.add_argument("--part", type=part, default=(1, 1), metavar="N/M",
+                        help="measure the Nth of M parts of the cells")
     parser.add_argument("--hosts", type=pathlib.Path, metavar="FILE",
                         help="measure the drives of other machines in this file instead; all "
                         "their data is lost (tests/bench/fleet.py)")
@@ -162,9 +173,10 @@ def main():
     if args.hosts:
         cells = fleet.measure(args.hosts, args.quick)
     else:
+        number, parts = args.part
         cells = [cell for kind in args.only if kind in matrix.KINDS
                  for cell in matrix.KINDS[kind](args.quick)
-                 if not args.device or cell.device in args.device]
+                 if not args.device or cell.device in args.device][number - 1::parts]
         measure(cells, folder, storage.Store(model.PROJECT / "build/bench-store"))
     papers, locks = [], {}
     if "lock" in args.only and not args.hosts:

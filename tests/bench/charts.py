@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """Charts as PNG files."""
 import pathlib
+import re
+import statistics
 
 import model
-from results import COLUMNS, cost_rows
+from intervals import interval
+from results import COLUMNS, METRICS, cost_rows, labels_of, standing
 from tables import number
 
-PANELS = ("mbps", "read_mean", "read_p99", "write_mean", "write_p99")
+PANELS = ("read_mbps", "write_mbps", "read_mean", "read_p99", "write_p99")
 # Peers are light grey in bars and grey to black in curves, ours in colours.
 PEER, QUIET = "#b8c0c8", "#5f6b76"
 PEER_COLOURS = {"none": "#9aa5b1", "mq-deadline": "#6b7785", "kyber": "#434d59",
@@ -23,10 +26,18 @@ def plotting():
     return pyplot
 
 
-def bars(axes, values: dict, title: str, colours: list, size: float = 8):
-    """Draw bars of {label: value} with their numbers; @size is that of the text in points."""
+def shading():
+    """Return the colours from worse to better."""
+    from matplotlib import colors
+    return colors.LinearSegmentedColormap.from_list("better", ("#e58a78", "#ffffff", "#6fbf83"))
+
+
+def bars(axes, values: dict, title: str, colours: list, size: float = 8, halves=None):
+    """Draw bars of {label: value} with their numbers; @size is that of the text in points;
+    @halves: of the intervals, in the order of the bars."""
     labels = list(values)
-    axes.barh(labels, list(values.values()), color=colours, height=0.7)
+    axes.barh(labels, list(values.values()), color=colours, height=0.7, xerr=halves,
+              error_kw={"elinewidth": 0.8, "ecolor": QUIET})
     most = max(*values.values(), 1e-9)
     for place, value in enumerate(values.values()):
         axes.text(max(value, 0) + most * 0.02, place,
@@ -38,6 +49,21 @@ def bars(axes, values: dict, title: str, colours: list, size: float = 8):
     axes.set_xticks([])
     axes.tick_params(axis="y", length=0, labelsize=size)
     axes.spines[["top", "right", "bottom"]].set_visible(False)
+
+
+def heat(panel, rows: list, column):
+    """Draw a table of Standings, None for an empty field, as coloured fields with their text."""
+    sign = 1 if column.more else -1
+    shades = [[0 if found is None else sign * found.ratio.mean for found in row] for row in rows]
+    panel.imshow(shades, cmap=shading(), vmin=-30, vmax=30, aspect="auto")
+    for y, row in enumerate(rows):
+        for x, found in enumerate(row):
+            if found:
+                panel.text(x, y, f"{found.ratio.mean:+.1f} %  {found.ahead}:{found.behind}",
+                           ha="center", va="center", fontsize=8)
+    panel.set_title(column_title(column), fontsize=9, loc="left")
+    panel.tick_params(length=0)
+    panel.spines[:].set_visible(False)
 
 
 def beside_peers(path: pathlib.Path, title: str, footer: str, ours: str, groups: list):
@@ -106,10 +132,27 @@ class Charts:
         return self.pyplot.subplots(rows, columns, squeeze=False, layout="constrained",
                                     figsize=(3.1 * columns + 1.2, height * rows + 0.6))
 
-    def bars(self, axes, values, title):
-        """Draw bars of {scheduler: value}."""
+    def bars(self, axes, values, title, halves=None):
+        """Draw bars of {scheduler: value}; @halves: of their intervals."""
         bars(axes, values, title, [self.colour(label) if self.results.is_ours(label) else PEER
-                                   for label in values])
+                                   for label in values], halves=halves)
+
+    def matrix(self, name, cells):
+        """Draw who beats whom over @cells: a panel for each metric, a row for each scheduler, a
+        column for each peer."""
+        labels, peers = labels_of(cells), self.results.peers
+        figure, axes = self.pyplot.subplots(
+            2, 3, layout="constrained", figsize=(15, 2 * (1.3 + 0.27 * len(labels))))
+        for panel, column in zip(axes.flat, METRICS, strict=True):
+            heat(panel, [[standing(cells, label, peer, column) if label != peer else None
+                          for peer in peers] for label in labels], column)
+            panel.set_xticks(range(len(peers)), peers, fontsize=8)
+            panel.set_yticks(range(len(labels)), labels, fontsize=8)
+            if panel not in axes[:, 0]:
+                panel.set_yticklabels([])
+        figure.suptitle(f"{name}: the row against the column, {len(cells)} cells; green: the row "
+                        "is better", x=0.01, ha="left")
+        return self.save(figure, f"matrix-{re.sub('[^a-z]+', '-', name.lower())}")
 
     def costs(self):
         """Draw the instructions an I/O that each scheduler adds to none's."""
@@ -131,12 +174,13 @@ class Charts:
         figure, axes = self.panels(len(cells), len(columns), height)
         for row, cell in zip(axes, cells, strict=True):
             for panel, column in zip(row, columns, strict=True):
-                values = {label: column.value(figures) for label, figures
-                          in cell["results"].items() if column.value(figures) is not None}
-                if not values:
+                found = {label: interval(figures[column.get]) for label, figures
+                         in cell["results"].items() if column.get in figures}
+                if not found:
                     panel.set_visible(False)
                     continue
-                self.bars(panel, values, column_title(column))
+                self.bars(panel, {label: each.mean for label, each in found.items()},
+                          column_title(column), [each.half or 0 for each in found.values()])
                 if panel is not row[0]:
                     panel.set_yticklabels([])
             row[0].set_ylabel(cell["workload"], fontsize=8)
@@ -149,11 +193,11 @@ class Charts:
         for row, cell in zip(axes, cells, strict=True):
             for panel, way in zip(row, ("read", "write"), strict=True):
                 for label, figures in self.untuned(cell):
-                    if f"{way}_p50" in figures:
-                        panel.plot([max(figures[f"{way}_p{p:g}"], 1e-3)
-                                    for p in model.PERCENTILES],
-                                   model.PERCENTILES, label=label, color=self.colour(label),
-                                   linewidth=1.3)
+                    points = {p: statistics.fmean(figures[f"{way}_p{p:g}"])
+                              for p in model.PERCENTILES if f"{way}_p{p:g}" in figures}
+                    if points:
+                        panel.plot([max(value, 1e-3) for value in points.values()], list(points),
+                                   label=label, color=self.colour(label), linewidth=1.3)
                 panel.set_xscale("log")
                 panel.set_title(f"{cell['workload']}: {way}s", fontsize=8, loc="left")
                 panel.set_xlabel("ms", fontsize=8)
@@ -167,16 +211,18 @@ class Charts:
 
     def depths(self, name, cells):
         """Draw throughput and latency by depth, the last word of each cell's workload."""
-        figure, axes = self.panels(1, 2, 3.2)
-        depths = [int(cell["workload"].rpartition(" ")[2]) for cell in cells]
-        for panel, key, title in zip(axes[0], ("mbps", "read_p99"),
-                                     ("MB/s", "read p99, ms"), strict=True):
+        columns = [column for column in COLUMNS if column.get in ("read_mbps", "read_p99")]
+        figure, axes = self.panels(1, len(columns), 3.2)
+        for panel, column in zip(axes[0], columns, strict=True):
             for label, _ in self.untuned(cells[0]):
-                panel.plot(depths, [cell["results"][label][key] for cell in cells], marker="o",
-                           markersize=3, label=label, color=self.colour(label))
+                found = {int(cell["workload"].rpartition(" ")[2]):
+                         statistics.fmean(cell["results"][label][column.get])
+                         for cell in cells if column.get in cell["results"][label]}
+                panel.plot(list(found), list(found.values()), marker="o", markersize=3,
+                           label=label, color=self.colour(label))
             panel.set_xscale("log", base=2)
             panel.set_xlabel("depth", fontsize=8)
-            panel.set_title(title, fontsize=9, loc="left")
+            panel.set_title(column_title(column), fontsize=9, loc="left")
             panel.grid(alpha=0.3)
             panel.legend(fontsize=7)
         figure.suptitle(f"{name}: 4k random, half reads, by depth", x=0.01, ha="left")

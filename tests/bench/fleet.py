@@ -12,7 +12,6 @@ mounts; otherwise fio's server does not run the job. At the end the drive's sche
 selected again. Times are wall-clock times of real machines: they do not repeat, and must not
 be compared with those of emulated devices.
 """
-import collections.abc
 import dataclasses
 import json
 import pathlib
@@ -35,6 +34,8 @@ SELECT = ("test -e {saved} || sed s/.*[[]// {queue} | sed s/].*// >{saved} && "
           "echo {scheduler} >{queue}")
 RESTORE = "cat {saved} >{queue} && rm {saved}"
 LABEL = "real drives, wall-clock time"
+# For the depth of the deep writers: the requests that such a drive is taken to take at a time.
+TAGS = 64
 
 
 @dataclasses.dataclass
@@ -88,13 +89,13 @@ def confirm(drives: list[Drive]):
             raise model.Failed(f"{drive} was not confirmed: nothing was written")
 
 
-def job_text(drive: Drive, job: str, variables: dict[str, str], scheduler: str) -> str:
-    """Return a job file with the values of its variables: fio does not pass the environment
-    to a server."""
-    text = string.Template((model.JOBS / f"{job}.fio").read_text()).substitute(
-        {"SEED": "1", **variables, "DEVICE": drive.device})
+def job_text(drive: Drive, run: model.Run) -> str:
+    """Return a run's job file with the values of its variables: fio does not pass the
+    environment to a server."""
+    text = string.Template((model.JOBS / f"{run.job}.fio").read_text()).substitute(
+        {**run.variables, "DEVICE": drive.device})
     percentiles = ":".join(map(str, model.PERCENTILES))
-    prerun = drive.command(f"{WHOLE} && {SELECT}", scheduler)
+    prerun = drive.command(f"{WHOLE} && {SELECT}", run.scheduler)
     return (f"[global]\nexec_prerun={prerun}\nlat_percentiles=1\nclat_percentiles=0\n"
             f"percentile_list={percentiles}\n") + text
 
@@ -131,24 +132,27 @@ def restore(drive: Drive):
         "rw=read\nbs=4k\nsize=4k\nio_size=4k\n")
 
 
-def measure_drive(drive: Drive, workloads: dict[str, tuple[str, dict[str, str]]],
-                  schedulers: collections.abc.Iterable[str],
-                  progress: guests.Progress) -> list[matrix.Cell]:
-    """Measure @workloads, {name: (job, variables)}, on a drive; return a cell for each."""
+def measure_drive(drive: Drive, workloads: dict[str, matrix.Workload], times: dict[str, str],
+                  seeds: int, progress: guests.Progress) -> list[matrix.Cell]:
+    """Measure @workloads on a drive with each of @seeds; return a cell for each. fio counts what
+    it gets done by its own runtime."""
     cells = []
-    for workload, (job, variables) in workloads.items():
-        cell = matrix.Cell("fleet", str(drive), workload)
-        for scheduler in schedulers:
-            got = fio(drive, job_text(drive, job, variables, scheduler))
-            if got is None:
-                progress.step(f"{drive}, {workload}, {scheduler}: not run, the machine does "
-                              "not have this scheduler")
-                continue
-            run = model.Run("", job, scheduler, variables=variables, device=str(drive))
-            run.result = {"fio": got, "ssdemu": {}, "figures": model.figures(got, {})}
-            cell.runs.append(run)
-            progress.step(f"{drive}, {workload}, {scheduler}: "
-                          f"{run.result['figures']['mbps']:.1f} MB/s")
+    for name, workload in workloads.items():
+        cell = matrix.Cell("fleet", str(drive), name)
+        for seed in range(1, seeds + 1):
+            for scheduler in (*model.PEERS, *model.ours()):
+                run = model.Run("", workload.job, scheduler, device=str(drive),
+                                variables=workload.variables | times | {"SEED": str(seed)})
+                got = fio(drive, job_text(drive, run))
+                if got is None:
+                    progress.step(f"{drive}, {name}, {scheduler}: not run, the machine does "
+                                  "not have this scheduler")
+                    continue
+                run.result = {"fio": got, "ssdemu": {}}
+                run.result["figures"] = model.figures_of(run)
+                cell.runs.append(run)
+                progress.step(f"{drive}, {name}, {scheduler}: "
+                              f"{run.result['figures']['mbps']:.1f} MB/s")
         cells.append(cell)
     return cells
 
@@ -161,14 +165,16 @@ def measure(path: pathlib.Path, quick: bool) -> list[matrix.Cell]:
         check(drive)
     seconds = 1 if quick else 30
     times = {"RAMP": "250ms" if quick else "5s", "RUNTIME": f"{seconds}s"}
-    workloads = {name: (job, variables | times) for name, (job, variables) in
-                 (matrix.WORKLOADS_QUICK if quick else matrix.WORKLOADS).items()}
-    schedulers = (*model.PEERS, *model.ours())
-    progress = guests.Progress(len(drives) * len(workloads) * len(schedulers))
+    workloads = {name: workload.on(TAGS) for name, workload in
+                 (matrix.WORKLOADS_QUICK if quick else matrix.WORKLOADS).items()
+                 if not workload.drives}
+    seeds = matrix.SEEDS_QUICK if quick else matrix.SEEDS
+    progress = guests.Progress(len(drives) * len(workloads) * seeds
+                               * len((*model.PEERS, *model.ours())))
     cells = []
     for drive in drives:
         try:
-            cells += measure_drive(drive, workloads, schedulers, progress)
+            cells += measure_drive(drive, workloads, times, seeds, progress)
         finally:
             restore(drive)
     return cells

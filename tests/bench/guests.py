@@ -102,24 +102,17 @@ def in_real_time(run: model.Run) -> dict:
 def write_plan(path: pathlib.Path, runs: list[model.Run], program: str = storage.PROGRAM):
     """Write the plan of @runs for a guest's program (guest/common.py). It has nothing that
     does not decide a result: a guest whose plan differs may give other figures."""
-    path.write_text(json.dumps([{
-        "preset": run.preset if run.preset != model.NULL_BLK else None,
-        "keys": run.keys if program in ON_DEVICE else in_real_time(run),
-        "scheduler": run.scheduler, "tunables": run.tunables, "job": run.job,
-        "variables": model.guest_variables(run) if program in ON_DEVICE else run.variables,
-        "percentiles": model.PERCENTILES} for run in runs]))
+    path.write_text(json.dumps(list(map(model.plan_of, runs))))
 
 
-def with_figures(result: dict) -> dict:
-    """Return the result that a guest's program printed, with figures of fio's output. The
-    output of pass_runs.py (file_fio) is large and is not kept."""
-    if "file_fio" in result:
-        figures = model.figures(result.pop("file_fio"), {})
-    elif "fio" in result:
-        figures = model.figures(result["fio"], result["ssdemu"])
-    else:
-        figures = result["figures"]
-    return {**result, "figures": figures}
+def take_result(run: model.Run, printed: dict):
+    """Set the result of a run to what the guest's program has @printed, with figures. The output
+    of pass_runs.py (file_fio) is large and is not kept."""
+    file_fio = printed.pop("file_fio", None)
+    run.result = printed
+    if file_fio:
+        printed["figures"] = model.figures(file_fio, {})
+    printed["figures"] = model.figures_of(run)
 
 
 def run_guest(runs: list[model.Run], name: str, folder: pathlib.Path, progress: Progress,
@@ -129,14 +122,16 @@ def run_guest(runs: list[model.Run], name: str, folder: pathlib.Path, progress: 
     run's result and call @keep as soon as the run has ended. The plan and the log are files of
     @folder that start with @name."""
     plan, log = folder / f"{name}.plan.json", folder / f"{name}.log"
-    write_plan(plan, runs, program)
-    waiting = iter(runs)
+    write_plan(plan, runs)
+    waiting, clock = iter(runs), time.monotonic()
 
     def handle(line):
+        nonlocal clock
         if not line.startswith("{"):
             return
         run = next(waiting)
-        run.result = with_figures(json.loads(line))
+        run.seconds, clock = time.monotonic() - clock, time.monotonic()
+        take_result(run, json.loads(line))
         if keep:
             keep(run)
         what = ", ".join([run.device, run.job, *run.variables.values(), run.label])

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """The cells of `make bench`: runs that are compared with each other.
 
-The peers run with their defaults and with tuned values, this project's schedulers with the
-tunables that a probe of the device would find (model.probed_tunables). In the full run the
-workloads of the quick run have two additions: this project's schedulers run with their
-defaults too, and all schedulers run with several seeds on the drives of today, where a few
-garbage collections decide a run.
+The peers run with their defaults, this project's schedulers with the tunables that a probe of
+the device would find (model.probed_tunables). In the full run, the workloads of the quick run
+have peers with tuned values, too, and this project's schedulers with their defaults.
+
+All times are the drive's.
 """
 import collections.abc
 import dataclasses
-import pathlib
-import statistics
 import subprocess
 
 import model
@@ -32,27 +30,35 @@ BUSY = TIMED | {"completion_nsec": 300000, "hw_queue_depth": 16}
 
 @dataclasses.dataclass
 class Cell:
-    """Runs on a device with a workload that differ in scheduler and seed only. @kind: cpu,
-    benefit, depth, trace, or fleet."""
+    """Runs on a device with a workload that differ in scheduler and seed only.
+
+    kind        cpu, benefit, depth, trace, or fleet
+    ordering    more requests are outstanding than the device takes, so that there is something
+                to order; None if it depends
+    """
     kind: str
     device: str
     workload: str
     runs: list = dataclasses.field(default_factory=list)
+    ordering: bool | None = None
 
-    def results(self) -> dict[str, dict[str, float]]:
-        """Return {label: figures}. Figures of several seeds are means; "apart" is the spread
-        of their throughput in percent of the mean."""
+    def results(self) -> dict[str, dict[str, list[float]]]:
+        """Return {label: {figure: [its value with each seed]}}, of the figures that the run has
+        with each seed."""
         by_label = {}
         for run in self.runs:
             by_label.setdefault(run.label, []).append(run.result["figures"])
-        made = {}
-        for label, seeds in by_label.items():
-            made[label] = {key: statistics.fmean(figures[key] for figures in seeds)
-                           for key in seeds[0]}
-            if len(seeds) > 1:
-                rates = [figures["mbps"] for figures in seeds]
-                made[label]["apart"] = 100 * (max(rates) - min(rates)) / made[label]["mbps"]
-        return made
+        return {label: {key: [figures[key] for figures in seeds] for key in seeds[0]
+                        if all(key in figures for figures in seeds)}
+                for label, seeds in by_label.items()}
+
+    def content(self) -> dict:
+        """Return the cell for results.json."""
+        first = self.runs[0]
+        return {"kind": self.kind, "device": self.device, "workload": self.workload,
+                "ordering": self.ordering, "results": self.results(),
+                "time_scale": model.time_scale(first), "window": first.variables.get("RUNTIME"),
+                "paper": model.paper_of(first.preset) if first.preset else ""}
 
 
 def cost_workload(rw: str, bs: str, depth: int, jobs: int = 1, batch: int = 1) -> dict[str, str]:
@@ -80,49 +86,128 @@ COSTS = COSTS_QUICK | {
 }
 
 
-def mixed(rw: str, bs: str, depth: int, reads: int = 50) -> tuple[str, dict[str, str]]:
-    """Return a job and its variables; @reads: percent of reads."""
-    return "mixed", {"RW": rw, "BS": bs, "DEPTH": str(depth), "READS": str(reads)}
+@dataclasses.dataclass
+class Workload:
+    """A job, its variables, and the number of requests it has outstanding, None if that depends
+    on more than the job.
+
+    writes      it writes, so drives of today collect garbage
+    deep        a writer whose DEPTH exceeds the device's tags: twice their number, at least 64
+    drives      presets that begin with one of these names; () for all
+    """
+    job: str
+    variables: dict[str, str] = dataclasses.field(default_factory=dict)
+    outstanding: int | None = 0
+    writes: bool = True
+    deep: bool = False
+    drives: tuple[str, ...] = ()
+
+    def on(self, tags: int) -> "Workload":
+        """Return the workload with the depth for a drive that takes @tags requests."""
+        if not self.deep:
+            return self
+        depth = max(64, 2 * tags)
+        return dataclasses.replace(self, variables=self.variables | {"DEPTH": str(depth)},
+                                   outstanding=self.outstanding + depth)
 
 
+def mixed(rw: str, bs: str, depth: int, reads: int = 50, size: str = "100%"
+          ) -> tuple[str, dict[str, str]]:
+    """Return a random job and its variables; @reads: percent of reads."""
+    return "mixed", {"RW": rw, "BS": bs, "DEPTH": str(depth), "READS": str(reads), "SIZE": size}
+
+
+def random(rw: str, depth: int, *more, **other) -> Workload:
+    """Return a workload of 4k random I/O."""
+    return Workload(*mixed(rw, "4k", depth, *more), depth, rw != "randread", **other)
+
+
+def sequential(rw: str) -> Workload:
+    """Return a workload of 64k sequential I/O."""
+    return Workload("sequential", {"RW": rw, "BS": "64k", "DEPTH": "32"}, 32, rw != "read")
+
+
+def readers(write: str, bs: str, depth: int = 0) -> Workload:
+    """Return a workload of synchronous readers beside a writer of this depth; 0: deep."""
+    return Workload("interference", {"WRITE": write, "BS": bs, "DEPTH": str(depth)}, 4 + depth,
+                    deep=not depth)
+
+
+def streams(number: int) -> Workload:
+    """Return a workload of interleaved sequential writers."""
+    return Workload("streams", {"STREAMS": str(number), "DEPTH": "16"}, 16 * number)
+
+
+def beside(program: str) -> Workload:
+    """Return a workload of a guest's program beside readers."""
+    return Workload("beside", {"BESIDE": program}, None, drives=TODAY)
+
+
+TODAY = ("nvme", "qlc", "sata", "sd")
 WORKLOADS_QUICK = {
-    "8 threads, 4k random mixed": ("threads", {}),
-    "4k random mixed, depth 64": mixed("randrw", "4k", 64),
-    "4 sync readers, 1 streaming writer": ("interference", {}),
+    "8 threads, 4k random mixed": Workload("threads", {}, 64),
+    "4k random mixed, depth 64": random("randrw", 64),
+    "4 sync readers, deep 4k random writer": readers("randwrite", "4k"),
+    "4 sync readers, deep 128k writer": readers("write", "128k"),
 }
 WORKLOADS = WORKLOADS_QUICK | {
-    "bursts of 64, mixed": ("bursts", {"PAUSE": "20ms"}),
-    **{f"4k random {name}, depth {depth}": mixed(rw, "4k", depth)
+    "4 sync readers, 128k writer of depth 16": readers("write", "128k", 16),
+    "bursts of 64, mixed": Workload("bursts", {"GAP": "20ms"}, 64),
+    **{f"4k random {name}, depth {depth}": random(rw, depth)
        for name, rw in (("read", "randread"), ("write", "randwrite"))
        for depth in (1, 32, 128)},
-    **{f"4k random, {reads} % reads, depth {depth}": mixed("randrw", "4k", depth, reads)
-       for reads in (30, 70, 90) for depth in (32, 128)},
-    **{f"64k sequential {name}, depth 32": mixed(rw, "64k", 32)
+    **{f"4k random, 70 % reads, depth {depth}": random("randrw", depth, 70)
+       for depth in (32, 128)},
+    **{f"64k sequential {name}, depth 32": sequential(rw)
        for name, rw in (("read", "read"), ("write", "write"), ("mixed", "rw"))},
+    **{f"{number} sequential writers": streams(number) for number in (4, 8)},
+    **{f"4k random {name} in {size}, depth {depth}":
+       random(rw, depth, 50, size, drives=("pass-",))
+       for name, rw in (("read", "randread"), ("mixed", "randrw"))
+       for size in ("8g", "16g") for depth in (64, 128)},
+    "database and its log, backup": Workload("database", {}, 21, deep=True,
+                                             drives=(*TODAY, "pass-")),
+    "untar beside 4 sync readers": beside("untar"),
+    "copy beside 4 sync readers": beside("copy"),
 }
-SEEDS = 3
+# Random writes within so many erase blocks of a block-mapped drive.
+FEW_BLOCKS = (8, 16)
+SEEDS, SEEDS_QUICK = 3, 2
 # {preset: keys}: smaller drives, for the guest's memory.
 SMALLER = {"piq": {"capacity_mb": 8192}, "aos": {"capacity_mb": 8192},
            "bp-transcend": {"capacity_mb": 4096}, "bp-samsung": {"capacity_mb": 4096}}
-# nr_requests, as in the papers' time. The default gives the scheduler only two requests on a
-# drive that takes one at a time. Without a scheduler there is no such setting.
+# Programs on a file system need a drive that keeps its data.
+KEPT = {"memory_backed": 1}
+# nr_requests: at least as in the papers' time, and at least twice the drive's tags, so that
+# requests can wait in the scheduler. Without a scheduler there is no such setting.
 REQUESTS = 128
-PRESETS_QUICK = ("pass-ssd1", "piq", "bp-transcend", "pai-a", "sata", "nvme")
-# Drives that need a longer run for a similar number of requests.
-SLOW = ("pass-ssd1", "bp-transcend", "bp-samsung", "pai-a", "pai-b", "pai-c", "pai-d")
+PRESETS_QUICK = ("pass-ssd1", "piq", "bp-transcend", "pai-a", "sata", "qlc")
+# Drives that are similar to another one, and have the workloads of the quick run.
+SIMILAR = ("aos", "bp-samsung", "pai-b", "pai-d")
+# ms: {drives: (ramp, window with writes, window of reads only)}. A window with writes lasts for
+# many of the drive's collections or block merges; it is as long as gives most percentiles
+# enough requests.
+WINDOWS = {("bp-", "pai-"): (1000, 10000, 3000), ("pass-",): (500, 5000, 5000),
+           ("piq", "aos"): (100, 1000, 1000), TODAY: (1000, 5000, 500)}
+# The quick run's windows are shorter by this factor.
+SHORTER = 4
+# Seconds of real time that a full run takes on an idle CPU, where none was measured before.
+SECONDS = {("bp-", "pai-", "pass-", "null_blk"): 5, ("piq", "aos"): 8, ("nvme",): 35,
+           TODAY: 10}
+# The window begins later with each seed, by this part of it: seeds differ in phase too, also
+# where nothing is random.
+PHASE = 0.1
 # KB/ms: the write buffer is full before the measurement starts, at 4 KB random writes of
 # 55 MB/s.
 BUFFERED_KB_MS = 55
-# ms of a run of sync readers beside a writer on a drive that takes one request at a time.
-# Reads and writes take turns there, under bp of 500 and 125 ms: the run has four of each.
-TURNS = 2500
-# ms of a run of writing threads on a drive of today, which collects garbage for 100 ms at a
-# time.
-COLLECTIONS = 1000
 DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-# {trace: factor}: a trace is replayed so many times faster than recorded, to load the device.
+# {trace: factor}: a trace is replayed so many times faster than recorded, to load the device;
+# with each seed at another speed, by JITTER.
 TRACES_QUICK = {"umass_financial1_prefix": 100}
 TRACES = TRACES_QUICK | {"msr_hm_0_first1000": 400, "hplajw_1week_1992": 100000}
+JITTER = 0.02
+# The traces are folded to so many MB.
+TRACE_MB = 4096
 TRACE_FOLDER = model.PROJECT.parent / "shared/traces"
 
 
@@ -137,25 +222,27 @@ def queue_depth(preset: str) -> int:
     return model.preset_keys(preset).get("queue_depth", 64)
 
 
-def times(preset: str, job: str, quick: bool) -> dict[str, str]:
+def times(preset: str, writes: bool, seed: int, quick: bool) -> dict[str, str]:
     """Return the variables RAMP and RUNTIME of a run."""
-    ramp, run = (150, 700) if preset in SLOW else (75, 200)
-    if not quick:
-        ramp, run = 2 * ramp, 3 * run
-    ramp = max(ramp, model.preset_keys(preset).get("write_buffer_kb", 0) // BUFFERED_KB_MS)
-    if job == "interference" and queue_depth(preset) == 1:
-        run = TURNS
-    elif job == "threads" and model.is_neutral(preset):
-        run = max(run, COLLECTIONS)
-    return {"RAMP": f"{ramp}ms", "RUNTIME": f"{run}ms"}
+    ramp, long, short = next(times for names, times in WINDOWS.items()
+                             if preset.startswith(names))
+    length = (long if writes else short) // (SHORTER if quick else 1)
+    ramp = max(ramp if writes else ramp // 10,
+               model.preset_keys(preset).get("write_buffer_kb", 0) // BUFFERED_KB_MS)
+    return {"RAMP": f"{ramp + length * PHASE * (seed - 1):.0f}ms", "RUNTIME": f"{length}ms"}
 
 
-def competitors(preset: str, defaults: bool) -> collections.abc.Iterator[tuple[str, str, dict]]:
-    """Yield (scheduler, label, tunables) of each run of a cell on an emulated device;
-    @defaults: this project's schedulers with their defaults, too."""
+def seconds(run: model.Run) -> float:
+    """Return an estimate of the real time of a run."""
+    return next(value for names, value in SECONDS.items() if run.preset.startswith(names))
+
+
+def competitors(preset: str, both: bool) -> collections.abc.Iterator[tuple[str, str, dict]]:
+    """Yield (scheduler, label, tunables) of each run of a cell on an emulated device; @both:
+    also peers with tuned values, and this project's schedulers with defaults."""
     for peer in model.PEERS:
         yield peer, peer, {}
-        if peer in TUNED:
+        if both and peer in TUNED:
             values = " ".join(f"{name.rpartition('/')[2]}={value}"
                             for name, value in TUNED[peer].items())
             yield peer, f"{peer} {values}", TUNED[peer]
@@ -163,24 +250,30 @@ def competitors(preset: str, defaults: bool) -> collections.abc.Iterator[tuple[s
         probed = model.probed_tunables(scheduler, preset)
         yield scheduler, scheduler, {f"iosched/{name}": value
                                      for name, value in probed.items()}
-        if defaults:
+        if both:
             yield scheduler, f"{scheduler} defaults", {}
 
 
-def emulated(kind: str, preset: str, workload: str, job: str, variables: dict[str, str],
-             quick: bool) -> Cell:
-    """Return a cell on an emulated device."""
-    keys = SMALLER.get(preset, {})
-    backlog = {"nr_requests": REQUESTS} if queue_depth(preset) < REQUESTS / 2 else {}
-    thorough = kind == "benefit" and workload in WORKLOADS_QUICK and not quick
-    seeds = SEEDS if thorough and model.is_neutral(preset) else 1
-    if kind != "trace":
-        variables = variables | times(preset, job, quick)
-    return Cell(kind, preset, workload, [
-        model.Run(preset, job, scheduler, {} if scheduler == "none" else backlog | tunables,
-                  keys, variables | {"SEED": str(seed)}, label=label)
-        for seed in range(1, seeds + 1)
-        for scheduler, label, tunables in competitors(preset, thorough)])
+def emulated(kind: str, preset: str, name: str, workload: Workload, quick: bool,
+             seeded: collections.abc.Callable[[int], dict[str, str]] | None = None) -> Cell:
+    """Return a cell on an emulated device. @seeded: the variables of a seed's run; None: its
+    times."""
+    tags = queue_depth(preset)
+    workload = workload.on(tags)
+    ordering = None if workload.outstanding is None else workload.outstanding > tags
+    keys = SMALLER.get(preset, {}) | (KEPT if "BESIDE" in workload.variables else {})
+    backlog = {"nr_requests": max(REQUESTS, 2 * tags)} if ordering or tags < REQUESTS / 2 else {}
+    both = kind == "benefit" and name in WORKLOADS_QUICK and not quick
+    cell = Cell(kind, preset, name, [], ordering)
+    for seed in range(1, (SEEDS_QUICK if quick else SEEDS) + 1):
+        variables = workload.variables | {"SEED": str(seed)} | (
+            seeded(seed) if seeded else times(preset, workload.writes, seed, quick))
+        cell.runs += [
+            model.Run(preset, workload.job, scheduler,
+                      {} if scheduler == "none" else backlog | tunables, keys, variables,
+                      label=label)
+            for scheduler, label, tunables in competitors(preset, both)]
+    return cell
 
 
 def cpu_cell(workload: str, keys: dict, settings: dict[str, str], quick: bool) -> Cell:
@@ -202,26 +295,45 @@ def cpu_cells(quick: bool) -> collections.abc.Iterator[Cell]:
                    cost_workload("randrw", "4k", 64), quick)
 
 
+def few_blocks(preset: str) -> collections.abc.Iterator[tuple[str, Workload]]:
+    """Yield (name, workload) of random writes within few erase blocks of a block-mapped
+    drive."""
+    if model.preset_keys(preset).get("mapping") != "block":
+        return
+    block_kb = model.probed_tunables("bp", preset)["block_size_kb"]
+    for blocks in FEW_BLOCKS:
+        yield (f"4k random write in {blocks} erase blocks, depth 64",
+               random("randwrite", 64, 0, f"{blocks * block_kb}k"))
+
+
+def workloads(preset: str, quick: bool) -> collections.abc.Iterator[tuple[str, Workload]]:
+    """Yield (name, workload) for a drive."""
+    few = quick or preset in SIMILAR
+    for name, workload in (WORKLOADS_QUICK if few else WORKLOADS).items():
+        # Its figures are similar to those of the threads.
+        similar = quick and preset != "piq" and workload.job == "mixed"
+        if not similar and preset.startswith(workload.drives or preset):
+            yield name, workload
+    if not quick:
+        yield from few_blocks(preset)
+
+
 def benefit_cells(quick: bool) -> collections.abc.Iterator[Cell]:
     """Yield cells of throughput and latencies."""
     for preset in PRESETS_QUICK if quick else presets():
-        for workload, (job, variables) in (WORKLOADS_QUICK if quick else WORKLOADS).items():
-            # Its figures are similar to those of the threads.
-            if quick and preset != "piq" and job == "mixed":
-                continue
-            yield emulated("benefit", preset, workload, job, variables, quick)
+        for name, workload in workloads(preset, quick):
+            yield emulated("benefit", preset, name, workload, quick)
 
 
 def depth_cells(quick: bool) -> collections.abc.Iterator[Cell]:
     """Yield cells of throughput by depth, for curves; none in the quick run."""
-    for preset in () if quick else ("pass-ssd1", "piq", "sata", "nvme"):
+    for preset in () if quick else ("pass-ssd1", "piq"):
         for depth in DEPTHS:
-            job, variables = mixed("randrw", "4k", depth)
-            yield emulated("depth", preset, f"4k random mixed, depth {depth}", job,
-                           variables, quick)
+            yield emulated("depth", preset, f"4k random mixed, depth {depth}",
+                           random("randrw", depth), quick)
 
 
-def replay_log(trace: str, capacity_mb: int, compress: float) -> pathlib.Path:
+def replay_log(trace: str, capacity_mb: int, compress: float) -> str:
     """Write a log for fio that replays a trace @compress times faster than recorded, below
     build/; return its path in the project."""
     source = TRACE_FOLDER / f"{trace}.csv.gz"
@@ -233,22 +345,29 @@ def replay_log(trace: str, capacity_mb: int, compress: float) -> pathlib.Path:
              f"--capacity={capacity_mb}m", "--align=4k", source], stdout=out, check=False)
     if done.returncode:
         raise model.Failed(f"scripts/trace-to-fio fails for {source}")
-    return log.relative_to(model.PROJECT)
+    return str(log.relative_to(model.PROJECT))
+
+
+def trace_cell(preset: str, trace: str, compress: int, quick: bool) -> Cell:
+    """Return a cell of a replayed trace."""
+    scale = model.time_scale(model.Run(preset, "replay", "none"))
+
+    def seeded(seed):
+        speed = compress * (1 + JITTER * (seed - 2)) / scale
+        return {"LOG": replay_log(trace, TRACE_MB, speed)}
+
+    return emulated("trace", preset, f"{trace}, {compress} times as fast",
+                    Workload("replay", {}, None), quick, seeded)
 
 
 def trace_cells(quick: bool) -> collections.abc.Iterator[Cell]:
     """Yield cells of replayed traces; a trace that is not in TRACE_FOLDER is skipped."""
     for preset in ("piq",) if quick else ("pass-ssd1", "piq", "pai-a", "sata", "qlc"):
-        capacity = 4096
-        scale = model.preset_keys(preset).get("time_scale", 1)
         for trace, compress in (TRACES_QUICK if quick else TRACES).items():
-            if not (TRACE_FOLDER / f"{trace}.csv.gz").exists():
+            if (TRACE_FOLDER / f"{trace}.csv.gz").exists():
+                yield trace_cell(preset, trace, compress, quick)
+            else:
                 print(f"bench: no {trace} in {TRACE_FOLDER}: skipped", flush=True)
-                continue
-            # A device that is slowed down takes a trace that is slowed down as much.
-            log = replay_log(trace, capacity, compress / scale)
-            yield emulated("trace", preset, f"{trace}, {compress} times as fast", "replay",
-                           {"LOG": str(log)}, quick)
 
 
 KINDS = {"cpu": cpu_cells, "benefit": benefit_cells, "depth": depth_cells,

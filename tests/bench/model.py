@@ -13,6 +13,8 @@ JOBS = BENCH / "jobs"
 PRESETS = PROJECT / "tests/ssdemu/presets"
 KERNEL = "6.12"
 PEERS = ("none", "mq-deadline", "kyber", "bfq")
+# Figures that have no unit of time; "instructions" has none on the devices it is counted on.
+RATIOS = ("cpu", "write_amplification", "erases", "units_busy", "utilisation", "of_bound")
 PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99)
 # A Run's preset for a device that is always faster than the CPU.
 NULL_BLK = "null_blk"
@@ -35,10 +37,11 @@ class Run:
     job         a file in JOBS without .fio, or a benchmark of a guest's program
     tunables    attributes of the queue, such as {"iosched/read_batch": 8}
     keys        values that replace the preset's, or the attributes of null_blk
-    variables   of the job, {name: text}
+    variables   of the job, {name: text}; times are the drive's, see dilated()
     device      the name of the device in tables
     label       the name of the scheduler in tables
     result      what the guest's program printed, with "figures"; {} until then
+    seconds     of real time that it took, the guest's start included
     """
     preset: str
     job: str
@@ -49,18 +52,50 @@ class Run:
     device: str = ""
     label: str = ""
     result: dict = dataclasses.field(default_factory=dict)
+    seconds: float = 0
 
     def __post_init__(self):
         self.device = self.device or self.preset
         self.label = self.label or self.scheduler
 
 
+def figures_of(run: Run) -> dict[str, float]:
+    """Return the figures of a run from its result: MB/s of 10^6 bytes, and ms from submission to
+    completion as the application measures them, in the drive's time."""
+    result = run.result
+    if "window" in result:
+        made = window_figures(result["window"], result["ssdemu"])
+    elif "fio" in result:
+        made = figures(result["fio"], result["ssdemu"])
+    else:
+        made = result["figures"]
+    if run.job == "cost":
+        made["instructions"] = instructions(run)
+    return undilated(made, time_scale(run))
+
+
+def window_figures(window: dict, ssdemu: dict) -> dict[str, float]:
+    """Return the figures of a @window of a run (guest/window.py) in which the device has the
+    counters @ssdemu."""
+    made = {"mbps": 0.0, "cpu": window["busy_seconds"] / window["seconds"]}
+    for direction in ("read", "write"):
+        got = window[direction]
+        if not got["bytes"]:
+            continue
+        mbps = got["bytes"] / window["seconds"] / 1e6
+        made["mbps"] += mbps
+        made[f"{direction}_mbps"] = mbps
+        made |= {f"{direction}_{key}": value for key, value in got["latency"].items()
+                 if key != "count"}
+    made |= drive_figures(ssdemu)
+    made["of_bound"] = made["mbps"] / bound_mbps(ssdemu)
+    return made
+
+
 def figures(fio: dict, ssdemu: dict) -> dict[str, float]:
-    """Return the figures of a run from fio's result, whose jobs group_reporting has joined,
-    and the device's counters, {} without: MB/s of 10^6 bytes, and ms from submission to
-    completion as the application measures them. Both are in the time of the device, which
-    "time_scale" says."""
-    scale = ssdemu.get("time_scale", 1)
+    """Return the figures of a whole run from fio's result, whose jobs group_reporting has joined,
+    and the device's counters, {} without. For a given number of requests: fio's runtime ends
+    with the last of them."""
     job = fio["jobs"][0]
     if len(fio["jobs"]) != 1:
         raise Failed("a fio job file must have group_reporting=1")
@@ -76,15 +111,51 @@ def figures(fio: dict, ssdemu: dict) -> dict[str, float]:
         made[f"{direction}_max"] = got["lat_ns"]["max"] / scale / 1e6
         for percentile in PERCENTILES:
             value = got["lat_ns"]["percentile"][f"{percentile:.6f}"]
-            made[f"{direction}_p{percentile:g}"] = value / scale / 1e6
-    if ssdemu:
-        made["write_amplification"] = ssdemu["write_amplification_milli"] / 1e3
-        made["erases"] = ssdemu["flash_erases"]
-        made["units_busy"] = ssdemu["units_busy_milli"] / 1e3
-        # A mean over the time in which any unit is busy: fio's start and end do not count.
-        made["utilisation"] = made["units_busy"] / ssdemu["units"]
-        made["of_bound"] = made["mbps"] / bound_mbps(ssdemu)
-    return made
+            made[f"{direction}_p{percentile:g}"] = value / 1e6
+    return made | (drive_figures(ssdemu) if ssdemu else {})
+
+
+def drive_figures(ssdemu: dict) -> dict[str, float]:
+    """Return figures of the device's counters."""
+    busy = ssdemu["units_busy_milli"] / 1e3
+    return {"write_amplification": ssdemu["write_amplification_milli"] / 1e3,
+            "erases": ssdemu["flash_erases"], "units_busy": busy,
+            # A mean over the time in which any unit is busy.
+            "utilisation": busy / ssdemu["units"]}
+
+
+def undilated(made: dict[str, float], scale: int) -> dict[str, float]:
+    """Return figures of a device whose times are @scale times as long, as they are without."""
+    if scale == 1:
+        return made
+    return {key: value if key in RATIOS else
+            value * scale if re.search("(mbps|iops|tps)$", key) else value / scale
+            for key, value in made.items()}
+
+
+def time_scale(run: Run) -> int:
+    """Return how many times as long as the drive's the emulated device's times are."""
+    if run.preset in (NULL_BLK, ""):
+        return 1
+    return (preset_keys(run.preset) | run.keys).get("time_scale", 1)
+
+
+def plan_of(run: Run) -> dict:
+    """Return the run as the guest's programs know it (guest/common.py)."""
+    return {"preset": run.preset if run.preset != NULL_BLK else None, "keys": run.keys,
+            "scheduler": run.scheduler, "tunables": run.tunables, "job": run.job,
+            "variables": dilated(run), "time_scale": time_scale(run),
+            "percentiles": PERCENTILES}
+
+
+def dilated(run: Run) -> dict[str, str]:
+    """Return the variables of a run for its device: times, as "250ms", are as many times as long
+    as the device's."""
+    scale = time_scale(run)
+    found = {name: re.fullmatch(r"([0-9.]+)(us|ms|s)", text)
+             for name, text in run.variables.items()}
+    return {name: f"{float(time[1]) * scale:g}{time[2]}" if time and scale != 1 else
+            run.variables[name] for name, time in found.items()}
 
 
 def instructions(run: Run) -> float:
@@ -127,24 +198,11 @@ def preset_keys(preset: str) -> dict[str, int | str]:
     return pairs
 
 
-def time_scale(run: Run) -> int:
-    """Return the ns of the guest for a ns of the run's device."""
-    if run.preset in ("", NULL_BLK):
-        return 1
-    return int((preset_keys(run.preset) | run.keys).get("time_scale", 1))
-
-
-def guest_variables(run: Run) -> dict[str, str]:
-    """Return the variables of the run's job with times, such as 200ms, in the time of the
-    guest. In a run they are in the time of the device."""
-    scale = time_scale(run)
-    return {name: f"{int(text[:-2]) * scale}ms" if re.fullmatch(r"[0-9]+ms", text) else text
-            for name, text in run.variables.items()}
-
-
-def is_neutral(preset: str) -> bool:
-    """Return True if the preset is a drive of today and not of a paper."""
-    return (PRESETS / f"{preset}.conf").read_text().startswith("# Neutral")
+def paper_of(preset: str) -> str:
+    """Return the scheduler whose paper describes the drive; "" for a drive of today. AOS has the
+    drive of PIQ."""
+    name = preset.partition("-")[0]
+    return "piq" if name == "aos" else name if name in ours() else ""
 
 
 def probed_tunables(scheduler: str, preset: str) -> dict[str, int | str]:

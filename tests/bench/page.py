@@ -13,18 +13,21 @@ import re
 import sys
 
 from charts import Charts
-from results import COLUMNS, LABEL, Results, cost_rows, gain, ranked, standing
-from tables import Table, number
+from results import (COLUMNS, LABEL, MEANING, METRICS, Results, cost_rows, differences, facts,
+                     matrix, spread)
 
+# Differences that are listed for each class of drives.
+LARGEST = 40
 STYLE = """
 body { font: 15px/1.45 sans-serif; color: #222; max-width: 78rem; margin: 2rem auto;
        padding: 0 1rem }
 h1 { font-size: 1.7rem } h2 { margin-top: 2.5rem; border-bottom: 1px solid #ccd }
 h3 { margin: 1.6rem 0 .3rem } .label { color: #5f6b76; font-size: .85rem }
 table { border-collapse: collapse; font-size: .83rem; margin: .4rem 0 1rem }
-th, td { padding: .18rem .55rem; text-align: right; border-bottom: 1px solid #e5e8eb }
+th, td { padding: .18rem .55rem; text-align: right; white-space: pre-line;
+         border-bottom: 1px solid #e5e8eb }
 th:first-child, td:first-child { text-align: left } tr.ours td { background: #eef6fa }
-td.best { font-weight: bold } td.gain { color: #1b6e2f } td.loss { color: #b3261e }
+td.gain { color: #1b6e2f } td.loss { color: #b3261e }
 img { max-width: 100% } pre { font-size: .75rem; background: #f5f6f7; padding: .6rem;
       overflow-x: auto } details { margin: .3rem 0 } .scroll { overflow-x: auto }
 """
@@ -43,48 +46,50 @@ def table(head, rows):
     return "".join([*lines, "</table></div>"])
 
 
-def percent(value):
-    """A cell of a gain or a loss in percent; empty if @value is None."""
-    if value is None:
+def entry(found, column):
+    """A cell of the matrix; green or red if its mean is better or worse and so are more cells."""
+    if found is None:
         return ("", "")
-    return ("gain" if value > 0.05 else "loss" if value < -0.05 else "", f"{value:+.1f} %")
+    good = found.ratio.mean > 0 if column.more else found.ratio.mean < 0
+    kind = "" if found.ahead == found.behind or good != (found.ahead > found.behind) else \
+        "gain" if good else "loss"
+    return (kind, found.text("\n"))
+
+
+def matrix_part(results, charts):
+    """Yield the matrix of each class of drives."""
+    for title, cells in results.classes().items():
+        yield f"<h2>Who beats whom: {html.escape(title)}</h2>" + image(
+            charts.matrix(title, cells))
+        for column in METRICS:
+            head, rows = matrix(results, cells, column)
+            if rows:
+                yield f"<h4>{column.head}, {column.unit}</h4>" + table(["", *head], [
+                    ("ours" if results.is_ours(label) else "",
+                     [label, *(entry(found, column) for found in entries)])
+                    for label, *entries in rows])
+        yield from difference_part(results, cells)
+
+
+def difference_part(results, cells):
+    """Yield the largest differences between ours and the peers with defaults."""
+    found = differences(results, cells)
+    yield (f"<h4>The largest of {len(found)} differences between ours and a peer's "
+           "defaults</h4>") + table(["", "against", "drive", "workload", "figure", "difference"], [
+               ("", [label, peer, cell["device"], cell["workload"], column.head,
+                     ("gain" if sign > 0 else "loss",
+                      f"{size.mean:+.1f} ±{size.half:.1f} %")])
+               for size, label, peer, column, cell, sign in found[:LARGEST]])
 
 
 def cell_table(results, cell):
-    """All figures of a cell, the best of each column in bold; below each of ours its gain over
-    the best of the peers."""
-    made = Table("", list(cell["results"].items()), COLUMNS)
-    columns, (head, lines) = made.shown(), made.cells()
-    best = [number(column.best([value for _, row in made.rows
-                                if (value := column.value(row)) is not None]))
-            for column in columns]
-    rows = []
-    for label, *cells in lines:
-        ours = "ours" if results.is_ours(label) else ""
-        rows.append((ours, [label, *(("best", text) if text == most else text
-                                     for text, most in zip(cells, best, strict=True))]))
-        if ours:
-            rows.append((ours, ["against the best peer", *(
-                percent(gain(results, cell, label, column)) if column.unit in ("ms", "MB/s")
-                else "" for column in columns)]))
-    return table(["scheduler", *head[1:]], rows)
-
-
-def summary_table(results):
-    """Gains of each of ours over all cells: counts, the best and the worst."""
-    cells = results.cells("benefit", "trace", "depth", "fleet")
-    rows = []
-    for scheduler in results.ours:
-        ranks = ranked(results, scheduler, cells)
-        if not ranks:
-            continue
-        *counts, mean = standing([value for value, _ in ranks])
-        rows.append(("ours", [scheduler, len(ranks), *counts, percent(mean), *(
-            text for value, cell in (ranks[-1], ranks[0])
-            for text in (percent(value), f"{cell['device']}: {cell['workload']}"))]))
-    return table(["throughput against the best peer of each cell", "cells", "ahead by > 2 %",
-                  "within 2 %", "behind by > 2 %", "mean", "best", "where", "worst", "where"],
-                 rows)
+    """All figures of a cell."""
+    columns = [column for column in COLUMNS
+               if any(any(row.get(column.get, ())) for row in cell["results"].values())]
+    return table(["scheduler", *(column.title() for column in columns)], [
+        ("ours" if results.is_ours(label) else "",
+         [label, *(spread(row[column.get]) if row.get(column.get) else "" for column in columns)])
+        for label, row in cell["results"].items()])
 
 
 def cost_table(results):
@@ -172,7 +177,8 @@ def benefit_part(results, charts, kind, title):
             name = f"{kind}-{re.sub('[^A-Za-z0-9.-]+', '-', device)}"
             yield image(charts.cells(name, group)) + image(charts.latencies(name, group))
         for cell in group:
-            yield f"<h4>{html.escape(cell['workload'])}</h4>" + cell_table(results, cell)
+            yield (f"<h4>{html.escape(cell['workload'])}</h4><p class=label>{facts(cell)}</p>"
+                   + cell_table(results, cell))
 
 
 def tunables_part(results):
@@ -212,10 +218,8 @@ def parts(results, folder):
                "Figures of an emulated device compare schedulers under a stated model; they "
                "are not measurements of a drive. " if saved["where"] == LABEL else
                "Not in virtual time: not to be compared with the figures of emulated "
-               "devices. Ours with their defaults. ") + "Bold: best of its column. Green and red: "
-           "better and worse than the best of the peers, whichever that is, tuned ones "
-           "included.</p>")
-    yield summary_table(results)
+               "devices. Ours with their defaults. ") + f"{MEANING}</p>")
+    yield from matrix_part(results, charts)
     if results.cells("cpu"):
         yield ("<h2>CPU cost</h2><p class=label>null_blk, virtual time: instructions an I/O, "
                "fio's and the kernel's; then what each scheduler adds. Green: at most half of "

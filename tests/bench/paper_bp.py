@@ -10,6 +10,7 @@ Groups (default: all), results in build/bp/:
 import dataclasses
 
 import guests
+import matrix
 import model
 import paper
 from tables import Column, Table, counter, labelled
@@ -204,14 +205,16 @@ def files(job, numbers, title, columns, kind="ext4"):
 
 def neutral():
     """drives of today: the cost of BP"""
-    mixed = {"RW": "randrw", "BS": "4k", "DEPTH": 32, "READS": 70}
+    # fio would end the ramp time of each synchronous reader apart.
+    loads = (("interference", matrix.readers("write", "128k", 16).variables | {"RAMP": "0s"}),
+             matrix.mixed("randrw", "4k", 32, 70))
     return [table(f"{describe(job)}; {preset}",
-                  [run(preset, job, scheduler, **SHORT, **more)
+                  [run(preset, job, scheduler, **(SHORT | more))
                    for scheduler in PEERS + [bp("a"), bp("f")]],
                   [MBPS, READS, WRITES, READ_MEAN, READ_P99, WRITE_MEAN, WRITE_P99, NR_READS,
                    NR_WRITES])
             for preset in NEUTRAL
-            for job, more in (("interference", {}), ("mixed", mixed))]
+            for job, more in loads]
 
 
 def fairness():

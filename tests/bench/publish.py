@@ -16,42 +16,42 @@ import sys
 
 import guests
 import model
-from results import COLUMNS, Results, cost_rows, ranked, standing
-from tables import Table, markdown
+from results import (COLUMNS, KINDS, MEANING, METRICS, Results, cost_rows, differences, facts,
+                     matrix, spread, standings)
+from tables import markdown
 
 FOLDER = model.PROJECT / "Documentation/results"
 PUBLISHED = model.PROJECT / "build/published"
 # Keys that are equal in all parts of one matrix.
 SAME = ("where", "quick", "sources", "kernel", "guest", "qemu", "fio")
-KINDS = ("benefit", "depth", "trace")
-GROUPS = ("the drive of its paper", "other papers' drives", "drives of today")
+# Differences that are listed for each class of drives.
+LARGEST = 15
 
 
-def group_of(scheduler, device):
-    """Return the group of drives of a preset for a scheduler."""
-    if device.partition("-")[0] == scheduler:
-        return GROUPS[0]
-    return GROUPS[2] if model.is_neutral(device) else GROUPS[1]
+def who_beats_whom(results):
+    """Yield the lines of the matrix of each class of drives."""
+    for title, cells in results.classes().items():
+        yield from [f"## {title[0].upper()}{title[1:]}", ""]
+        for column in METRICS:
+            head, rows = matrix(results, cells, column)
+            if rows:
+                yield from [f"**{column.head}, {column.unit}**", "", *markdown(["", *head], [
+                    [label, *("" if found is None else found.text() for found in entries)]
+                    for label, *entries in rows]), ""]
+        yield from largest(results, cells)
 
 
-def by_group(results, scheduler):
-    """Return {group of drives: ranked() on them}, without empty ones."""
-    cells = results.cells(*KINDS)
-    made = {group: ranked(results, scheduler, [
-        cell for cell in cells if group_of(scheduler, cell["device"]) == group])
-        for group in GROUPS}
-    return {group: ranks for group, ranks in made.items() if ranks}
-
-
-def gained(results):
-    """Yield rows: the gains of each of ours on each group of drives."""
-    for scheduler in results.ours:
-        for group, ranks in by_group(results, scheduler).items():
-            *counts, mean = standing([value for value, _ in ranks])
-            yield [f"{scheduler}, {group}", len(ranks), " / ".join(map(str, counts)),
-                   f"{mean:+.1f} %", *(
-                       f"{value:+.1f} % ({cell['device']}, {cell['workload']})"
-                       for value, cell in (ranks[-1], ranks[0]))]
+def largest(results, cells):
+    """Yield the lines of the largest differences between ours and a peer's defaults."""
+    found = differences(results, cells)
+    if found:
+        yield from [f"The largest of {len(found)} differences between ours and a peer's "
+                    "defaults:", "", *markdown(
+                        ["", "against", "drive", "workload", "figure", "difference", ""],
+                        [[label, peer, cell["device"], cell["workload"], column.head,
+                          f"{size.mean:+.1f} ±{size.half:.1f} %",
+                          "better" if sign > 0 else "worse"]
+                         for size, label, peer, column, cell, sign in found[:LARGEST]]), ""]
 
 
 def costs(results):
@@ -68,52 +68,6 @@ def locked(results):
                f"{row['longest']:,.0f}", f"{row['contended']:.4f}"]
 
 
-def verdict(value, target, more=True):
-    """Return "met" or "missed"."""
-    return "met" if (value >= target if more else value <= target) else "missed"
-
-
-def cost_targets(results):
-    """Yield rows: at most half of the instructions that mq-deadline adds to none."""
-    for scheduler in results.ours:
-        shares = sorted((100 * (row[scheduler] - row["none"]) /
-                         (row["mq-deadline"] - row["none"]), workload)
-                        for workload, row in cost_rows(results))
-        (least, best), (most, worst) = shares[0], shares[-1]
-        yield [scheduler, "instructions it adds to an I/O, of those that mq-deadline adds",
-               "at most 50 %", f"{least:.0f} % ({best}) to {most:.0f} % ({worst})",
-               verdict(most, 50, more=False)]
-
-
-def paper_targets(results, cells):
-    """Yield rows: the claims of the PIQ paper, means over @cells on its drive."""
-    for way, claim in (("read", -41), ("write", -40)):
-        key = f"{way}_mean"
-        changes = [100 * (cell["results"]["piq"][key] / cell["results"]["none"][key] - 1)
-                   for cell in cells
-                   if cell["kind"] != "depth" and key in cell["results"]["piq"]]
-        if changes:
-            mean = sum(changes) / len(changes)
-            yield ["piq", f"{way} latency on its paper's drive, mean, against none",
-                   f"{claim} %", f"{mean:+.1f} %", verdict(mean, claim, more=False)]
-
-
-def benefit_targets(results):
-    """Yield rows: on drives of today at most 2 % behind; on the paper's drive the claim."""
-    for scheduler in results.ours:
-        ranks = by_group(results, scheduler)
-        if GROUPS[2] in ranks:
-            worst = ranks[GROUPS[2]][0][0]
-            yield [scheduler, "throughput on drives of today, worst cell, against the best "
-                   "peer", "at least -2 %", f"{worst:+.1f} %", verdict(worst, -2)]
-        if scheduler == "pass" and GROUPS[0] in ranks:
-            mean = standing([value for value, _ in ranks[GROUPS[0]]])[-1]
-            yield [scheduler, "throughput on its paper's drive, mean, against the best peer",
-                   "+25 %", f"{mean:+.1f} %", verdict(mean, 25)]
-        if scheduler == "piq":
-            yield from paper_targets(results, [cell for _, cell in ranks.get(GROUPS[0], ())])
-
-
 def source(results):
     """Return a sentence on the origin of the figures."""
     saved = results.saved
@@ -124,16 +78,13 @@ def source(results):
 
 def overview(results):
     """Return the lines of the summary's tables."""
-    lines = []
-    if results.cells(*KINDS):
-        lines += ["Throughput against the best of none, mq-deadline, kyber and bfq, with "
-                  "defaults or tuned, whichever is best in the cell; ours with the tunables "
-                  "that fit the device:", "",
-                  *markdown(["", "cells", "ahead / within 2 % / behind", "mean", "best",
-                             "worst"], gained(results)), ""]
+    lines = [*who_beats_whom(results)]
+    if lines:
+        lines = [MEANING, "", *lines]
     if results.cells("cpu"):
         head = [label for label in cost_rows(results)[0][1] if label != "none"]
-        lines += ["Instructions an I/O on null_blk, fio's own included, under none, and what "
+        lines += ["## What an elevator costs", "",
+                  "Instructions an I/O on null_blk, fio's own included, under none, and what "
                   "each scheduler adds:", "",
                   *markdown(["", "none", *head], costs(results)), ""]
     if results.saved.get("locks"):
@@ -141,18 +92,19 @@ def overview(results):
                   "more than a stock kernel's:", "",
                   *markdown(["lock of", "acquisitions an I/O", "instructions held an I/O",
                              "longest", "contended an I/O, 2 CPUs"], locked(results)), ""]
-    rows = [*(cost_targets(results) if results.cells("cpu") else []),
-            *benefit_targets(results)]
-    return [*lines, "Beside the numbers to beat:", "",
-            *markdown(["", "what", "target", "measured", ""], rows)]
+    return lines
 
 
 def every_cell(results):
     """Yield the lines of a table for each cell."""
     for cell in results.cells(*KINDS):
-        head, rows = Table("", [(f"**{label}**" if results.is_ours(label) else label, row)
-                                for label, row in cell["results"].items()], COLUMNS).cells()
-        yield from [f"### {cell['device']}: {cell['workload']}", "", *markdown(head, rows), ""]
+        columns = [column for column in COLUMNS
+                   if any(any(row.get(column.get, ())) for row in cell["results"].values())]
+        rows = [[f"**{label}**" if results.is_ours(label) else label, *(
+            spread(row[column.get]) if row.get(column.get) else "" for column in columns)]
+            for label, row in cell["results"].items()]
+        yield from [f"### {cell['device']}: {cell['workload']}", "", f"{facts(cell)}.", "",
+                    *markdown(["", *(column.title() for column in columns)], rows), ""]
 
 
 def summary(results, name):
@@ -164,10 +116,11 @@ def cells(results, name):
     """Return the text of build/published/NAME.md."""
     return "\n".join([
         f"# Results: {name}, each cell", "", source(results), "",
-        "Schedulers of this project in bold. Latencies from submission to completion; WA: write "
-        "amplification; units busy: share of the time for which the flash units worked; of "
-        "bound: throughput divided by that of the device's busiest part, always at work; seeds "
-        "apart: spread of the means of several seeds.", "", *every_cell(results)])
+        "Schedulers of this project in bold. Figures are means of the seeds, with the 95 % "
+        "interval of the mean. Latencies from submission to completion; WA: write amplification; "
+        "units busy: share of the time for which the flash units worked; of bound: throughput "
+        "divided by that of the device's busiest part, always at work; CPU busy: the guest's.", "",
+        *every_cell(results)])
 
 
 def slim(saved):
@@ -177,7 +130,8 @@ def slim(saved):
         del paper["text"]
     for cell in saved["cells"]:
         for row in cell["results"].values():
-            row.update({key: float(f"{value:.5g}") for key, value in row.items()})
+            row.update({key: [float(f"{value:.5g}") for value in values]
+                        for key, values in row.items()})
     saved["runs"] = [{key: run[key] for key in ("preset", "job", "label", "scheduler",
                                                 "tunables", "keys", "variables")}
                      for run in saved["runs"]]
@@ -197,10 +151,11 @@ def added(kept, more):
     parts = [{key: saved[key] for key in ("command", "commit", "host", "cpu_seconds")}
              for saved in (*kept.get("parts", [kept]), more)]
     parts = once(json.dumps, parts)
+    cells_of_both = once(lambda cell: (cell["kind"], cell["device"], cell["workload"]),
+                         kept["cells"], more["cells"])
     return {
-        **kept, "parts": parts,
-        "cells": once(lambda cell: (cell["kind"], cell["device"], cell["workload"]),
-                      kept["cells"], more["cells"]),
+        **kept, "parts": parts, "cells": cells_of_both,
+        "matrix": standings(Results(kept | {"cells": cells_of_both})),
         "runs": once(json.dumps, kept["runs"], more["runs"]),
         "only": once(str, kept["only"], more["only"]),
         "presets": kept["presets"] | more["presets"], "jobs": kept["jobs"] | more["jobs"],

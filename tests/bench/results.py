@@ -1,22 +1,63 @@
 # SPDX-License-Identifier: GPL-2.0
 """Results of the benchmark, and how schedulers compare in them.
 
-A cell is a dictionary: kind, device, workload, and results, {label: {key: figure}}.
+A cell is what matrix.Cell.content() returns: kind, device, workload, ..., and results, {label:
+{key: [figure of each seed]}}.
 """
-from tables import Column
+import dataclasses
+import statistics
+
+from intervals import Interval, interval, logarithms, percent
+from tables import Column, number
 
 LABEL = "emulated device, virtual time"
-THROUGHPUT = Column("total", "mbps", "MB/s", more=True)
+RATES = (Column("read", "read_mbps", "MB/s", more=True),
+         Column("write", "write_mbps", "MB/s", more=True))
+TIMES = {(way, key): Column(f"{way} {key}", f"{way}_{key}", "ms")
+         for way in ("read", "write") for key in ("mean", "p50", "p99", "p99.9", "max")}
 COLUMNS = (
-    THROUGHPUT,
-    *(Column(f"{way} {key}", f"{way}_{key}", "ms")
-      for way in ("read", "write") for key in ("mean", "p50", "p99", "p99.9", "max")),
-    Column("WA", "write_amplification", "x"),
-    Column("erases", "erases"),
+    *RATES, *TIMES.values(),
+    Column("WA", "write_amplification", "x"), Column("erases", "erases"),
     Column("units busy", "utilisation", "of 1", more=True),
     Column("of bound", "of_bound", "of 1", more=True),
-    Column("seeds apart", "apart", "%"),
+    Column("CPU busy", "cpu", "of 1"),
 )
+# What the matrix compares.
+METRICS = (*RATES, TIMES["read", "mean"], TIMES["read", "p99"], TIMES["read", "p99.9"],
+           TIMES["write", "p99"])
+KINDS = ("benefit", "depth", "trace")
+# {name: value of a cell's "ordering", or None for all cells}
+GROUPS = {"all": None, "backlog": True, "no backlog": False}
+
+MEANING = """How to read the matrix: the figure of the row's scheduler against that of the
+column's, as the geometric mean of their ratios over the cells, with its 95 % interval over the
+seeds; then the number of cells in which the row is better : worse, which means that the 95 %
+interval of the ratio, paired by seed, lies on one side of 1. Reads and writes are not added up.
+Peers with tuned values and ours with defaults are rows of their own, over the cells in which they
+ran; otherwise ours have the tunables that fit the drive. Backlog: more requests are outstanding
+than the drive takes, so there is something to order."""
+
+
+def spread(values: list[float]) -> str:
+    """Return the mean of a figure with its interval as text."""
+    found = interval(values)
+    return number(found.mean) + (f" ±{number(found.half)}" if found.half is not None else "")
+
+
+@dataclasses.dataclass
+class Standing:
+    """How a scheduler compares with another one over @cells cells: in @ahead and @behind of
+    them the interval of the ratio lies on this side of 1. @ratio: percent of the geometric mean
+    of the ratios."""
+    ratio: Interval
+    ahead: int
+    behind: int
+    cells: int
+
+    def text(self, joint: str = " ") -> str:
+        """Return it as one table cell; @joint: between the ratio and the counts."""
+        half = f" ±{self.ratio.half:.1f}" if self.ratio.half is not None else ""
+        return f"{self.ratio.mean:+.1f}{half} %{joint}{self.ahead}:{self.behind} of {self.cells}"
 
 
 class Results:
@@ -35,37 +76,106 @@ class Results:
         """Return True if a label names a scheduler of this project."""
         return label.partition(" ")[0] in self.ours
 
-
-def best_peer(results, cell, column) -> float:
-    """Return the best figure of the peers in a cell, with defaults or tuned; 0 if none has
-    one."""
-    values = [column.value(row) for label, row in cell["results"].items()
-              if not results.is_ours(label)]
-    known = [value for value in values if value is not None]
-    return column.best(known) if known else 0
-
-
-def gain(results, cell, label, column=THROUGHPUT) -> float | None:
-    """Return the percent by which a scheduler is better than the best peer in a cell."""
-    ours, best = column.value(cell["results"][label]), best_peer(results, cell, column)
-    return column.gain(ours, best) if ours and best else None
+    def classes(self) -> dict[str, list]:
+        """Return {class of drives: cells}, without empty ones: drives of today, and those of
+        each paper."""
+        made = {}
+        for cell in sorted(self.cells(*KINDS, "fleet"), key=lambda cell: cell["paper"]):
+            name = (f"the drives of the {cell['paper'].upper()} paper" if cell["paper"] else
+                    "other machines' drives" if cell["kind"] == "fleet" else "drives of today")
+            made.setdefault(name, []).append(cell)
+        return made
 
 
-def ranked(results, scheduler, cells) -> list:
-    """Return [(gain in throughput, cell)] of a scheduler, the worst first."""
-    return sorted(((gain(results, cell, scheduler), cell) for cell in cells
-                   if scheduler in cell["results"]),
-                  key=lambda item: (item[0], item[1]["device"], item[1]["workload"]))
+def labels_of(cells: list) -> list[str]:
+    """Return the labels of @cells: each peer with its defaults, then tuned; then ours."""
+    return list({label: None for cell in cells for label in cell["results"]})
 
 
-def standing(gains: list) -> tuple[int, int, int, float]:
-    """Return of gains in percent how many are above 2, within 2 and below -2, and the mean."""
-    return (sum(value > 2 for value in gains), sum(-2 <= value <= 2 for value in gains),
-            sum(value < -2 for value in gains), sum(gains) / len(gains))
+def ratio(cell, label: str, peer: str, column) -> list[float] | None:
+    """Return the logarithms of the ratios of a scheduler's figure and that of @peer, for each
+    seed; None if one of them does not have it."""
+    ours, theirs = (cell["results"].get(name, {}).get(column.get) for name in (label, peer))
+    if not ours or not theirs or not all((*ours, *theirs)):
+        return None
+    return logarithms(ours, theirs)
 
 
-def cost_rows(results) -> list:
+def better(logs: list[float], column) -> int:
+    """Return 1 or -1 if a scheduler is ahead or behind: if the interval of its @logs does not
+    contain 0; otherwise 0."""
+    return interval(logs).sign() * (1 if column.more else -1)
+
+
+def standing(cells: list, label: str, peer: str, column) -> Standing | None:
+    """Return how a scheduler compares with @peer over @cells; None without a cell that has
+    both."""
+    found = [logs for cell in cells if (logs := ratio(cell, label, peer, column)) is not None]
+    if not found:
+        return None
+    signs = [better(logs, column) for logs in found]
+    # The geometric mean over the cells with each seed, so its interval is over seeds, too.
+    means = [statistics.fmean(seeds) for seeds in zip(*found, strict=False)]
+    return Standing(percent(interval(means)), signs.count(1), signs.count(-1), len(found))
+
+
+def in_group(cells: list, ordering: bool | None) -> list:
+    """Return the cells of one of GROUPS."""
+    return [cell for cell in cells if ordering is None or cell["ordering"] is ordering]
+
+
+def matrix(results: Results, cells: list, column) -> tuple[list[str], list[list]]:
+    """Return the head and the rows of the table of a @column: how each scheduler compares with
+    each peer, in each of GROUPS. An entry is a Standing or None."""
+    groups = {name: chosen for name, value in GROUPS.items() if (chosen := in_group(cells, value))}
+    # A group that has all cells says nothing new.
+    groups = {name: chosen for name, chosen in groups.items()
+              if name == "all" or len(chosen) < len(cells)}
+    head = [f"{peer}, {name}" for name in groups for peer in results.peers]
+    rows = [[label, *(standing(chosen, label, peer, column) if label != peer else None
+                      for chosen in groups.values() for peer in results.peers)]
+            for label in labels_of(cells)]
+    return head, [row for row in rows if any(row[1:])]
+
+
+def standings(results: Results) -> list[dict]:
+    """Return the matrix of all classes, metrics and groups for results.json."""
+    return [{"class": title, "figure": column.get, "group": group, "label": label, "peer": peer,
+             "percent": found.ratio.mean, "plus_minus": found.ratio.half, "better": found.ahead,
+             "worse": found.behind, "cells": found.cells}
+            for title, cells in results.classes().items() for column in METRICS
+            for group, value in GROUPS.items() for label in labels_of(cells)
+            for peer in results.peers if peer != label
+            if (found := standing(in_group(cells, value), label, peer, column))]
+
+
+def differences(results: Results, cells: list) -> list[tuple]:
+    """Return (percent, scheduler, peer, column, cell, better) for each figure of METRICS in which
+    a scheduler of this project is ahead of a peer's defaults or behind them, the largest
+    first."""
+    found = []
+    for cell in cells:
+        for label in cell["results"]:
+            for peer in results.peers if label in results.ours else ():
+                for column in METRICS:
+                    logs = ratio(cell, label, peer, column)
+                    if logs and (sign := better(logs, column)):
+                        found.append((percent(interval(logs)), label, peer, column, cell, sign))
+    return sorted(found, key=lambda item: -abs(statistics.fmean(
+        ratio(item[4], item[1], item[2], item[3]))))
+
+
+def cost_rows(results: Results) -> list:
     """Return [(workload, {scheduler: instructions an I/O})]."""
-    return [(cell["workload"], {label: row["instructions"]
+    return [(cell["workload"], {label: statistics.fmean(row["instructions"])
                                 for label, row in cell["results"].items()})
             for cell in results.cells("cpu")]
+
+
+def facts(cell) -> str:
+    """Return how a cell was measured: what there is to order, the window, and the time scale."""
+    order = {True: "something to order", False: "nothing to order",
+             None: "outstanding requests depend on the load"}[cell["ordering"]]
+    window = f"window of {cell['window']}" if cell["window"] else "the whole run"
+    return f"{order}; {window}; {len(next(iter(cell['results'].values()))['mbps'])} seeds" + (
+        f"; emulated with all times x {cell['time_scale']}" if cell["time_scale"] != 1 else "")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Results on disk: the store, result files, and the digest of what decides a result."""
+import collections.abc
 import dataclasses
 import functools
 import hashlib
@@ -10,6 +11,7 @@ import platform
 import re
 import subprocess
 import sys
+import threading
 
 import model
 
@@ -24,17 +26,32 @@ IN_GUEST = ("tests/bench/guest", "tests/lib", "scripts/read-trace", "scripts/ssd
 class Store:
     """Results of a guest's @program in a folder, each in a file named by a digest of the
     guest's image, the run, and the run's files. An interrupted benchmark continues with
-    them."""
+    them. The folder also knows how long each kind of run last took, with any image."""
 
     def __init__(self, folder: pathlib.Path, program: str = PROGRAM):
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self.image = image_digest(program)
+        self.times = folder / "seconds"
+        self.lock = threading.Lock()
+        self.seconds = json.loads(self.times.read_text()) if self.times.exists() else {}
+
+    @staticmethod
+    def kind(run: model.Run) -> str:
+        """Return the name of runs that take as long as this one."""
+        variables = [value for name, value in run.variables.items()
+                     if name not in ("SEED", "RAMP", "LOG")]
+        return " ".join([run.preset, run.job, *variables])
+
+    def estimate(self, runs: list[model.Run], unknown: collections.abc.Callable) -> float:
+        """Return the seconds that a guest takes for @runs; @unknown: returns those of a run whose
+        kind was never measured."""
+        return sum(self.seconds.get(self.kind(run)) or unknown(run) for run in runs)
 
     def path(self, run: model.Run) -> pathlib.Path:
         """Return the file of a run's result."""
         spec = {key: value for key, value in dataclasses.asdict(run).items()
-                if key not in ("result", "label", "device")}
+                if key not in ("result", "label", "device", "seconds")}
         texts = [path.read_text() for path in run_files(run)]
         key = json.dumps([self.image, spec, texts], sort_keys=True)
         return self.folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
@@ -53,6 +70,9 @@ class Store:
         part = path.with_suffix(".part")
         part.write_text(json.dumps(run.result))
         part.rename(path)
+        with self.lock:
+            self.seconds[self.kind(run)] = round(run.seconds, 1)
+            self.times.write_text(json.dumps(self.seconds, indent=1))
 
 
 def run_files(run: model.Run) -> list[pathlib.Path]:
@@ -126,8 +146,7 @@ def circumstances(runs: list[model.Run], program: str = PROGRAM) -> dict:
         "qemu": first_line("qemu-system-x86_64", "--version"),
         "fio": first_line("fio", "--version"),
         "host": platform.platform(),
-        "seeds": "each run's SEED, otherwise fio's default (allrandrepeat=1): the same for "
-                 "every scheduler",
+        "seeds": "each run's SEED: the same for every scheduler",
         "presets": {name: (model.PRESETS / f"{name}.conf").read_text() for name in presets},
         "jobs": {name: (model.JOBS / f"{name}.fio").read_text() for name in jobs},
     }

@@ -139,10 +139,3 @@ def align(rows: list) -> list[str]:
                        *(cell.rjust(width) for cell, width
                          in zip(row[1:], widths[1:], strict=True))]).rstrip()
             for row in rows]
-
-
-def gains(ours, peers: list, columns: list) -> list[float]:
-    """Return by how many percent the row @ours is better than the best of @peers in each
-    column."""
-    return [column.gain(column.value(ours), column.best(list(map(column.value, peers))))
-            for column in columns]

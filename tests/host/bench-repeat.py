@@ -27,8 +27,10 @@ def runs():
     made = [model.Run("sata", job, scheduler, variables=variables | times)
             for scheduler in ("mq-deadline", "pass")]
     times = {"RAMP": "75ms", "RUNTIME": "400ms"}
-    made += [model.Run("bp-transcend", job, scheduler, variables=times)
-             for job in ("threads", "interference") for scheduler in ("bfq", "mq-deadline", "bp")]
+    writer = {"WRITE": "write", "BS": "128k", "DEPTH": "16"}
+    made += [model.Run("bp-transcend", job, scheduler, variables=more | times)
+             for job, more in (("threads", {}), ("interference", writer))
+             for scheduler in ("bfq", "mq-deadline", "bp")]
     variables = matrix.cost_workload("randrw", "4k", 32) | {"RUNTIME": "400ms"}
     return [*made, model.Run(model.NULL_BLK, "cost", "pass", {}, matrix.TIMED, variables)]
 
@@ -48,7 +50,7 @@ def compare(first, second):
 def check_recall(store, run):
     """Check that a result is recalled for the same run only."""
     again = runs()[0]
-    assert store.recall(again) and again.result["fio"] == run.result["fio"], "forgets"
+    assert store.recall(again) and again.result["window"] == run.result["window"], "forgets"
     other = runs()[0]
     other.variables["RUNTIME"] = "200ms"
     assert not store.recall(other), "takes another run's result"

@@ -8,6 +8,7 @@ The host passes the plan as a JSON file, a list of runs. A run is a dictionary:
     job          a file in tests/bench/jobs/, or a benchmark that the program knows
     variables    of the job, {name: text}
     percentiles  of the latencies that fio reports
+    time_scale   of the emulated SSD; the variables are as many times as long already
 
 These programs import the standard library, each other, and tests/lib.
 """
@@ -24,8 +25,10 @@ import time
 from ssd import PROJECT
 
 JOBS = PROJECT / "tests/bench/jobs"
-# Tunables of schedulers that are times, in any unit. bfq's slice_idle is slice_idle_us in ms.
-TIME = re.compile(r"_(us|ms|usec|nsec|expire|expire_sync|expire_async)$|timeout_sync$")
+# fio's status after SIGINT, upon which it ends its jobs and reports them.
+INTERRUPTED = 128
+# Names of tunables that are times.
+TIME = re.compile("_(us|usec|ms|nsec|expire|expire_sync|expire_async|sync_timeout)$|^timeout_")
 
 
 def command(*words, **more):
@@ -57,7 +60,22 @@ def prepare(device, run):
     if device.time_scale > 1:
         slow_down(device)
     for name, value in run["tunables"].items():
-        device.queue(name, value * device.time_scale if TIME.search(name) else value)
+        device.queue(name, value)
+    if run.get("time_scale", 1) != 1:
+        stretch(device, run["time_scale"])
+
+
+def stretch(device, factor):
+    """Multiply all times that the scheduler and the block layer let be set by @factor: the
+    device's are as many times as long."""
+    queue = pathlib.Path("/sys/block", device.name, "queue")
+    for path in sorted([*queue.glob("iosched/*"), queue / "wbt_lat_usec"]):
+        # slice_idle is slice_idle_us in ms.
+        if TIME.search(path.name) and path.name != "slice_idle" and path.exists():
+            value = int(path.read_text())
+            # 0: off, and to set wbt_lat_usec would turn it on.
+            if value:
+                path.write_text(str(value * factor))
 
 
 def scheduler_file(device, name):
@@ -75,10 +93,14 @@ def settle(device):
 
 
 def counters(device):
-    """Return the counters of the emulated SSD once its buffer is written. Of the lists of
-    units and channels only the lengths are kept."""
+    """Return the counters of the emulated SSD once its buffer is written."""
     settle(device)
-    stats = device.stats()
+    return numbers(device.stats())
+
+
+def numbers(stats):
+    """Return the counters of an emulated SSD without its lists of units and channels, of which
+    only the lengths are kept."""
     found = {key: value for key, value in stats.items()
              if not isinstance(value, list) or not isinstance(value[0], dict)}
     found.update({key: len(stats[key]) for key in ("units", "channels")})
@@ -86,11 +108,13 @@ def counters(device):
 
 
 def kernel_stat(device):
-    """Return the kernel's counters of a device: requests completed, requests merged, and ms
-    from submission to completion, by direction."""
+    """Return the kernel's counters of a device: requests completed, requests merged, bytes, and
+    ms from submission to completion, by direction."""
     stat = list(map(int, pathlib.Path(f"/sys/block/{device.name}/stat").read_text().split()))
-    return {"read": stat[0], "read_merged": stat[1], "read_ms": stat[3],
-            "write": stat[4], "write_merged": stat[5], "write_ms": stat[7]}
+    return {f"{way}{name}": stat[first + at] * unit
+            for way, first in (("read", 0), ("write", 4))
+            for at, (name, unit) in enumerate((("", 1), ("_merged", 1), ("_bytes", 512),
+                                               ("_ms", 1)))}
 
 
 def kernel_since(device, before):
@@ -108,11 +132,13 @@ def wait_for_second():
     time.sleep(1 - time.monotonic() % 1)
 
 
-def fio_command(run):
-    """Return the command for the run's job, with the latencies that the host evaluates."""
+def fio_command(run, measured=None):
+    """Return the command for the run's job. @measured: options that say what fio measures; by
+    default the latencies that the host evaluates."""
     percentiles = ":".join(map(str, run["percentiles"]))
-    return ["fio", "--output-format=json", "--lat_percentiles=1", "--clat_percentiles=0",
-            f"--percentile_list={percentiles}", JOBS / f"{run['job']}.fio"]
+    return ["fio", "--output-format=json", *(measured or (
+        "--lat_percentiles=1", "--clat_percentiles=0", f"--percentile_list={percentiles}")),
+        JOBS / f"{run['job']}.fio"]
 
 
 def fio_result(text):
@@ -120,11 +146,12 @@ def fio_result(text):
     return json.loads(text[text.index("{"):])
 
 
-def start_fio(device, run):
-    """Start fio with the run's job on a device; return the process."""
+def start_fio(device, run, measured=None):
+    """Start fio with the run's job on a device; return the process. @measured: see
+    fio_command()."""
     wait_for_second()
     return subprocess.Popen(
-        fio_command(run),
+        fio_command(run, measured),
         env={**os.environ, "SEED": "1", **run["variables"], "DEVICE": device.path},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -132,7 +159,7 @@ def start_fio(device, run):
 def end_fio(process, run):
     """Wait for a process of start_fio() and return fio's result."""
     out, error = process.communicate()
-    if process.returncode:
+    if process.returncode not in (0, INTERRUPTED):
         sys.exit(f"fio {run['job']}, {run['preset']}, {run['scheduler']}: "
                  f"{error.strip() or out[-500:]}")
     return fio_result(out)

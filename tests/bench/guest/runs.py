@@ -1,18 +1,19 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 """Inside the guest: make the runs of a plan, each a fio job on a new device. Print a line
-of JSON for each: fio's result and the device's counters."""
+of JSON for each: what happens in a window of the run, or fio's result of all of it, and the
+device's counters."""
 import collections
 import contextlib
-import os
 import pathlib
-import re
 import statistics
 import time
 
-from common import (counters, end_fio, fio, kernel_since, kernel_stat, make_runs, prepare,
-                    scheduler_file, start_fio, traced)
+from beside import file_system, repeated
+from common import (counters, end_fio, fio, kernel_since, kernel_stat, make_runs, numbers,
+                    prepare, scheduler_file, start_fio, traced)
 from ssd import Device, NullBlk
+from window import between, seconds, wait_for_first, window
 
 
 def scheduler_files(device):
@@ -21,40 +22,22 @@ def scheduler_files(device):
     return {file.name: file.read_text() for file in files if file.exists()}
 
 
-def done(device):
-    """Return the number of I/Os that a device has completed, including merged ones."""
-    stat = kernel_stat(device)
+def completed(stat):
+    """Return the number of completed I/Os, including merged ones."""
     return stat["read"] + stat["read_merged"] + stat["write"] + stat["write_merged"]
 
 
-def work(device):
-    """Return the number of I/Os so far, and the ns for which the CPU was not idle. The idle
-    time is from the list of timers, which is exact, unlike /proc/stat."""
-    ios = done(device)
-    idle = re.findall(r"\.(?:idle|iowait)_sleeptime *: (\d+)",
-                      pathlib.Path("/proc/timer_list").read_text())
-    return ios, time.monotonic_ns() - sum(map(int, idle))
-
-
 def cost(device, run):
-    """Run a job; return fio's result, and the I/Os, the ns of work and the ns in all in the
-    middle of the run, without the start and the end of fio."""
-    milliseconds = int(run["variables"]["RUNTIME"].removesuffix("ms"))
+    """Run a job; return fio's result, and the I/Os and the ns of work in the middle of the
+    run, without the start and the end of fio."""
     pathlib.Path("/proc/sys/vm/nr_hugepages").write_text("16")
-    # The search for partitions has completed I/Os already.
-    begun = done(device)
     process = start_fio(device, run)
-    while done(device) == begun and process.poll() is None:
-        time.sleep(0.001)
-    # The two numbers of work() must belong together: no preemption between them.
-    os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+    wait_for_first(device, process)
     time.sleep(0.05)
-    begin, before = time.monotonic_ns(), work(device)
-    time.sleep(milliseconds / 1000 - 0.1)
-    end, after = time.monotonic_ns(), work(device)
-    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-    return {"fio": end_fio(process, run), "ssdemu": {}, "ios": after[0] - before[0],
-            "worked_ns": after[1] - before[1], "elapsed_ns": end - begin}
+    begin, end = between(device, seconds(run["variables"]["RUNTIME"]) - 0.1)
+    past = {key: end[key] - begin[key] for key in begin}
+    return {"fio": end_fio(process, run), "ssdemu": {}, "ios": completed(past),
+            "worked_ns": past["at"] - past["idle"]}
 
 
 def quantiles(times, percentiles):
@@ -92,8 +75,8 @@ def order(events, percentiles):
 
 
 def benefit(device, run):
-    """Run a job; return fio's result and all counters, and the order of requests if the run
-    is traced."""
+    """Run a job to its end; return fio's result and all counters, and the order of requests if
+    the run is traced."""
     device.reset()
     before = kernel_stat(device)
     with traced(device) if "TRACED" in run["variables"] else contextlib.nullcontext() as events:
@@ -104,12 +87,24 @@ def benefit(device, run):
             **({"order": order(events, run["percentiles"])} if events else {})}
 
 
+def windowed(device, run):
+    """Run a job; return what happens in a window of it."""
+    with repeated(run) if "BESIDE" in run["variables"] else contextlib.nullcontext():
+        found, stats = window(device, run)
+    return {"window": found, "ssdemu": numbers(stats), "scheduler": scheduler_files(device)}
+
+
 def measure(run):
     """Make one run on a device made for it."""
-    on_ssd = run["preset"] is not None
-    with Device(run["preset"], **run["keys"]) if on_ssd else NullBlk(**run["keys"]) as device:
+    if run["preset"] is None:
+        with NullBlk(**run["keys"]) as device:
+            prepare(device, run)
+            return cost(device, run)
+    with Device(run["preset"], **run["keys"]) as device, \
+            file_system(device, run) if "BESIDE" in run["variables"] \
+            else contextlib.nullcontext():
         prepare(device, run)
-        return cost(device, run) if run["job"] == "cost" else benefit(device, run)
+        return (windowed if "RUNTIME" in run["variables"] else benefit)(device, run)
 
 
 if __name__ == "__main__":
