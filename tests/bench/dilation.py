@@ -77,7 +77,7 @@ def table(runs: list[model.Run]) -> list[str]:
 
 def main() -> int:
     """Print the table; return the exit status."""
-    neutral = [preset for preset in matrix.presets() if model.is_neutral(preset)]
+    neutral = [preset for preset in matrix.presets() if not model.paper_of(preset)]
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("presets", nargs="*", metavar="PRESET", default=neutral)

@@ -93,13 +93,14 @@ def program_command(program: str, plan: str | pathlib.Path) -> list:
     return ["env", f"PYTHONPATH={model.PROJECT}/tests/lib", model.GUEST / program, plan]
 
 
-def in_real_time(run: model.Run) -> dict:
-    """Return the keys of a run whose device is not slowed down. File systems and programs have
-    times of their own (writeback, commits, think times), which no time_scale makes longer."""
-    return {**run.keys, "time_scale": 1} if model.time_scale(run) > 1 else run.keys
+def in_real_time(run: model.Run):
+    """Have the device of a run not slowed down. File systems and programs have times of their own
+    (writeback, commits, think times), which no time_scale makes longer."""
+    if model.time_scale(run) > 1:
+        run.keys = {**run.keys, "time_scale": 1}
 
 
-def write_plan(path: pathlib.Path, runs: list[model.Run], program: str = storage.PROGRAM):
+def write_plan(path: pathlib.Path, runs: list[model.Run]):
     """Write the plan of @runs for a guest's program (guest/common.py). It has nothing that
     does not decide a result: a guest whose plan differs may give other figures."""
     path.write_text(json.dumps(list(map(model.plan_of, runs))))
@@ -122,6 +123,8 @@ def run_guest(runs: list[model.Run], name: str, folder: pathlib.Path, progress: 
     run's result and call @keep as soon as the run has ended. The plan and the log are files of
     @folder that start with @name."""
     plan, log = folder / f"{name}.plan.json", folder / f"{name}.log"
+    for run in () if program in ON_DEVICE else runs:
+        in_real_time(run)
     write_plan(plan, runs)
     waiting, clock = iter(runs), time.monotonic()
 

@@ -99,16 +99,16 @@ def figures(fio: dict, ssdemu: dict) -> dict[str, float]:
     job = fio["jobs"][0]
     if len(fio["jobs"]) != 1:
         raise Failed("a fio job file must have group_reporting=1")
-    made = {"mbps": 0.0, "iops": 0.0, "time_scale": scale}
+    made = {"mbps": 0.0, "iops": 0.0}
     for direction in ("read", "write"):
         got = job[direction]
         if not got["total_ios"]:
             continue
-        made["mbps"] += got["bw_bytes"] * scale / 1e6
-        made["iops"] += got["iops"] * scale
-        made[f"{direction}_mbps"] = got["bw_bytes"] * scale / 1e6
-        made[f"{direction}_mean"] = got["lat_ns"]["mean"] / scale / 1e6
-        made[f"{direction}_max"] = got["lat_ns"]["max"] / scale / 1e6
+        made["mbps"] += got["bw_bytes"] / 1e6
+        made["iops"] += got["iops"]
+        made[f"{direction}_mbps"] = got["bw_bytes"] / 1e6
+        made[f"{direction}_mean"] = got["lat_ns"]["mean"] / 1e6
+        made[f"{direction}_max"] = got["lat_ns"]["max"] / 1e6
         for percentile in PERCENTILES:
             value = got["lat_ns"]["percentile"][f"{percentile:.6f}"]
             made[f"{direction}_p{percentile:g}"] = value / 1e6

@@ -46,19 +46,10 @@ def make_runs(measure):
         print(json.dumps(measure(run)), flush=True)
 
 
-def slow_down(device):
-    """Make all times among the scheduler's tunables as much longer as those of the device."""
-    for file in pathlib.Path("/sys/block", device.name, "queue/iosched").glob("*"):
-        if TIME.search(file.name):
-            file.write_text(str(int(file.read_text()) * device.time_scale))
-
-
 def prepare(device, run):
     """Select the run's scheduler for a device and set its tunables, with times in the time of
     the device."""
     device.scheduler(run["scheduler"])
-    if device.time_scale > 1:
-        slow_down(device)
     for name, value in run["tunables"].items():
         device.queue(name, value)
     if run.get("time_scale", 1) != 1:

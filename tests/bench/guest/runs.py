@@ -28,8 +28,8 @@ def completed(stat):
 
 
 def cost(device, run):
-    """Run a job; return fio's result, and the I/Os and the ns of work in the middle of the
-    run, without the start and the end of fio."""
+    """Run a job; return fio's result, and the I/Os, the ns of work and the ns in all in the
+    middle of the run, without the start and the end of fio."""
     pathlib.Path("/proc/sys/vm/nr_hugepages").write_text("16")
     process = start_fio(device, run)
     wait_for_first(device, process)
@@ -37,7 +37,7 @@ def cost(device, run):
     begin, end = between(device, seconds(run["variables"]["RUNTIME"]) - 0.1)
     past = {key: end[key] - begin[key] for key in begin}
     return {"fio": end_fio(process, run), "ssdemu": {}, "ios": completed(past),
-            "worked_ns": past["at"] - past["idle"]}
+            "worked_ns": past["at"] - past["idle"], "elapsed_ns": past["at"]}
 
 
 def quantiles(times, percentiles):
@@ -104,6 +104,8 @@ def measure(run):
             file_system(device, run) if "BESIDE" in run["variables"] \
             else contextlib.nullcontext():
         prepare(device, run)
+        if run["job"] == "cost":
+            return cost(device, run)
         return (windowed if "RUNTIME" in run["variables"] else benefit)(device, run)
 
 
