@@ -38,7 +38,7 @@
 #define SSDEMU_NONE		U32_MAX		/* no plane, block or page */
 #define SSDEMU_MAX_BLOCKS	0x100000	/* per plane */
 #define SSDEMU_MASK_BITS	64		/* of ssdemu_cluster.mask */
-#define SSDEMU_STREAMS		8		/* sequential reads tracked at once */
+#define SSDEMU_STREAMS		8		/* sequences of requests tracked at once */
 
 struct ssdemu;
 struct ssdemu_event;
@@ -112,10 +112,11 @@ struct ssdemu_config {
 
 	/* costs observed by the papers, off by default */
 	u32 region_mb;		/* MiB; region in which crowding is counted */
-	u32 crowd_depth;	/* requests in a region before crowding */
+	u32 crowd_depth;	/* requests for its other units before crowding */
 	u32 crowd_ns;		/* unit time per request and excess request */
-	u32 rw_switch_ns;	/* unit time to turn between read and program */
-	u32 random_ns;		/* unit time of a page out of sequence */
+	u32 rw_switch_ns;	/* firmware time to turn between reads and writes */
+	u32 lookup_ns;		/* firmware time per page of a random request */
+	u32 random_ns;		/* unit time per page of a random request */
 
 	/* host side */
 	u32 queue_depth;	/* tags of a hardware queue */
@@ -147,10 +148,12 @@ struct ssdemu_cmd {
 	u32 bytes;
 	u32 left;		/* pages or clusters still to complete */
 	u32 next;		/* write: next cluster to admit */
-	u32 region;
+	u32 region;		/* SSDEMU_NONE: not counted */
+	u32 unit;		/* of the first page, if counted in a region */
 	u64 flush_seq;		/* flush: youngest cluster that must be programmed */
 	enum req_op op;
 	bool fua;
+	bool random;		/* does not continue another request */
 	bool crowded;		/* the cost of a crowded region was charged */
 };
 
@@ -233,7 +236,7 @@ struct ssdemu_unit {
 	u32 planes_to_clean;
 	u32 clean_plane;	/* plane being cleaned */
 	u32 next_plane;		/* dynamic: plane for the next write */
-	u32 next_row;		/* home row that continues the last operation */
+	u32 inside;		/* host requests that begin here, if regions count */
 	u8 last_dir;		/* enum ssdemu_dir of the last page operation */
 	u8 last_queued_dir;	/* enum ssdemu_dir of the last one queued */
 	bool busy;
@@ -353,7 +356,7 @@ struct ssdemu_stats {
 	u64 read_buffer_hits;	/* pages served from the read buffer */
 	u64 buffer_waits;	/* writes that found the write buffer full */
 	u64 crowd_ns;		/* unit time charged for crowded regions */
-	u64 rw_switches;
+	u64 rw_switches;	/* of the controller, if they cost time */
 	u64 active_ns;		/* time with at least one unit busy */
 	u64 max_units_busy;
 	u64 events;
@@ -407,6 +410,8 @@ struct ssdemu {
 	u32 units_busy;
 	u64 active_since;		/* ns, when units_busy left 0 */
 	u32 *region_inside;		/* host requests, by region */
+	u64 stream_ends[SSDEMU_DIRS][SSDEMU_STREAMS]; /* bytes, latest first */
+	u8 last_dir;			/* enum ssdemu_dir of the last request */
 
 	/* scheduling */
 	u64 seq;
