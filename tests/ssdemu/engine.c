@@ -20,6 +20,7 @@
 #include "compat-hrtimer.h"
 
 static void cmd_arrive(struct ssdemu *dev, struct ssdemu_cmd *cmd);
+static void cmd_admit(struct ssdemu *dev, struct ssdemu_event *ev);
 static void unit_next(struct ssdemu *dev, struct ssdemu_unit *unit);
 
 /* Events */
@@ -275,7 +276,7 @@ static void cmd_ended(struct ssdemu *dev, struct ssdemu_event *ev)
  * @bytes: data of this part to transfer to the host
  *
  * The last part (cmd->left) schedules the end of the request behind the
- * transfer.
+ * transfer, or the transfer of a write for which the buffer was emptied.
  */
 void ssdemu_cmd_put(struct ssdemu *dev, struct ssdemu_cmd *cmd, u32 bytes)
 {
@@ -285,7 +286,9 @@ void ssdemu_cmd_put(struct ssdemu *dev, struct ssdemu_cmd *cmd, u32 bytes)
 		end = host_transfer(dev, SSDEMU_READ, bytes);
 	if (--cmd->left)
 		return;
-	if (end > dev->now)
+	if (cmd->emptying)
+		ssdemu_schedule(dev, &cmd->ev, dev->now, cmd_admit);
+	else if (end > dev->now)
 		ssdemu_schedule(dev, &cmd->ev, end, cmd_ended);
 	else
 		cmd_finish(dev, cmd);
@@ -340,13 +343,15 @@ static void cmd_at(struct ssdemu *dev, struct ssdemu_cmd *cmd, u64 at,
 }
 
 /*
- * The firmware has decoded a write. Its transfer is booked only now; otherwise
- * a read with data ready before that would wait for an idle host interface.
+ * The drive takes the data of a write. Their transfer is booked only now;
+ * otherwise a read with data ready before that would wait for an idle host
+ * interface.
  */
-static void cmd_decoded(struct ssdemu *dev, struct ssdemu_event *ev)
+static void cmd_admit(struct ssdemu *dev, struct ssdemu_event *ev)
 {
 	struct ssdemu_cmd *cmd = container_of(ev, struct ssdemu_cmd, ev);
 
+	cmd->emptying = false;
 	cmd_at(dev, cmd, host_transfer(dev, SSDEMU_WRITE, cmd->bytes), cmd_ready);
 }
 
@@ -364,6 +369,18 @@ static void region_enter(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 				      &unused) % dev->nr_units;
 	dev->region_inside[cmd->region]++;
 	dev->units[cmd->unit].inside++;
+}
+
+/* The firmware has decoded a write. */
+static void cmd_decoded(struct ssdemu *dev, struct ssdemu_event *ev)
+{
+	struct ssdemu_cmd *cmd = container_of(ev, struct ssdemu_cmd, ev);
+
+	cmd->emptying = ssdemu_buffer_exceeded(dev, cmd);
+	if (cmd->emptying)
+		ssdemu_buffer_empty(dev, cmd);
+	else
+		cmd_admit(dev, ev);
 }
 
 static void account_arrival(struct ssdemu *dev, struct ssdemu_cmd *cmd)
@@ -427,6 +444,7 @@ static void cmd_arrive(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 
 	cmd->arrived = dev->now;
 	cmd->random = false;
+	cmd->emptying = false;
 	account_arrival(dev, cmd);
 
 	if (cmd->op == REQ_OP_READ || cmd->op == REQ_OP_WRITE)

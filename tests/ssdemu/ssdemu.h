@@ -150,9 +150,11 @@ struct ssdemu_cmd {
 	u32 next;		/* write: next cluster to admit */
 	u32 region;		/* SSDEMU_NONE: not counted */
 	u32 unit;		/* of the first page, if counted in a region */
-	u64 flush_seq;		/* flush: youngest cluster that must be programmed */
+	/* flush, or write that empties the buffer: youngest cluster to wait for */
+	u64 flush_seq;
 	enum req_op op;
 	bool fua;
+	bool emptying;		/* write: waits until the write buffer is empty */
 	bool random;		/* does not continue another request */
 	bool crowded;		/* the cost of a crowded region was charged */
 };
@@ -446,6 +448,7 @@ struct ssdemu {
 	struct list_head clean;		/* cache: coldest first */
 	struct list_head admission;	/* writes that wait for room */
 	struct list_head flushes;	/* flush requests under way */
+	struct list_head emptying;	/* writes that wait for the buffer to empty */
 	u32 buffer_bytes;		/* used */
 	u32 buffer_max;			/* bytes; 0: no write buffer */
 	u32 dirty_bytes;		/* of buffer_bytes, on the dirty list */
@@ -525,6 +528,8 @@ void ssdemu_buffer_read(struct ssdemu *dev, struct ssdemu_cmd *cmd);
 void ssdemu_buffer_filled(struct ssdemu *dev, struct ssdemu_rpage *rpage);
 void ssdemu_buffer_write(struct ssdemu *dev, struct ssdemu_cmd *cmd);
 void ssdemu_buffer_flush(struct ssdemu *dev, struct ssdemu_cmd *cmd);
+void ssdemu_buffer_empty(struct ssdemu *dev, struct ssdemu_cmd *cmd);
+bool ssdemu_buffer_exceeded(const struct ssdemu *dev, const struct ssdemu_cmd *cmd);
 void ssdemu_buffer_trim(struct ssdemu *dev, u32 cluster);
 void ssdemu_cluster_step(struct ssdemu *dev, struct ssdemu_cluster *cluster);
 

@@ -159,6 +159,20 @@ def read_modify_write():
         near(stats["write_mean_ns"], ONE_WRITE, 1, "a whole clustered page written")
 
 
+def oversized():
+    """A write larger than the write buffer lets the buffer run empty before its data are
+    transferred; smaller ones are transferred while the buffer is programmed."""
+    mbps, pages = 100, 32
+    host = PAGE * 1000 // mbps
+    keys = {**FLASH, "channels": 1, "chips": 1, "host_mbps": mbps, "queue_depth": 1}
+    for kb, expected in ((pages * 4, pages * (host + ONE_WRITE)),
+                         (pages * 2, pages // 2 * ONE_WRITE)):
+        with Device("small", write_buffer_kb=pages * 2, **keys) as dev:
+            counted, seconds = dev.steady(20, 300, rw="write", bs=f"{kb}k", iodepth=4)
+            near(1e9 * seconds / counted["write_count"], expected, 1,
+                 f"ns for a write of {kb} KB, write buffer of {pages * 2} KB")
+
+
 def random_costs():
     """A page that no stream announces costs the firmware and its unit. 8 streams of each
     direction are known."""
@@ -256,6 +270,7 @@ multi_plane()
 host_side()
 shared_interface()
 read_modify_write()
+oversized()
 random_costs()
 turn_costs()
 crowded_regions()
