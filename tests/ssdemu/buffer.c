@@ -17,7 +17,8 @@
  *		needed. A write to a cached cluster replaces its data.
  *
  * Writes that find no room wait in order. A flush waits for all clusters
- * admitted before it.
+ * admitted before it. A write larger than a FIFO buffer empties it before it
+ * transfers its data (PAI paper, 4.2.6), so the flash idles during the transfer.
  *
  * The read buffer keeps the pages read last from flash. A request larger than
  * the read buffer bypasses it (PAI paper, 4.2.5). With prefetch=1 it is filled
@@ -235,19 +236,27 @@ static void cluster_free(struct ssdemu *dev, struct ssdemu_cluster *cluster)
 	list_add(&cluster->list, &dev->cluster_free);
 }
 
-/* The data of a cluster are on flash or trimmed: no flush waits for it any more. */
-static void cluster_settle(struct ssdemu *dev, struct ssdemu_cluster *cluster)
+/* Finish a part of each request of a list that waits for the cluster. */
+static void settle_waiters(struct ssdemu *dev, struct list_head *waiters,
+			   struct ssdemu_cluster *cluster)
 {
 	struct ssdemu_cmd *cmd, *next;
 
-	dev->nr_unwritten--;
-	list_for_each_entry_safe(cmd, next, &dev->flushes, list) {
+	list_for_each_entry_safe(cmd, next, waiters, list) {
 		if (cluster->seq > cmd->flush_seq)
 			continue;
 		if (cmd->left == 1)
 			list_del(&cmd->list);
 		ssdemu_cmd_put(dev, cmd, 0);
 	}
+}
+
+/* The data of a cluster are on flash or trimmed: no request waits for it any more. */
+static void cluster_settle(struct ssdemu *dev, struct ssdemu_cluster *cluster)
+{
+	dev->nr_unwritten--;
+	settle_waiters(dev, &dev->flushes, cluster);
+	settle_waiters(dev, &dev->emptying, cluster);
 }
 
 static void cluster_program(struct ssdemu *dev, struct ssdemu_cluster *cluster)
@@ -600,21 +609,53 @@ void ssdemu_buffer_write(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 }
 
 /**
+ * ssdemu_buffer_exceeded() - return true if the buffer must be empty for a write
+ * @dev: device
+ * @cmd: decoded write
+ */
+bool ssdemu_buffer_exceeded(const struct ssdemu *dev, const struct ssdemu_cmd *cmd)
+{
+	return dev->buffer_max && !dev->cfg.write_cache && !cmd->fua &&
+	       cmd->bytes > dev->buffer_max;
+}
+
+/* Have @cmd wait on @list for @unwritten of the clusters admitted so far. */
+static void wait_for_programs(struct ssdemu *dev, struct ssdemu_cmd *cmd,
+			      struct list_head *list, u32 unwritten)
+{
+	cmd->flush_seq = dev->cluster_seq;
+	dev->flush_upto = dev->cluster_seq;
+	ssdemu_sched_urge(dev);
+	cmd->left = unwritten + 1;
+	list_add_tail(&cmd->list, list);
+	destage(dev);
+	if (cmd->left == 1)
+		list_del(&cmd->list);
+	ssdemu_cmd_put(dev, cmd, 0);
+}
+
+/**
+ * ssdemu_buffer_empty() - wait until the buffer is empty
+ * @dev: device
+ * @cmd: write that ssdemu_cmd_put() continues then
+ *
+ * The youngest cluster stays, since the write may continue it: destage() leaves
+ * one dirty cluster, unless something else forces it out.
+ */
+void ssdemu_buffer_empty(struct ssdemu *dev, struct ssdemu_cmd *cmd)
+{
+	wait_for_programs(dev, cmd, &dev->emptying,
+			  dev->nr_unwritten - !list_empty(&dev->dirty));
+}
+
+/**
  * ssdemu_buffer_flush() - program all clusters admitted so far
  * @dev: device
  * @cmd: flush; completed by ssdemu_cmd_put() after the last of these clusters
  */
 void ssdemu_buffer_flush(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 {
-	cmd->flush_seq = dev->cluster_seq;
-	dev->flush_upto = dev->cluster_seq;
-	ssdemu_sched_urge(dev);
-	cmd->left = dev->nr_unwritten + 1;
-	list_add_tail(&cmd->list, &dev->flushes);
-	destage(dev);
-	if (cmd->left == 1)
-		list_del(&cmd->list);
-	ssdemu_cmd_put(dev, cmd, 0);
+	wait_for_programs(dev, cmd, &dev->flushes, dev->nr_unwritten);
 }
 
 /**
@@ -725,6 +766,7 @@ int ssdemu_buffer_init(struct ssdemu *dev)
 	INIT_LIST_HEAD(&dev->clean);
 	INIT_LIST_HEAD(&dev->admission);
 	INIT_LIST_HEAD(&dev->flushes);
+	INIT_LIST_HEAD(&dev->emptying);
 	INIT_LIST_HEAD(&dev->rpage_free);
 	INIT_LIST_HEAD(&dev->rpage_lru);
 	streams_init(dev);

@@ -85,9 +85,10 @@ static const struct config_key keys[] = {
 	KEY(suspend_max, 4, 1, 1 << 20),
 
 	KEY(region_mb, 4096, 1, 1 << 24),
-	KEY(crowd_depth, 8, 1, 65536),
+	KEY(crowd_depth, 4, 0, 65536),
 	KEY(crowd_ns, 0, 0, 1000000),
 	KEY(rw_switch_ns, 0, 0, 100000000),
+	KEY(lookup_ns, 0, 0, 100000000),
 	KEY(random_ns, 0, 0, 100000000),
 
 	KEY(queue_depth, 64, 1, 4096),

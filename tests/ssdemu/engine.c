@@ -30,6 +30,7 @@
 #include "compat-hrtimer.h"
 
 static void cmd_arrive(struct ssdemu *dev, struct ssdemu_cmd *cmd);
+static void cmd_admit(struct ssdemu *dev, struct ssdemu_event *ev);
 static void unit_next(struct ssdemu *dev, struct ssdemu_unit *unit);
 static void idle_expect(struct ssdemu *dev);
 
@@ -150,7 +151,7 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
  * bus cannot be booked from a later time on, since it would count as busy until
  * then.
  */
-static u64 bus_use(struct ssdemu *dev, struct ssdemu_bus *bus, u32 ns)
+static u64 bus_use(struct ssdemu *dev, struct ssdemu_bus *bus, u64 ns)
 {
 	if (!ns)
 		return dev->now;
@@ -286,8 +287,10 @@ static void cmd_finish(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 		dev->last_end = dev->now;
 		idle_expect(dev);
 	}
-	if (cmd->region != SSDEMU_NONE)
+	if (cmd->region != SSDEMU_NONE) {
 		dev->region_inside[cmd->region]--;
+		dev->units[cmd->unit].inside--;
+	}
 	list_add_tail(&cmd->list, &dev->done);
 }
 
@@ -303,7 +306,7 @@ static void cmd_ended(struct ssdemu *dev, struct ssdemu_event *ev)
  * @bytes: data of this part to transfer to the host
  *
  * The last part (cmd->left) schedules the end of the request behind the
- * transfer.
+ * transfer, or the transfer of a write for which the buffer was emptied.
  */
 void ssdemu_cmd_put(struct ssdemu *dev, struct ssdemu_cmd *cmd, u32 bytes)
 {
@@ -313,7 +316,9 @@ void ssdemu_cmd_put(struct ssdemu *dev, struct ssdemu_cmd *cmd, u32 bytes)
 		end = host_transfer(dev, SSDEMU_READ, bytes);
 	if (--cmd->left)
 		return;
-	if (end > dev->now)
+	if (cmd->emptying)
+		ssdemu_schedule(dev, &cmd->ev, dev->now, cmd_admit);
+	else if (end > dev->now)
 		ssdemu_schedule(dev, &cmd->ev, end, cmd_ended);
 	else
 		cmd_finish(dev, cmd);
@@ -368,14 +373,44 @@ static void cmd_at(struct ssdemu *dev, struct ssdemu_cmd *cmd, u64 at,
 }
 
 /*
- * The firmware has decoded a write. Its transfer is booked only now; otherwise
- * a read with data ready before that would wait for an idle host interface.
+ * The drive takes the data of a write. Their transfer is booked only now;
+ * otherwise a read with data ready before that would wait for an idle host
+ * interface.
  */
+static void cmd_admit(struct ssdemu *dev, struct ssdemu_event *ev)
+{
+	struct ssdemu_cmd *cmd = container_of(ev, struct ssdemu_cmd, ev);
+
+	cmd->emptying = false;
+	cmd_at(dev, cmd, host_transfer(dev, SSDEMU_WRITE, cmd->bytes), cmd_ready);
+}
+
+/* Count a request in its region and in the unit of its first page. */
+static void region_enter(struct ssdemu *dev, struct ssdemu_cmd *cmd)
+{
+	u32 unused;
+
+	cmd->crowded = false;
+	cmd->region = SSDEMU_NONE;
+	if (!dev->cfg.crowd_ns || !cmd->bytes)
+		return;
+	cmd->region = div_u64(cmd->offset >> 20, dev->cfg.region_mb);
+	cmd->unit = ssdemu_home_plane(dev, cmd->offset >> dev->page_shift,
+				      &unused) % dev->nr_units;
+	dev->region_inside[cmd->region]++;
+	dev->units[cmd->unit].inside++;
+}
+
+/* The firmware has decoded a write. */
 static void cmd_decoded(struct ssdemu *dev, struct ssdemu_event *ev)
 {
 	struct ssdemu_cmd *cmd = container_of(ev, struct ssdemu_cmd, ev);
 
-	cmd_at(dev, cmd, host_transfer(dev, SSDEMU_WRITE, cmd->bytes), cmd_ready);
+	cmd->emptying = ssdemu_buffer_exceeded(dev, cmd);
+	if (cmd->emptying)
+		ssdemu_buffer_empty(dev, cmd);
+	else
+		cmd_admit(dev, ev);
 }
 
 static void account_arrival(struct ssdemu *dev, struct ssdemu_cmd *cmd)
@@ -388,25 +423,64 @@ static void account_arrival(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 		stats->host_read_bytes += cmd->bytes;
 	else if (cmd->op == REQ_OP_WRITE)
 		stats->host_write_bytes += cmd->bytes;
+	region_enter(dev, cmd);
+}
 
-	cmd->region = SSDEMU_NONE;
-	if (dev->cfg.crowd_ns && cmd->bytes) {
-		cmd->region = div_u64(cmd->offset >> 20, dev->cfg.region_mb);
-		dev->region_inside[cmd->region]++;
+/* Return true if the request begins where a recent one of its direction ended. */
+static bool continues_stream(struct ssdemu *dev, struct ssdemu_cmd *cmd,
+			     enum ssdemu_dir dir)
+{
+	u64 *ends = dev->stream_ends[dir];
+	bool found;
+	u32 i;
+
+	for (i = 0; i < SSDEMU_STREAMS - 1 && ends[i] != cmd->offset; i++)
+		;
+	found = ends[i] == cmd->offset;
+	memmove(ends + 1, ends, i * sizeof(*ends));
+	ends[0] = cmd->offset + cmd->bytes;
+	return found;
+}
+
+/* Return the firmware time in ns that a read or write takes beyond firmware_ns. */
+static u64 charge_controller_costs(struct ssdemu *dev, struct ssdemu_cmd *cmd)
+{
+	enum ssdemu_dir dir = cmd->op == REQ_OP_WRITE ? SSDEMU_WRITE :
+							SSDEMU_READ;
+	const struct ssdemu_config *cfg = &dev->cfg;
+	u64 ns = 0;
+
+	if (cfg->rw_switch_ns && dev->last_dir != dir) {
+		dev->stats.rw_switches++;
+		ns += cfg->rw_switch_ns;
 	}
+	dev->last_dir = dir;
+	if ((cfg->lookup_ns || cfg->random_ns) &&
+	    !continues_stream(dev, cmd, dir)) {
+		u64 first = cmd->offset >> dev->page_shift;
+		u64 last = (cmd->offset + cmd->bytes - 1) >> dev->page_shift;
+
+		cmd->random = true;
+		ns += (last - first + 1) * cfg->lookup_ns;
+	}
+	return ns;
 }
 
 /* Accept a request from the host at dev->now. */
 static void cmd_arrive(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 {
+	u64 ns = dev->cfg.firmware_ns;
 	u64 decoded;
 
 	cmd->arrived = dev->now;
 	dev->idle = false;
-	cmd->crowded = false;
+	cmd->random = false;
+	cmd->emptying = false;
 	account_arrival(dev, cmd);
 
-	decoded = bus_use(dev, &dev->firmware, dev->cfg.firmware_ns);
+	if (cmd->op == REQ_OP_READ || cmd->op == REQ_OP_WRITE)
+		ns += charge_controller_costs(dev, cmd);
+	decoded = bus_use(dev, &dev->firmware, ns);
 	cmd_at(dev, cmd, decoded,
 	       cmd->op == REQ_OP_WRITE ? cmd_decoded : cmd_ready);
 }
@@ -635,43 +709,38 @@ static void unit_sensed(struct ssdemu *dev, struct ssdemu_event *ev)
 }
 
 /*
- * Account the costs that the papers observed beyond those of a flash array, and
- * return their unit time in ns.
+ * Account what a request loses to those for other units of its region, and
+ * return it as unit time in ns. Requests for one unit wait for each other
+ * without contending.
  */
-static u64 charge_paper_costs(struct ssdemu *dev, struct ssdemu_unit *unit,
-			      struct ssdemu_txn *txn)
+static u64 crowd_ns(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 {
-	const struct ssdemu_config *cfg = &dev->cfg;
+	u32 others = dev->region_inside[cmd->region];
+	u32 same = dev->units[cmd->unit].inside;
+	u64 ns;
+
+	if (others <= same + dev->cfg.crowd_depth)
+		return 0;
+	ns = (u64)(others - same - dev->cfg.crowd_depth) * dev->cfg.crowd_ns;
+	dev->stats.crowd_ns += ns;
+	return ns;
+}
+
+/* Return the unit time in ns that a page operation takes beyond that of its flash. */
+static u64 charge_unit_costs(struct ssdemu *dev, struct ssdemu_txn *txn)
+{
 	struct ssdemu_cmd *cmd = txn->cmd;
 	u64 ns = 0;
 
-	if (cfg->rw_switch_ns && unit->last_dir != txn->dir) {
-		dev->stats.rw_switches++;
-		ns += cfg->rw_switch_ns;
-	}
-	if (cfg->random_ns) {
-		u32 row;
-
-		ssdemu_home_plane(dev, txn->lpn, &row);
-		if (row != unit->next_row)
-			ns += cfg->random_ns;
-		unit->next_row = row + 1;
-	}
-	unit->last_dir = txn->dir;
-
 	if (!cmd && txn->cluster)
 		cmd = txn->cluster->cmd;
-	if (cfg->crowd_ns && cmd && !cmd->crowded) {
-		u32 inside = dev->region_inside[cmd->region];
-
+	if (!cmd)
+		return 0;
+	if (cmd->random)
+		ns += dev->cfg.random_ns;
+	if (dev->cfg.crowd_ns && !cmd->crowded) {
 		cmd->crowded = true;
-		if (inside > cfg->crowd_depth) {
-			u64 crowd = (u64)(inside - cfg->crowd_depth) *
-				    cfg->crowd_ns;
-
-			dev->stats.crowd_ns += crowd;
-			ns += crowd;
-		}
+		ns += crowd_ns(dev, cmd);
 	}
 	return ns;
 }
@@ -771,10 +840,11 @@ static void issue_program(struct ssdemu *dev, struct ssdemu_unit *unit,
 static void unit_issue(struct ssdemu *dev, struct ssdemu_unit *unit)
 {
 	enum ssdemu_dir dir = unit->txn->dir;
-	u64 extra = charge_paper_costs(dev, unit, unit->txn);
+	u64 extra = charge_unit_costs(dev, unit->txn);
 
 	if (dev->one_shot)
 		ssdemu_sched_gather(dev, unit);
+	unit->last_dir = dir;
 	unit_op_begin(dev, unit, dir == SSDEMU_WRITE);
 	if (dir == SSDEMU_WRITE)
 		issue_program(dev, unit, extra);
@@ -1138,6 +1208,7 @@ int ssdemu_engine_init(struct ssdemu *dev)
 	dev->events = RB_ROOT_CACHED;
 	dev->armed = U64_MAX;
 	dev->now = device_clock(dev);
+	memset(dev->stream_ends, 0xff, sizeof(dev->stream_ends));
 	compat_hrtimer_setup(&dev->timer, timer_fired, CLOCK_MONOTONIC,
 			     HRTIMER_MODE_ABS);
 

@@ -39,7 +39,7 @@
 #define SSDEMU_NONE		U32_MAX		/* no plane, block or page */
 #define SSDEMU_MAX_BLOCKS	0x100000	/* per plane */
 #define SSDEMU_MASK_BITS	64		/* of ssdemu_cluster.mask */
-#define SSDEMU_STREAMS		8		/* sequential reads tracked at once */
+#define SSDEMU_STREAMS		8		/* sequences of requests tracked at once */
 
 struct ssdemu;
 struct ssdemu_event;
@@ -133,10 +133,11 @@ struct ssdemu_config {
 
 	/* costs observed by the papers, off by default */
 	u32 region_mb;		/* MiB; region in which crowding is counted */
-	u32 crowd_depth;	/* requests in a region before crowding */
+	u32 crowd_depth;	/* requests for its other units before crowding */
 	u32 crowd_ns;		/* unit time per request and excess request */
-	u32 rw_switch_ns;	/* unit time to turn between read and program */
-	u32 random_ns;		/* unit time of a page out of sequence */
+	u32 rw_switch_ns;	/* firmware time to turn between reads and writes */
+	u32 lookup_ns;		/* firmware time per page of a random request */
+	u32 random_ns;		/* unit time per page of a random request */
 
 	/* host side */
 	u32 queue_depth;	/* tags of a hardware queue */
@@ -168,10 +169,14 @@ struct ssdemu_cmd {
 	u32 bytes;
 	u32 left;		/* pages or clusters still to complete */
 	u32 next;		/* write: next cluster to admit */
-	u32 region;
-	u64 flush_seq;		/* flush: youngest cluster that must be programmed */
+	u32 region;		/* SSDEMU_NONE: not counted */
+	u32 unit;		/* of the first page, if counted in a region */
+	/* flush, or write that empties the buffer: youngest cluster to wait for */
+	u64 flush_seq;
 	enum req_op op;
 	bool fua;
+	bool emptying;		/* write: waits until the write buffer is empty */
+	bool random;		/* does not continue another request */
 	bool crowded;		/* the cost of a crowded region was charged */
 };
 
@@ -289,7 +294,7 @@ struct ssdemu_unit {
 	u32 copy_pages;		/* pages of the current copy */
 	u32 yielded;		/* reads served since a background step was due */
 	u32 next_plane;		/* dynamic: plane for the next write */
-	u32 next_row;		/* home row that continues the last operation */
+	u32 inside;		/* host requests that begin here, if regions count */
 	u8 last_dir;		/* enum ssdemu_dir of the last page operation */
 	u8 last_queued_dir;	/* enum ssdemu_dir of the last one queued */
 	bool busy;
@@ -447,7 +452,7 @@ struct ssdemu_stats {
 	u64 read_buffer_hits;	/* pages served from the read buffer */
 	u64 buffer_waits;	/* writes that found the write buffer full */
 	u64 crowd_ns;		/* unit time charged for crowded regions */
-	u64 rw_switches;
+	u64 rw_switches;	/* of the controller, if they cost time */
 	u64 suspends;		/* of programs and erases */
 	u64 suspended_ns;	/* their delay, with the costs */
 	u64 active_ns;		/* time with at least one unit busy */
@@ -514,6 +519,8 @@ struct ssdemu {
 	bool idle;			/* no request inside for idle_us */
 	u64 last_end;			/* ns, when the last request left */
 	u32 *region_inside;		/* host requests, by region */
+	u64 stream_ends[SSDEMU_DIRS][SSDEMU_STREAMS]; /* bytes, latest first */
+	u8 last_dir;			/* enum ssdemu_dir of the last request */
 
 	/* scheduling */
 	u64 seq;
@@ -552,6 +559,7 @@ struct ssdemu {
 	struct list_head clean;		/* cache: coldest first */
 	struct list_head admission;	/* writes that wait for room */
 	struct list_head flushes;	/* flush requests under way */
+	struct list_head emptying;	/* writes that wait for the buffer to empty */
 	u32 buffer_bytes;		/* used */
 	u32 buffer_max;			/* bytes; 0: no write buffer */
 	u32 dirty_bytes;		/* of buffer_bytes, on the dirty list */
@@ -644,6 +652,8 @@ void ssdemu_buffer_read(struct ssdemu *dev, struct ssdemu_cmd *cmd);
 void ssdemu_buffer_filled(struct ssdemu *dev, struct ssdemu_rpage *rpage);
 void ssdemu_buffer_write(struct ssdemu *dev, struct ssdemu_cmd *cmd);
 void ssdemu_buffer_flush(struct ssdemu *dev, struct ssdemu_cmd *cmd);
+void ssdemu_buffer_empty(struct ssdemu *dev, struct ssdemu_cmd *cmd);
+bool ssdemu_buffer_exceeded(const struct ssdemu *dev, const struct ssdemu_cmd *cmd);
 void ssdemu_buffer_trim(struct ssdemu *dev, u32 cluster);
 void ssdemu_cluster_step(struct ssdemu *dev, struct ssdemu_cluster *cluster);
 

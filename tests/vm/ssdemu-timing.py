@@ -112,20 +112,20 @@ def host_side():
              "a write acknowledged by the write buffer")
 
 
-def burst(dev, count):
-    """Counters after a read of the first page and writes of @count others in one submission."""
-    memory = mmap.mmap(-1, PAGE * (count + 1))
+def burst(dev, requests):
+    """Counters after one submission of @requests, (page, whether it is written) each."""
+    memory = mmap.mmap(-1, PAGE * len(requests))
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     fd = os.open(dev.path, os.O_RDWR | os.O_DIRECT)
-    blocks = [struct.pack("<QIIHhIQQqQII", 0, 0, 0, bool(i), 0, fd, address + i * PAGE, PAGE,
-                          i * PAGE, 0, 0, 0) for i in range(count + 1)]
+    blocks = [struct.pack("<QIIHhIQQqQII", 0, 0, 0, write, 0, fd, address + i * PAGE, PAGE,
+                          page * PAGE, 0, 0, 0) for i, (page, write) in enumerate(requests)]
     buffers = [ctypes.create_string_buffer(block, 64) for block in blocks]
     pointers = (ctypes.c_void_p * len(buffers))(*map(ctypes.addressof, buffers))
     context = ctypes.c_ulong()
     check(LIBC.syscall(IO_SETUP, len(buffers), ctypes.byref(context)) == 0, "io_setup")
     dev.reset()
     check(LIBC.syscall(IO_SUBMIT, context, len(buffers), pointers) == len(buffers),
-          f"a read and {count} writes submitted")
+          f"{len(requests)} requests submitted")
     events = ctypes.create_string_buffer(32 * len(buffers))
     check(LIBC.syscall(IO_GETEVENTS, context, ctypes.c_long(len(buffers)),
                        ctypes.c_long(len(buffers)), events, None) == len(buffers), "and completed")
@@ -147,7 +147,7 @@ def shared_interface():
         check((used < host) == (what == "busy"), f"the interface is {what} at {ready} ns")
         with Device("small", **{**keys, "read_ns": read_ns}) as dev:
             dev.queue("nomerges", 2)
-            stats = burst(dev, writes)
+            stats = burst(dev, [(page, page > 0) for page in range(writes + 1)])
             check((stats["read_count"], stats["write_count"]) == (1, writes), "all are counted")
             near(stats["read_mean_ns"], ready + max(host - used, 0) + host, 1,
                  f"a read submitted with {writes} writes, ready while the interface is {what}")
@@ -163,6 +163,69 @@ def read_modify_write():
               "3 pages read and 4 programmed for it")
         stats = dev.one(0, 4 * PAGE, True)
         near(stats["write_mean_ns"], ONE_WRITE, 1, "a whole clustered page written")
+
+
+def oversized():
+    """A write larger than the write buffer lets the buffer run empty before its data are
+    transferred; smaller ones are transferred while the buffer is programmed."""
+    mbps, pages = 100, 32
+    host = PAGE * 1000 // mbps
+    keys = {**FLASH, "channels": 1, "chips": 1, "host_mbps": mbps, "queue_depth": 1}
+    for kb, expected in ((pages * 4, pages * (host + ONE_WRITE)),
+                         (pages * 2, pages // 2 * ONE_WRITE)):
+        with Device("small", write_buffer_kb=pages * 2, **keys) as dev:
+            counted, seconds = dev.steady(20, 300, rw="write", bs=f"{kb}k", iodepth=4)
+            near(1e9 * seconds / counted["write_count"], expected, 1,
+                 f"ns for a write of {kb} KB, write buffer of {pages * 2} KB")
+
+
+def random_costs():
+    """A page that no stream announces costs the firmware and its unit. 8 streams of each
+    direction are known."""
+    firmware, lookup, scattered = 10_000, 70_000, 250_000
+    more = lookup + scattered
+    with Device("small", firmware_ns=firmware, lookup_ns=lookup, random_ns=scattered, channels=1,
+                chips=1, **FLASH) as dev:
+        near(dev.one(8 * PAGE, 2 * PAGE)["read_mean_ns"], firmware + 2 * (more + ONE_READ), 1,
+             "2 pages out of sequence")
+        near(dev.one(10 * PAGE, 2 * PAGE)["read_mean_ns"], firmware + 2 * ONE_READ, 1,
+             "2 pages that follow them")
+        near(dev.one(12 * PAGE, PAGE, True)["write_mean_ns"], firmware + more + ONE_WRITE, 1,
+             "a write that follows a read only")
+        for others, extra in ((7, 0), (8, more)):
+            for place in range(others):
+                dev.io((100 * others + 3 * place) * PAGE, PAGE)
+            near(dev.one((5 + others) * PAGE, PAGE)["read_mean_ns"], firmware + extra + ONE_READ,
+                 1, f"a page that follows, after {others} others")
+
+
+def turn_costs():
+    """A change between reads and writes costs the firmware, so that all units wait for it."""
+    firmware, turn, unit = 10_000, 3_000_000, 16 << 20
+    with Device("small", firmware_ns=firmware, rw_switch_ns=turn, channels=4, chips=1,
+                allocation="concat", **FLASH) as dev:
+        near(dev.one(0, PAGE)["read_mean_ns"], firmware + ONE_READ, 1, "a read after none")
+        near(dev.one(0, PAGE, True)["write_mean_ns"], firmware + turn + ONE_WRITE, 1,
+             "a write after a read")
+        near(dev.one(0, PAGE)["read_mean_ns"], firmware + turn + ONE_READ, 1,
+             "a read after a write")
+        stats = burst(dev, [(0, True), (unit // PAGE, False)])
+        near(stats["read_mean_ns"], 2 * (firmware + turn) + ONE_READ, 1,
+             "a read of one unit beside a write of another")
+        check(stats["rw_switches"] == 2, "the firmware turned twice for them")
+
+
+def crowded_regions():
+    """16 requests in two units, alternately, and a firmware so slow that each meets only those
+    that are not decoded yet: 8, 7, 7, 6, 6, ... of the other unit, of which 2 are free."""
+    crowd, unit = 40_000, (16 << 20) // PAGE
+    for other, times in ((0, 0), (1, sum(max(0, n - 2) for n in (*range(9), *range(8)))), (2, 0)):
+        with Device("small", firmware_ns=1_000_000, region_mb=32, crowd_depth=2, crowd_ns=crowd,
+                    channels=4, chips=1, allocation="concat", **FLASH) as dev:
+            dev.queue("nomerges", 2)
+            stats = burst(dev, [(i + i % 2 * other * unit, False) for i in range(16)])
+            check(stats["crowd_ns"] == times * crowd,
+                  f"16 requests, every other in unit {other}: {times} times crowd_ns charged")
 
 
 def iops(dev, rw):
@@ -220,4 +283,8 @@ multi_plane()
 host_side()
 shared_interface()
 read_modify_write()
+oversized()
+random_costs()
+turn_costs()
+crowded_regions()
 cleaning()
