@@ -91,7 +91,7 @@ def seconds(run):
             run.result["figures"]["mbps"] / 1e6)
 
 
-# A scheduler can save switches of the drive's units between reads and writes, and waiting
+# A scheduler can save turns of the drive's controller between reads and writes, and waiting
 # in a crowded region.
 RESPONSES = [
     Column("mean ms, block layer", lambda run: both(run, "_ms") / both(run), form=TWO),

@@ -177,6 +177,18 @@ def oversized():
             counted, seconds = dev.steady(20, 300, rw="write", bs=f"{kb}k", iodepth=4)
             near(1e9 * seconds / counted["write_count"], expected, 1,
                  f"ns for a write of {kb} KB, write buffer of {pages * 2} KB")
+    # The youngest clustered page stays for the write that continues it: of the first one a page
+    # is missing, of the last one three.
+    with Device("small", write_buffer_kb=64, clustered_page_kb=16, channels=4, chips=1,
+                **FLASH) as dev:
+        dev.reset()
+        for place in range(4):
+            dev.io((1 + 32 * place) * PAGE, 32 * PAGE, True)
+        fd = os.open(dev.path, os.O_RDWR)
+        os.fsync(fd)
+        os.close(fd)
+        check(dev.stats()["rmw_reads"] == 4,
+              f"4 unaligned writes of 128 KB in sequence read {dev.stats()['rmw_reads']} pages")
 
 
 def random_costs():
