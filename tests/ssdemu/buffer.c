@@ -640,7 +640,7 @@ static void wait_for_programs(struct ssdemu *dev, struct ssdemu_cmd *cmd,
  * @cmd: write that ssdemu_cmd_put() continues then
  *
  * The youngest cluster stays, since the write may continue it: destage() leaves
- * one dirty cluster, unless something else forces it out.
+ * one dirty cluster, unless a flush or a lack of room forces it out.
  */
 void ssdemu_buffer_empty(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 {

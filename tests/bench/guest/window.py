@@ -19,7 +19,7 @@ from common import end_fio, kernel_stat, start_fio
 UNITS = {"ms": 1e-3, "s": 1.0}
 DIRECTIONS = ("read", "write")
 # fio writes a line for each I/O: the ms of its completion by the monotonic clock, and the ns
-# from submission to completion. Nothing else is measured.
+# from submission to completion. fio measures no other latencies.
 LOGGED = ("--log_alternate_epoch=1", f"--log_alternate_epoch_clock_id={time.CLOCK_MONOTONIC}",
           "--disable_slat=1", "--disable_clat=1")
 COLUMNS = 5
