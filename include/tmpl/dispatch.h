@@ -142,8 +142,6 @@ static struct request *iosched_hold(struct iosched *io,
 	/* Without a free tag, even an overdue request needs a completion. */
 	if (!rq && iosched_all_in_flight(io) < iosched_tags(io))
 		rq = iosched_overdue(io);
-	if (rq)
-		WRITE_ONCE(io->held, 0);
 	return rq;
 }
 
@@ -204,6 +202,9 @@ static struct request *iosched_next_request(struct iosched *io,
 		rq = iosched_hold(io, hctx);
 	if (!rq)
 		return NULL;
+	/* What allows @rq, such as time that has passed, may allow others too. */
+	if (unlikely(READ_ONCE(io->held)))
+		WRITE_ONCE(io->held, 0);
 	if (time_after_eq(jiffies, (unsigned long)rq->fifo_time))
 		iosched_rq_stats(io, rq)->expired++;
 	if (IOSCHED_POLICY.released)

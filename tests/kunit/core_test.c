@@ -186,6 +186,25 @@ static void core_test_bounds(struct kunit *test)
 	fake_finish();
 }
 
+/* A dispatch ends the hold: what allowed it may allow other requests. */
+static void core_test_held_until_dispatch(struct kunit *test)
+{
+	struct core_data *data = core_begin(test);
+	struct request *rqs[2];
+
+	data->limit = 1;
+	fake_insert(REQ_OP_READ, 0, 8);
+	rqs[0] = fake_insert(REQ_OP_READ, 100, 8);
+	rqs[1] = fake_insert(REQ_OP_READ, 200, 8);
+	fake_expect(test, 0);
+	fake_expect_none(test);
+	data->limit = 3;
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rqs[0]);
+	KUNIT_EXPECT_TRUE(test, fake_has_work());
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rqs[1]);
+	fake_finish();
+}
+
 /* Insertion runs no queue while a bound is reached. */
 static void core_test_no_run_when_full(struct kunit *test)
 {
@@ -759,6 +778,7 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_merge),
 	KUNIT_CASE(core_test_borders),
 	KUNIT_CASE(core_test_bounds),
+	KUNIT_CASE(core_test_held_until_dispatch),
 	KUNIT_CASE(core_test_no_run_when_full),
 	KUNIT_CASE(core_test_bypass),
 	KUNIT_CASE(core_test_special_vec),
