@@ -6,10 +6,10 @@ import glob
 import os
 import pathlib
 
-from checks import RELEASE, check, modprobe, run, wait_for
+from checks import DEBUG_KERNEL, RELEASE, check, modprobe, run, wait_for
 from iosched import SCSI_DEBUG, scsi_disks
 from ssd import Device, NullBlk
-from torture_load import UP, Shared, shared
+from torture_load import UP, Shared, character, shared
 
 PCI = pathlib.Path("/sys/bus/pci")
 # io_timeout in ms. The test leaves polled requests unreaped; the kernel must not end them.
@@ -67,7 +67,7 @@ class Target:
         def found():
             names = [os.path.basename(path) for path in glob.glob(pattern)]
             return [name for name in names if opens(f"/dev/{name}") and
-                    (not self.passthrough or opens(f"/dev/ng{name[4:]}"))]
+                    (not self.passthrough or opens(character(name)))]
         wait_for(found, f"{self.label} at {pattern}")
         return found()[0]
 
@@ -130,7 +130,10 @@ class Null(Target):
 
 class Scsi(Target):
     """A disk of scsi_debug, which injects errors into all of its disks."""
-    removable = scsi = times_out = True
+    # 6.12 reads the capacity with the lock of the queue's limits held, and a removal waits for
+    # writeback with the queue frozen: lockdep reports a chain through the limits of NVMe.
+    removable = not (DEBUG_KERNEL and RELEASE == (6, 12))
+    scsi = times_out = True
 
     def __init__(self, label):
         name, = scsi_disks(1, per_host_store=0, dev_size_mb=64, ndelay=50000, max_queue=32,
@@ -146,7 +149,8 @@ class Scsi(Target):
         self.named(self.appears(f"{self.host}/target*/*/block/*"))
 
     def remove(self):
-        modprobe("-r", "scsi_debug")
+        if self.removable:
+            modprobe("-r", "scsi_debug")
 
 
 class Nvme(Target):

@@ -10,6 +10,7 @@ discard the old one or zeros.
 import ctypes
 import errno
 import fcntl
+import glob
 import mmap
 import os
 import pathlib
@@ -65,6 +66,14 @@ class Control(ctypes.Structure):
 def shared(kind):
     """Make an object of a ctypes @kind that forked processes share."""
     return kind.from_buffer(mmap.mmap(-1, max(ctypes.sizeof(kind), mmap.PAGESIZE)))
+
+
+def character(name):
+    """Return the path of the NVMe character device of a disk, "" while it has none. Its number is
+    the controller's; a disk that returns while something has the old controller open has another
+    number than its controller."""
+    return "".join(f"/dev/{os.path.basename(path)}"
+                   for path in glob.glob(f"/sys/block/{name}/device/ng*n1"))
 
 
 class Wrong(Exception):
@@ -481,8 +490,7 @@ class Mixed(Uring):
 
     def open(self):
         super().open()
-        # The character device of nvme0n1 is ng0n1.
-        self.passthrough = os.open(f"/dev/ng{self.target.name[4:]}", os.O_RDWR)
+        self.passthrough = os.open(character(self.target.name), os.O_RDWR)
 
     def close(self):
         os.close(self.passthrough)
