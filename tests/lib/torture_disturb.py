@@ -14,7 +14,7 @@ import threading
 import time
 import traceback
 
-from checks import DEBUG_KERNEL, RELEASE, check, modprobe, run, wait_for
+from checks import DEBUG_KERNEL, RELEASE, check, fail, modprobe, run, wait_for
 from iosched import SCSI_DEBUG, insert, ours, remove
 from linux_calls import FIFREEZE, FITHAW
 from torture_load import BLOCK, GOING, GONE, MOST_BLOCKS, UP
@@ -220,7 +220,8 @@ class Machine(Disturber):
         if (done.returncode and target.mapping.endswith("f2fs") and
                 "Invalid argument" in done.stderr):
             return False
-        check(not done.returncode, f"suspend {target.mapping}: {done.stderr}")
+        if done.returncode:
+            fail(f"suspend {target.mapping}: {done.stderr}")
         time.sleep(self.rng.random() / 2)
         run("dmsetup", "resume", target.mapping)
         return True
