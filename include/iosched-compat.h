@@ -43,10 +43,14 @@ static inline void iosched_late_prepare(struct request *rq,
 	rq->rq_flags |= IOSCHED_RQF_PREPARED;
 }
 
-/* Return true if @rq may be merged with others: rq_mergeable() of block/blk.h. */
+/*
+ * Return true if @rq may be merged with others: rq_mergeable() of block/blk.h, but
+ * for requests without sectors, which manage zones.
+ */
 static inline bool iosched_rq_mergeable(struct request *rq)
 {
-	return !blk_rq_is_passthrough(rq) && req_op(rq) != REQ_OP_FLUSH &&
+	return blk_rq_sectors(rq) && !blk_rq_is_passthrough(rq) &&
+	       req_op(rq) != REQ_OP_FLUSH &&
 	       req_op(rq) != REQ_OP_WRITE_ZEROES &&
 	       req_op(rq) != REQ_OP_ZONE_APPEND &&
 	       !(rq->cmd_flags & REQ_NOMERGE_FLAGS) &&
