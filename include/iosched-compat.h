@@ -142,8 +142,9 @@ static inline void iosched_eq_put(struct elevator_queue *eq)
  * exit_sched() allocate and free it.
  *
  * 7.2 looks up the elevator by its name before the allocation and again after it.
- * If the module registers in between there are no data. Refuse then; the user may
- * select the elevator again.
+ * If the module registers in between there are no data. A refusal would cost the
+ * disk the old elevator, which is gone by then, and every later one: allocate them
+ * late.
  */
 struct iosched;
 
@@ -155,7 +156,11 @@ static inline struct iosched *
 iosched_data_get(struct request_queue *q, struct elevator_queue *eq,
 		 struct iosched *(*new)(struct request_queue *q))
 {
-	return eq->elevator_data ?: ERR_PTR(-EAGAIN);
+	struct iosched *io = eq->elevator_data ?: new(q);
+
+	if (!IS_ERR(io))
+		eq->elevator_data = io;
+	return io;
 }
 
 static inline void iosched_data_put(struct iosched *io, void (*free)(void *io))
