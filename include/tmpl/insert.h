@@ -88,6 +88,9 @@ static void iosched_take_over(struct iosched *io, struct request *rq)
 	if (!iosched_rq_state(rq)) {
 		unsigned int tier = iosched_tier_of(req_get_ioprio(rq));
 
+		/* 7.2 sets it with the queue's iostats only. */
+		if (!(rq->rq_flags & RQF_IO_STAT))
+			rq->start_time_ns = ktime_get_ns();
 		iosched_rq_set_state(rq, IOSCHED_RQ_OURS |
 					 tier << IOSCHED_RQ_TIER_SHIFT);
 		iosched_rq_stats(io, rq)->inserted++;
