@@ -77,7 +77,9 @@ static int iosched_set_expire(struct iosched *io, unsigned int *field,
 
 /*
  * The tag bitmaps must expect a bound before it is used. They expect one until
- * the number of scheduler tags changes.
+ * the number of scheduler tags changes. That happens with the queue frozen, which
+ * the reference prevents; to wait for the end of it here could deadlock with the
+ * elevator's removal, which waits for this file.
  */
 static int iosched_set_async_depth(struct iosched *io, unsigned int *field,
 				   unsigned int value)
@@ -85,10 +87,13 @@ static int iosched_set_async_depth(struct iosched *io, unsigned int *field,
 	struct blk_mq_hw_ctx *hctx;
 	unsigned long i;
 
+	if (!percpu_ref_tryget_live(&io->q->q_usage_counter))
+		return -EBUSY;
 	if (value)
 		queue_for_each_hw_ctx(io->q, hctx, i)
 			iosched_min_shallow_depth(hctx, true);
 	WRITE_ONCE(*field, value);
+	percpu_ref_put(&io->q->q_usage_counter);
 	return 0;
 }
 
