@@ -242,6 +242,17 @@ static int piq_set_scheme(struct iosched *io, unsigned int *field,
 	return 0;
 }
 
+/* Store a setting on which it depends whether a request has to wait. */
+static int piq_set_wait(struct iosched *io, unsigned int *field,
+			unsigned int value)
+{
+	spin_lock(&io->lock);
+	WRITE_ONCE(*field, value);
+	piq_map_of(piq_of(io))->stuck = 0;
+	spin_unlock(&io->lock);
+	return 0;
+}
+
 /*
  * Where requests wait
  */
@@ -673,11 +684,11 @@ static void piq_released(struct request *rq)
 	  "planes in a die")						\
 	T(piq_data, window, 64, 1, PIQ_MAX_WINDOW, piq_set_map,		\
 	  "requests of a direction in batches")				\
-	T(piq_data, write_wait_us, 1000, 0, 60000000, iosched_set,	\
+	T(piq_data, write_wait_us, 1000, 0, 60000000, piq_set_wait,	\
 	  "piq+: us until the first write batch is dispatched before reads")	\
-	T(piq_data, claim_us, 4000, 0, 60000000, iosched_set,		\
+	T(piq_data, claim_us, 4000, 0, 60000000, piq_set_wait,		\
 	  "us until a batch claims the units that it waits for")	\
-	T(piq_data, buffered_writes, 0, 0, 1, iosched_set,		\
+	T(piq_data, buffered_writes, 0, 0, 1, piq_set_wait,		\
 	  "1: the drive buffers writes: they hold no units")		\
 	C(piq_data, allocation, 0, piq_allocation_names, piq_set_map,	\
 	  "order in which pages go over channels, ways, dies, planes: cwdp in any order") \

@@ -442,7 +442,7 @@ static void qm_disturb(struct kunit *test)
 {
 	unsigned int i;
 
-	switch (fake_random(7)) {
+	switch (fake_random(9)) {
 	case 0:
 		i = fake_random(4);
 		model_set(test, qm_counts[i], &qm.count[i],
@@ -473,6 +473,16 @@ static void qm_disturb(struct kunit *test)
 	case 6:
 		model_set(test, "buffered_writes", &qm.buffered_writes,
 			  fake_random(2));
+		qm.stuck = 0;
+		return;
+	case 7:
+		model_set(test, "write_wait_us", &qm.write_wait_us,
+			  fake_random(300000));
+		qm.stuck = 0;
+		return;
+	case 8:
+		model_set(test, "claim_us", &qm.claim_us, fake_random(300000));
+		qm.stuck = 0;
 		return;
 	}
 	/* A new map does not count the requests in flight. */
