@@ -25,14 +25,15 @@
  * it can no longer be merged or reordered.
  *
  * No request waits for ever. While a request is held, a completion, an
- * insertion or a timer that is armed for the earliest deadline runs the queue
- * again. A request whose deadline has passed is dispatched before others; when
+ * insertion or a timer that is armed for the earliest deadline, or for
+ * IOSCHED_SLACK if that is earlier, runs the queue again. A request whose deadline has passed is dispatched before others; when
  * IOSCHED_SLACK more has passed, neither @depth nor the policy holds it, only
  * the lack of a device tag. Its deadline is read_expire or write_expire after
  * its insertion, or prio_aging_expire while a higher tier is in use.
  *
  * A polled request completes only when its owner polls, which may be never. So
- * the core dispatches it at once and counts it in no bound.
+ * the core dispatches it at once, though not before an overdue request, and counts
+ * it in no bound.
  *
  * Nothing is allocated per request. rq->elv.priv[0] is the policy's,
  * rq->elv.priv[1] holds the core's IOSCHED_RQ_* bits. The other fields that the
@@ -140,7 +141,7 @@ struct iosched_done {
  * @room: lower bound of the free slots below the dispatch limit; 0 means
  *	unknown, recount
  * @stats: counters
- * @timer: armed while a request is held, for the earliest deadline
+ * @timer: armed while requests are held, for the earliest deadline or the slack
  * @held: all queued requests are held; see iosched_wake(). Atomic.
  * @looked: hardware queue whose run last set @held
  * @done: counters of completions. Atomic.

@@ -31,6 +31,21 @@ static bool iosched_is_ready(struct iosched *io, struct request *rq, bool due)
 	return !IOSCHED_POLICY.ready || IOSCHED_POLICY.ready(io, rq, due);
 }
 
+/*
+ * The oldest request of a FIFO, or NULL. A request that the driver would not take
+ * now ends the run of the queue, so requests of a hardware queue that has refused
+ * ones come last.
+ */
+static struct request *iosched_oldest(struct list_head *fifo)
+{
+	struct request *rq;
+
+	list_for_each_entry(rq, fifo, queuelist)
+		if (likely(iosched_hctx_able(rq->mq_hctx)))
+			return rq;
+	return list_first_entry_or_null(fifo, struct request, queuelist);
+}
+
 /* The oldest request of a FIFO if it was due at @when and may be dispatched. */
 static struct request *iosched_due(struct iosched *io, struct list_head *fifo,
 				   unsigned long when)
@@ -38,7 +53,10 @@ static struct request *iosched_due(struct iosched *io, struct list_head *fifo,
 	struct request *rq = list_first_entry_or_null(fifo, struct request,
 						      queuelist);
 
-	if (!rq || time_before(when, (unsigned long)rq->fifo_time) ||
+	if (!rq || time_before(when, (unsigned long)rq->fifo_time))
+		return NULL;
+	rq = iosched_oldest(fifo);
+	if (time_before(when, (unsigned long)rq->fifo_time) ||
 	    !iosched_is_ready(io, rq, true))
 		return NULL;
 	return rq;

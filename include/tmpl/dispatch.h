@@ -40,6 +40,16 @@ static struct request *iosched_aged(struct iosched *io, unsigned long now)
 	return NULL;
 }
 
+/* Return true if requests are queued that are not in the head. */
+static bool iosched_any_queued(struct iosched *io)
+{
+	unsigned int tier, queued = 0;
+
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		queued |= io->queued[tier];
+	return queued;
+}
+
 /* Return true if requests of a tier are queued or in flight. */
 static bool iosched_tier_in_use(struct iosched *io, unsigned int tier)
 {
@@ -91,21 +101,20 @@ static struct request *iosched_pick_bounded(struct iosched *io)
 
 /*
  * Return the request that has waited for IOSCHED_SLACK after its deadline, of the
- * highest tier and with the earliest deadline. If there is none, arm the timer
- * for the next time at which a deadline, or the slack after one, has passed.
+ * highest tier and with the earliest deadline. If there is none, bring @next
+ * forward to the next time at which a deadline, or the slack after one, has passed.
  */
-static struct request *iosched_overdue(struct iosched *io)
+static struct request *iosched_find_overdue(struct iosched *io,
+					    unsigned long *next)
 {
 	struct request *rq, *overdue = NULL;
-	unsigned long now = jiffies, when, next = now + MAX_JIFFY_OFFSET;
+	unsigned long now = jiffies, when;
 	unsigned int tier, dir;
 	bool lower = false;
 
 	for (tier = 0; io->tiers >> tier && !overdue; tier++) {
 		for (dir = READ; dir <= WRITE; dir++) {
-			rq = list_first_entry_or_null(&io->fifo[tier][dir],
-						      struct request,
-						      queuelist);
+			rq = iosched_oldest(&io->fifo[tier][dir]);
 			if (!rq)
 				continue;
 			when = iosched_deadline(io, rq, lower);
@@ -113,16 +122,32 @@ static struct request *iosched_overdue(struct iosched *io)
 				when += IOSCHED_SLACK;
 			if (time_after_eq(now, when))
 				overdue = iosched_earlier(overdue, rq);
-			else if (time_before(when, next))
-				next = when;
+			else if (time_before(when, *next))
+				*next = when;
 		}
 		/* Counting what is in flight costs; skip it for the last tier. */
 		if (io->tiers >> tier > 1 && iosched_tier_in_use(io, tier))
 			lower = true;
 	}
-	if (!overdue)
-		iosched_arm(io, next);
 	return overdue;
+}
+
+/*
+ * Return a request that only the lack of a tag may hold, or arm the timer, for
+ * IOSCHED_SLACK from now at most: the timer wheel rounds longer times up, and a run
+ * may have ended at a request that the driver would not take.
+ */
+static struct request *iosched_overdue(struct iosched *io)
+{
+	unsigned long next = jiffies + IOSCHED_SLACK;
+	struct request *rq = NULL;
+
+	/* Without a free tag, even an overdue request needs a completion. */
+	if (iosched_all_in_flight(io) < iosched_tags(io))
+		rq = iosched_find_overdue(io, &next);
+	if (!rq)
+		iosched_arm(io, next);
+	return rq;
 }
 
 /*
@@ -139,10 +164,7 @@ static struct request *iosched_hold(struct iosched *io,
 	/* Pairs with iosched_wake(). */
 	smp_mb();
 	rq = iosched_pick_bounded(io);
-	/* Without a free tag, even an overdue request needs a completion. */
-	if (!rq && iosched_all_in_flight(io) < iosched_tags(io))
-		rq = iosched_overdue(io);
-	return rq;
+	return rq ? rq : iosched_overdue(io);
 }
 
 /* Return the only request if it may be dispatched unsorted; otherwise sort it. */
@@ -182,26 +204,39 @@ static struct request *iosched_hand_over(struct iosched *io, struct request *rq)
 	return rq;
 }
 
+/* The request of the FIFOs to dispatch next, or NULL: those queued are held. */
+static struct request *iosched_pick_queued(struct iosched *io,
+					   struct blk_mq_hw_ctx *hctx)
+{
+	struct request *rq = iosched_take_alone(io);
+
+	if (!rq)
+		rq = iosched_pick_bounded(io);
+	return rq ? rq : iosched_hold(io, hctx);
+}
+
+/*
+ * Requests of the head are dispatched before others. Each may be one for which its
+ * hardware queue has no tag, which ends the run: a process that polls for none of
+ * its requests can have many. So an overdue request is dispatched before them.
+ */
 static struct request *iosched_next_request(struct iosched *io,
 					    struct blk_mq_hw_ctx *hctx)
 {
-	struct request *rq = list_first_entry_or_null(&io->head,
-						      struct request,
-						      queuelist);
+	struct request *head = list_first_entry_or_null(&io->head,
+							struct request,
+							queuelist);
+	struct request *rq = NULL;
 
 	lockdep_assert_held(&io->lock);
-	if (rq)
-		return iosched_hand_over(io, rq);
 	if (!io->nr)
 		return NULL;
-
-	rq = iosched_take_alone(io);
+	if (!head)
+		rq = iosched_pick_queued(io, hctx);
+	else if (iosched_any_queued(io))
+		rq = iosched_overdue(io);
 	if (!rq)
-		rq = iosched_pick_bounded(io);
-	if (!rq)
-		rq = iosched_hold(io, hctx);
-	if (!rq)
-		return NULL;
+		return head ? iosched_hand_over(io, head) : NULL;
 	/* What allows @rq, such as time that has passed, may allow others too. */
 	if (unlikely(READ_ONCE(io->held)))
 		WRITE_ONCE(io->held, 0);

@@ -152,6 +152,9 @@ static void iosched_insert_requests(struct blk_mq_hw_ctx *hctx,
 	spin_unlock(&io->lock);
 
 	iosched_free_requests(&free);
+	/* The block layer runs @hctx, but may not call the elevator for it. */
+	if (unhold && !iosched_hctx_able(hctx))
+		iosched_run(io);
 }
 
 static void __maybe_unused

@@ -52,14 +52,16 @@ static int iosched_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int idx)
  */
 
 /*
- * The earliest deadline has passed: run the queue. A request may also wait because
- * its driver refuses those of a hardware queue, so re-arm the timer while requests
- * are queued.
+ * Run the queue, by which time a deadline may have passed. A request may also wait
+ * because its driver refuses those of a hardware queue, so re-arm the timer while
+ * requests are queued.
  */
 static void iosched_timeout(struct timer_list *timer)
 {
 	struct iosched *io = container_of(timer, struct iosched, timer);
 
+	/* Pairs with iosched_hold(): either it arms the timer or @nr is not 0. */
+	smp_mb();
 	if (!READ_ONCE(io->nr))
 		return;
 	mod_timer(timer, jiffies + IOSCHED_SLACK);

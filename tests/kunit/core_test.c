@@ -412,9 +412,9 @@ static void core_test_overdue(struct kunit *test)
 		KUNIT_EXPECT_NULL(test, fake_dispatch());
 		/* Its deadline is before the timer's expiry. */
 		rq = fake_insert(REQ_OP_READ, 200, 8);
-		runs = fake_runs;
 		fake_advance_ms(499);
-		KUNIT_EXPECT_EQ(test, fake_runs, runs);
+		KUNIT_EXPECT_NULL(test, fake_dispatch());
+		runs = fake_runs;
 		fake_advance_ms(1);
 		KUNIT_EXPECT_EQ(test, fake_runs, runs + 1);
 		KUNIT_EXPECT_TRUE(test, fake_has_work());
@@ -457,6 +457,101 @@ static void core_test_overdue(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), low);
 	fake_finish();
 	KUNIT_EXPECT_PTR_EQ(test, fake_core_timer, (struct timer_list *)NULL);
+}
+
+/*
+ * Polled requests that wait for tags of their own hardware queue let an overdue
+ * request pass, and a timer is armed for it.
+ */
+static void core_test_overdue_polled(struct kunit *test)
+{
+	struct request *polled[4], *rq;
+	struct iosched *io = &core_begin(test)->io;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(polled); i++) {
+		polled[i] = fake_alloc(REQ_OP_READ | REQ_POLLED, 100 * i, 8, 0);
+		fake_insert_request(polled[i], false);
+	}
+	rq = fake_insert(REQ_OP_READ, 1000, 8);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), polled[0]);
+	KUNIT_EXPECT_TRUE(test, fake_timer_pending(&io->timer));
+	fake_advance_ms(599);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), polled[1]);
+	fake_advance_ms(1);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rq);
+	KUNIT_EXPECT_EQ(test, io->stats[IOSCHED_BE][READ].expired, 1U);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), polled[2]);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), polled[3]);
+	fake_finish();
+}
+
+/*
+ * A driver that refuses the requests of one hardware queue does not delay those of
+ * others. Nor does an insertion there: the block layer does not call the elevator.
+ */
+static void core_test_refusing_queue(struct kunit *test)
+{
+	struct blk_mq_hw_ctx *refuses = fake_zalloc(test, sizeof(*refuses));
+	struct request *first, *second, *third;
+	unsigned int runs;
+
+	INIT_LIST_HEAD(&refuses->dispatch);
+	set_bit(BLK_MQ_S_STOPPED, &refuses->state);
+	core_begin(test);
+	first = fake_alloc(REQ_OP_READ, 0, 8, 0);
+	first->mq_hctx = refuses;
+	fake_insert_request(first, false);
+	second = fake_insert(REQ_OP_READ, 2000, 8);
+	third = fake_insert(REQ_OP_READ, 1000, 8);
+	fake_advance_ms(500);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), second);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), third);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), first);
+
+	fake_set(test, "depth", "3");
+	fake_insert(REQ_OP_READ, 3000, 8);
+	KUNIT_EXPECT_NULL(test, fake_dispatch());
+	runs = fake_runs;
+	set_bit(BLK_MQ_S_STOPPED, &fake.hctx->state);
+	fake_insert_head(REQ_OP_READ, 4000, 8);
+	clear_bit(BLK_MQ_S_STOPPED, &fake.hctx->state);
+	KUNIT_EXPECT_GT(test, fake_runs, runs);
+	fake_finish();
+}
+
+/* Requests that manage a zone have no sectors: each is adjacent to itself. */
+static void core_test_zones(struct kunit *test)
+{
+	struct request *open, *close, *write;
+
+	core_begin(test);
+	open = fake_insert(REQ_OP_ZONE_OPEN, CORE_BORDER / 2, 0);
+	close = fake_insert(REQ_OP_ZONE_CLOSE, CORE_BORDER / 2, 0);
+	write = fake_insert(REQ_OP_WRITE, CORE_BORDER / 2, 8);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), open);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), close);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), write);
+	fake_finish();
+}
+
+/* A request has a start time although the queue keeps no statistics. */
+static void core_test_start_time(struct kunit *test)
+{
+	struct request *rqs[2];
+
+	core_begin(test);
+	fake_advance_ms(10);
+	rqs[0] = fake_alloc(REQ_OP_READ, 0, 8, 0);
+	rqs[1] = fake_alloc(REQ_OP_READ, 100, 8, 0);
+	rqs[0]->start_time_ns = 1;
+	rqs[1]->start_time_ns = 1;
+	rqs[1]->rq_flags |= RQF_IO_STAT;
+	fake_insert_request(rqs[0], false);
+	fake_insert_request(rqs[1], false);
+	KUNIT_EXPECT_EQ(test, rqs[0]->start_time_ns, fake_ns);
+	KUNIT_EXPECT_EQ(test, rqs[1]->start_time_ns, 1ULL);
+	fake_finish();
 }
 
 /* An unused tier is removed from the tiers in use. */
@@ -607,14 +702,16 @@ static void core_test_init_error(struct kunit *test)
 }
 
 #ifdef IOSCHED_HAVE_ALLOC_SCHED_DATA
-/* The elevator is refused if the block layer allocated no data for it. */
+/* The elevator starts although the block layer allocated no data for it. */
 static void core_test_no_data(struct kunit *test)
 {
 	struct elevator_queue eq = { .type = &iosched_type };
 
-	KUNIT_EXPECT_EQ(test, iosched_type.ops.init_sched(fake.q, &eq),
-			-EAGAIN);
-	KUNIT_EXPECT_NULL(test, fake.q->elevator);
+	KUNIT_ASSERT_EQ(test, iosched_type.ops.init_sched(fake.q, &eq), 0);
+	KUNIT_EXPECT_NOT_NULL(test, eq.elevator_data);
+	iosched_type.ops.exit_sched(&eq);
+	fake.q->elevator = NULL;
+	iosched_type.ops.free_sched_data(eq.elevator_data);
 }
 #endif
 
@@ -786,6 +883,10 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_polled),
 	KUNIT_CASE(core_test_passthrough),
 	KUNIT_CASE(core_test_overdue),
+	KUNIT_CASE(core_test_overdue_polled),
+	KUNIT_CASE(core_test_refusing_queue),
+	KUNIT_CASE(core_test_zones),
+	KUNIT_CASE(core_test_start_time),
 	KUNIT_CASE(core_test_tiers),
 	KUNIT_CASE(core_test_repeated_merge),
 	KUNIT_CASE(core_test_expire),

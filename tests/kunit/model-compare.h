@@ -21,18 +21,22 @@ static inline void model_sort_alone(void)
 }
 
 /*
- * If all requests are held while the device has a tag, the timer must be armed
- * for the first time at which one may be dispatched without a completion.
+ * If all requests are held, the timer must be armed for IOSCHED_SLACK from now at
+ * most, and while the device has a tag for the first time at which one may be
+ * dispatched without a completion.
  */
 static void model_compare_timer(struct kunit *test)
 {
 	struct iosched *io = iosched_of(fake.q);
 	struct model_request *mr;
 
-	if (!io->held || model_in_bounds(-1) >= fake.set.queue_depth)
+	if (!io->held)
 		return;
-	MODEL_ASSERT(test, fake_timer_pending(&io->timer),
+	MODEL_ASSERT(test, fake_timer_pending(&io->timer) &&
+		     time_before_eq(io->timer.expires, jiffies + IOSCHED_SLACK),
 		     "requests are held, but no timer is armed");
+	if (model_in_bounds(-1) >= fake.set.queue_depth)
+		return;
 	model_for_each(mr) {
 		unsigned long when;
 

@@ -358,8 +358,11 @@ static struct model_request *model_next(void)
 		if (mr->state == MODEL_HEAD &&
 		    (!next || mr->place < next->place))
 			next = mr;
-	if (!next)
-		next = model_next_bounded();
+	if (next) {
+		mr = model_overdue();
+		return mr ? mr : next;
+	}
+	next = model_next_bounded();
 	return next ? next : model_overdue();
 }
 
