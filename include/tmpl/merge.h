@@ -265,9 +265,13 @@ static bool iosched_bio_merge(struct request_queue *q, struct bio *bio,
 {
 	struct iosched *io = iosched_of(q);
 
-	/* A polled bio must not be held, so it must not join a request. */
+	/*
+	 * A polled bio must not be held, so it must not join a request. The block
+	 * layer cannot complete a request of several bios without sectors, which
+	 * manage zones.
+	 */
 	return READ_ONCE(io->queued[iosched_tier_of(bio->bi_ioprio)]) &&
-	       !(bio->bi_opf & REQ_POLLED) &&
+	       !(bio->bi_opf & REQ_POLLED) && bio_sectors(bio) &&
 	       iosched_try_merge(io, bio, nr_segs);
 }
 

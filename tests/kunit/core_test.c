@@ -527,6 +527,8 @@ static void core_test_zones(struct kunit *test)
 
 	core_begin(test);
 	open = fake_insert(REQ_OP_ZONE_OPEN, CORE_BORDER / 2, 0);
+	KUNIT_EXPECT_FALSE(test, fake_merge_bio(REQ_OP_ZONE_OPEN,
+						CORE_BORDER / 2, 0, 0));
 	close = fake_insert(REQ_OP_ZONE_CLOSE, CORE_BORDER / 2, 0);
 	write = fake_insert(REQ_OP_WRITE, CORE_BORDER / 2, 8);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), open);

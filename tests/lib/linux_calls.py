@@ -10,6 +10,7 @@ SYS_IOPRIO_SET = 251
 # Classes of I/O priority.
 RT, BE, IDLE = 1, 2, 3
 BLKDISCARD, BLKZEROOUT = 0x1277, 0x127f
+BLKOPENZONE, BLKCLOSEZONE = 0x40101286, 0x40101287
 FIFREEZE, FITHAW = 0xc0045877, 0xc0045878
 
 
@@ -27,5 +28,6 @@ def set_priority(io_class, level):
 
 
 def range_ioctl(fd, code, offset, length):
-    """BLKDISCARD or BLKZEROOUT of a range of a block device, in bytes."""
+    """BLKDISCARD or BLKZEROOUT of a range of a block device, in bytes; BLKOPENZONE or
+    BLKCLOSEZONE, in sectors."""
     fcntl.ioctl(fd, code, struct.pack("QQ", offset, length))

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 # A request is dispatched soon after its deadline, although a polled request that is never
-# reaped, or a command that the drive has lost, uses up every bound
+# reaped, or a command that the drive has lost, uses up every bound, or more polled requests are
+# queued than their hardware queue has tags
 # nvme: 64M
 # append: nvme.poll_queues=1
 # check: 6.12
@@ -18,6 +19,7 @@ import time
 from checks import check, modprobe, wait_for
 from iosched import SCSI_DEBUG, Disk, ours, scsi_disks
 from linux_calls import RT, set_priority
+from ssd import NullBlk
 from uring import SETUP_IOPOLL, Ring, address
 
 BLOCK = 4096
@@ -79,6 +81,37 @@ def polled(disk, bound):
     disk.nothing_left()
 
 
+def flooded(name):
+    """Polled reads, twice as many as the hardware queue for polling has tags, do not hold back
+    another read until they are reaped."""
+    tags = 8
+    with NullBlk("flooded", queue_mode=2, submit_queues=1, poll_queues=1, hw_queue_depth=tags,
+                 size=64) as device:
+        disk = Disk(device.name, name, read_expire=READ_EXPIRE_MS)
+        ring = Ring(2 * tags, SETUP_IOPOLL)
+        buffer = mmap.mmap(-1, 2 * tags * BLOCK)
+        fd = os.open(disk.path, os.O_RDONLY | os.O_DIRECT)
+        for number in range(2 * tags):
+            ring.read(fd, address(buffer) + number * BLOCK, BLOCK, number * 16 * BLOCK, number)
+        ring.submit_only()
+        check(disk.counters()["queued"] > 0, f"{disk.label}: polled reads are queued")
+        took = []
+        reader = threading.Thread(target=lambda: took.append(read(disk.path)))
+        reader.start()
+        reader.join(SECONDS)
+        in_time = bool(took)
+        left = 2 * tags
+        while left:
+            ring.submit(1)
+            left -= len(ring.reap())
+        reader.join()
+        check(in_time, f"{disk.label}: a read beside polled ones takes {took[0]:.2f} s")
+        ring.close()
+        os.close(fd)
+        disk.nothing_left()
+        disk.select("none")
+
+
 def lost(disks):
     """A command that the drive has lost does not hold back others. @disks: [(disk, bound)]."""
     def stuck(disk, bound):
@@ -125,6 +158,8 @@ def main():
         for bound in bounds:
             polled(Disk("nvme0n1", name), bound)
     Disk("nvme0n1", ours()[0]).select("none")
+    for name in ours():
+        flooded(name)
 
     pairs = [(name, bound) for name, bounds in BOUNDS.items() for bound in (*bounds, "class")]
     disks = [(Disk(disk, name), bound) for disk, (name, bound) in
