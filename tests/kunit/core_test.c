@@ -732,6 +732,22 @@ static void core_test_queue_file(struct kunit *test)
 	fake_finish();
 }
 
+/* Set async_depth, the queue's own on 7.2; otherwise not while it is frozen. */
+static void core_bound_tags(struct kunit *test, unsigned int depth,
+			    const char *own)
+{
+#ifdef IOSCHED_HAVE_QUEUE_ASYNC_DEPTH
+	fake.q->async_depth = depth;
+	fake_ops()->depth_updated(compat_depth_handle(fake.hctx));
+#else
+	blk_mq_freeze_queue(fake.q);
+	KUNIT_EXPECT_EQ(test, fake_try_set("async_depth", own),
+			(ssize_t)-EBUSY);
+	blk_mq_unfreeze_queue(fake.q);
+	fake_set(test, "async_depth", own);
+#endif
+}
+
 /* Synchronous reads can use all tags, other requests async_depth of them. */
 static void core_test_tags(struct kunit *test)
 {
@@ -762,9 +778,9 @@ static void core_test_tags(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_ops()->init_hctx(fake.hctx, 0), 0);
 	KUNIT_EXPECT_EQ(test, bits->min_shallow_depth, UINT_MAX);
 	KUNIT_EXPECT_GT(test, bits->wake_batch, 1U);
-	fake_set(test, "async_depth", "3");
+	core_bound_tags(test, 3, "3");
 	KUNIT_EXPECT_EQ(test, bits->min_shallow_depth, 1U);
-	fake_set(test, "async_depth", "0");
+	core_bound_tags(test, fake.q->nr_requests, "0");
 	fake_ops()->depth_updated(compat_depth_handle(fake.hctx));
 	KUNIT_EXPECT_EQ(test, bits->min_shallow_depth, UINT_MAX);
 	fake.hctx->sched_tags = tags;
