@@ -295,6 +295,20 @@ static void piq_test_buffered_writes(struct kunit *test)
 	fake_finish();
 }
 
+/* A setting on which waits depend may end one. */
+static void piq_test_wait_setting(struct kunit *test)
+{
+	piq_begin(test, PIQ_PLUS);
+	piq_send(REQ_OP_READ, 0, 1);
+	piq_expect(test, 0);
+	piq_send(REQ_OP_WRITE, 100, 1);
+	fake_expect_none(test);
+	fake_set(test, "buffered_writes", "1");
+	KUNIT_EXPECT_TRUE(test, fake_has_work());
+	piq_expect(test, 100);
+	fake_finish();
+}
+
 /* The first write batch claims its units; reads of other units pass. */
 static void piq_test_write_claims(struct kunit *test)
 {
@@ -517,6 +531,7 @@ static struct kunit_case piq_cases[] = {
 	KUNIT_CASE(piq_test_write_wait),
 	KUNIT_CASE(piq_test_read_turn),
 	KUNIT_CASE(piq_test_buffered_writes),
+	KUNIT_CASE(piq_test_wait_setting),
 	KUNIT_CASE(piq_test_write_claims),
 	KUNIT_CASE(piq_test_merge),
 	KUNIT_CASE(piq_test_window),
