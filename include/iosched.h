@@ -26,10 +26,11 @@
  *
  * No request waits for ever. While a request is held, a completion, an
  * insertion or a timer that is armed for the earliest deadline, or for
- * IOSCHED_SLACK if that is earlier, runs the queue again. A request whose deadline has passed is dispatched before others; when
- * IOSCHED_SLACK more has passed, neither @depth nor the policy holds it, only
- * the lack of a device tag. Its deadline is read_expire or write_expire after
- * its insertion, or prio_aging_expire while a higher tier is in use.
+ * IOSCHED_SLACK if that is earlier, runs the queue again. A request whose deadline
+ * has passed is dispatched before others; when IOSCHED_SLACK more has passed,
+ * neither @depth nor the policy holds it, only the lack of a device tag. Its
+ * deadline is read_expire or write_expire after its insertion, or
+ * prio_aging_expire while a higher tier is in use.
  *
  * A polled request completes only when its owner polls, which may be never. So
  * the core dispatches it at once, though not before an overdue request, and counts
