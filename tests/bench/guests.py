@@ -137,7 +137,8 @@ def run_guest(runs: list[model.Run], name: str, folder: pathlib.Path, progress: 
         take_result(run, json.loads(line))
         if keep:
             keep(run)
-        what = ", ".join([run.device, run.job, *run.variables.values(), run.label])
+        what = ", ".join([run.device, run.job, *(
+            value for name, value in run.variables.items() if name != "LOG"), run.label])
         progress.step(f"{what}: {run.result['figures']['mbps']:.1f} MB/s")
 
     files = sorted({path for run in runs for path in storage.run_files(run)})

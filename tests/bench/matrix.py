@@ -9,9 +9,9 @@ All times are the drive's.
 """
 import collections.abc
 import dataclasses
-import subprocess
 
 import model
+import replay
 
 # The advice for fast flash in Documentation/block/ of the kernel: deadline-iosched.rst for
 # latency, bfq-iosched.rst for throughput; for kyber half of its default targets.
@@ -334,18 +334,12 @@ def depth_cells(quick: bool) -> collections.abc.Iterator[Cell]:
 
 
 def replay_log(trace: str, capacity_mb: int, compress: float) -> str:
-    """Write a log for fio that replays a trace @compress times faster than recorded, below
-    build/; return its path in the project."""
-    source = TRACE_FOLDER / f"{trace}.csv.gz"
-    log = model.PROJECT / f"build/bench/{trace}-{capacity_mb}-{compress:g}.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with open(log, "w", encoding="utf-8") as out:
-        done = subprocess.run(
-            [model.PROJECT / "scripts/trace-to-fio", f"--compress={compress:g}",
-             f"--capacity={capacity_mb}m", "--align=4k", source], stdout=out, check=False)
-    if done.returncode:
-        raise model.Failed(f"scripts/trace-to-fio fails for {source}")
-    return str(log.relative_to(model.PROJECT))
+    """Write logs that replay a trace @compress times faster than recorded, below build/;
+    return them as the variable LOG."""
+    # Short, because fio takes 8 KB of names.
+    folder = model.PROJECT / f"build/replay/{trace[:12]}-{capacity_mb}-{compress:g}"
+    return replay.logs(TRACE_FOLDER / f"{trace}.csv.gz", folder, f"--compress={compress:g}",
+                       f"--capacity={capacity_mb}m", "--align=4k")
 
 
 def trace_cell(preset: str, trace: str, compress: int, quick: bool) -> Cell:

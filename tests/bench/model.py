@@ -66,12 +66,31 @@ def figures_of(run: Run) -> dict[str, float]:
     if "window" in result:
         made = window_figures(result["window"], result["ssdemu"])
     elif "fio" in result:
+        if "LOG" in run.variables:
+            check_complete(result)
         made = figures(result["fio"], result["ssdemu"])
     else:
         made = result["figures"]
     if run.job == "cost":
         made["instructions"] = instructions(run)
     return undilated(made, time_scale(run))
+
+
+def check_complete(result: dict):
+    """Raise Failed if fio has not seen each I/O of a replayed trace complete, or the kernel has
+    seen others."""
+    for way in ("read", "write"):
+        got = result["fio"]["jobs"][0][way]
+        seen = (got["lat_ns"]["N"], got["io_bytes"])
+        wanted = (got["total_ios"], result["kernel"][f"{way}_bytes"])
+        if seen != wanted:
+            raise Failed(f"replay: latencies and bytes of {way}s {seen}, but I/Os and bytes "
+                         f"{wanted}")
+
+
+def beyond(count: int, percentile: float) -> bool:
+    """Return True if a percentile of @count values would be their maximum."""
+    return -int(-count * percentile // 100) >= count
 
 
 def window_figures(window: dict, ssdemu: dict) -> dict[str, float]:
@@ -111,7 +130,8 @@ def figures(fio: dict, ssdemu: dict) -> dict[str, float]:
         made[f"{direction}_max"] = got["lat_ns"]["max"] / 1e6
         for percentile in PERCENTILES:
             value = got["lat_ns"]["percentile"][f"{percentile:.6f}"]
-            made[f"{direction}_p{percentile:g}"] = value / 1e6
+            if not beyond(got["total_ios"], percentile):
+                made[f"{direction}_p{percentile:g}"] = value / 1e6
     return made | (drive_figures(ssdemu) if ssdemu else {})
 
 

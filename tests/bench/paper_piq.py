@@ -14,12 +14,12 @@ import os
 import pathlib
 import re
 import statistics
-import subprocess
 
 import guests
 import matrix
 import model
 import paper
+import replay
 from tables import Column, Table, counter, labelled
 
 FOLDER = model.PROJECT / "build/piq"
@@ -37,9 +37,9 @@ TRACES = {"umass_financial1_prefix": 4_000, "hplajw_1week_1992": 4_000,
           "msr_hm_0_first1000": 1_000}
 PAGES_A_SECOND = 28_000
 PAGE = 4096
-# Jobs that pace themselves. fio reaps completions only when it is ahead of time or has no
-# free slot, so its latencies are too long; the means are the kernel's.
-PACED = ("piq-trace", "piq-rate")
+# A job that paces itself. fio reaps completions only when it is ahead of time or has no free
+# slot, so its latencies are too long; the means are the kernel's.
+PACED = "piq-rate"
 # Percentiles of figure 13.
 POINTS = (10, 50, 90, 99, 99.9)
 
@@ -54,7 +54,7 @@ def mean(way):
     """Return a function of a run: the mean latency in ms."""
     def get(run):
         value = run.result["figures"][f"{way}_mean"]
-        if run.job in PACED:
+        if run.job == PACED:
             kernel = run.result["kernel"]
             value = kernel[f"{way}_ms"] / kernel[way]
         return value
@@ -185,8 +185,8 @@ def schemes():
 
 
 def replay_log(source, count):
-    """Write a replay of the first @count requests of a trace for fio, at PAGES_A_SECOND;
-    return its path, its speed against the recorded one, and the number of requests."""
+    """Write logs that replay the first @count requests of a trace, at PAGES_A_SECOND; return the
+    variable LOG, the speed against the recorded one, and the number of requests."""
     name = source.name.removesuffix(".csv.gz")
     with gzip.open(source, "rt", encoding="ascii") as lines:
         rows = list(itertools.islice(csv.reader(lines), count + 1))
@@ -196,16 +196,13 @@ def replay_log(source, count):
                 for row in rows[1:])
     seconds = (float(rows[-1][0]) - float(rows[1][0])) / 1e6
     speed = float(f"{PAGES_A_SECOND * seconds / pages:.1e}")
-    log = FOLDER / f"{name}.log"
-    with open(log, "w", encoding="ascii") as out:
-        subprocess.run([model.PROJECT / "scripts/trace-to-fio", "--compress", f"{speed:.0f}",
-                        "--capacity", f"{CAPACITY['capacity_mb']}m", short],
-                       stdout=out, check=True)
-    return log.relative_to(model.PROJECT), speed, len(rows) - 1
+    log = replay.logs(short, FOLDER / name[:12], f"--compress={speed:.0f}",
+                      f"--capacity={CAPACITY['capacity_mb']}m")
+    return log, speed, len(rows) - 1
 
 
 def replays():
-    """Yield (title, variables of piq-trace.fio) for each trace that is there."""
+    """Yield (title, variables of replay.fio) for each trace that is there."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, count in TRACES.items():
         source = TRACE_FOLDER / f"{name}.csv.gz"
@@ -213,13 +210,13 @@ def replays():
             print(f"no trace {source}: left out")
             continue
         log, speed, requests = replay_log(source, count)
-        yield f"{name}, {requests} requests, {speed:,.0f} times as fast", {"LOG": str(log)}
+        yield f"{name}, {requests} requests, {speed:,.0f} times as fast", {"LOG": log}
 
 
 def traces():
     """the same on real traces, at a multiple of their speed"""
     return with_averages([table(name, [
-        run("piq", "piq-trace", scheduler, keys=CAPACITY, variables=variables)
+        run("piq", "replay", scheduler, keys=CAPACITY, variables=variables)
         for scheduler in ("none", *SCHEMES)]) for name, variables in replays()])
 
 
@@ -228,7 +225,7 @@ def orders():
     the bio to its completion, both from blktrace of requests that do not merge (figures 10
     and 13)"""
     return [table(name, [
-        run("piq", "piq-trace", scheme, keys=CAPACITY, tunables={"nomerges": 2},
+        run("piq", "replay", scheme, keys=CAPACITY, tunables={"nomerges": 2},
             variables={**variables, "TRACED": "1"})
         for scheme in ("noop", "rws", "piq", "piq+")], ORDERS) for name, variables in replays()]
 
@@ -248,7 +245,7 @@ def dynamic():
     """a drive that places each write on an idle unit, with noop, beside one that does not,
     with noop and PIQ+ (figure 16)"""
     moving = {**CAPACITY, "allocation": "dynamic"}
-    loads = {**LOADS, **{name: ("piq-trace", variables) for name, variables in replays()}}
+    loads = {**LOADS, **{name: ("replay", variables) for name, variables in replays()}}
     return [table(name, [
         run("piq", job, "noop", keys=CAPACITY, variables=variables, label="static, noop"),
         run("piq", job, "noop", keys=moving, variables=variables, label="dynamic, noop"),

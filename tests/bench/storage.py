@@ -77,7 +77,7 @@ class Store:
 
 def run_files(run: model.Run) -> list[pathlib.Path]:
     """Return the files of the project that only runs like this one use: the fio job, the
-    preset and the log that is replayed."""
+    preset and the logs that are replayed."""
     found = []
     # A benchmark of a guest's program has no file.
     if (model.JOBS / f"{run.job}.fio").exists():
@@ -85,7 +85,7 @@ def run_files(run: model.Run) -> list[pathlib.Path]:
     if run.preset != model.NULL_BLK:
         found.append(model.PRESETS / f"{run.preset}.conf")
     if "LOG" in run.variables:
-        found.append(model.PROJECT / run.variables["LOG"])
+        found += [model.PROJECT / name for name in run.variables["LOG"].split(":")]
     return found
 
 

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Traces for the jobs that replay them.
+
+During a replay fio reaps completions only when all slots are in use, and with
+iodepth_batch_complete_min=0 it waits for each request before it submits the next: in both cases
+its latencies mean nothing. So a trace is dealt out, request by request, to JOBS synchronous jobs,
+each of which replays its part at the recorded times. Up to JOBS requests are outstanding, and each
+latency is measured when the request completes.
+"""
+import pathlib
+import subprocess
+
+import model
+
+# More than any drive that replays traces takes at a time; numjobs of the jobs' files.
+JOBS = 128
+
+
+def deal(lines: list[str], folder: pathlib.Path):
+    """Write the @lines of a log of scripts/trace-to-fio to JOBS logs in @folder."""
+    head, *actions = lines
+    requests = [line.split(maxsplit=2) for line in actions
+                if line.split()[2] in ("read", "write")]
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(JOBS):
+        # fio takes no delay after an entry whose time is 0, so the times begin with 1 us.
+        part = [head, *(f"1 {requests[0][1]} {action}" for action in ("add", "open")),
+                *(f"{int(us) + 1} {name} {what}" for us, name, what in requests[number::JOBS])]
+        (folder / str(number)).write_text("\n".join(part) + "\n")
+
+
+def logs(trace: pathlib.Path, folder: pathlib.Path, *options: str) -> str:
+    """Convert a trace with these options of scripts/trace-to-fio, to logs in a @folder of the
+    project; return their paths as the variable LOG."""
+    done = subprocess.run([model.PROJECT / "scripts/trace-to-fio", *options, trace],
+                          stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise model.Failed(f"scripts/trace-to-fio fails for {trace}")
+    deal(done.stdout.splitlines(), folder)
+    return ":".join(str((folder / str(number)).relative_to(model.PROJECT))
+                    for number in range(JOBS))

@@ -1,0 +1,98 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0
+# A trace is replayed with many requests outstanding; fio sees each of them complete when it does,
+# and a run in which it does not is refused
+# timeout: 120
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
+
+import model  # noqa: E402  (beside the benchmark)
+import replay  # noqa: E402
+
+REQUESTS = 1024
+STEP_US = 10
+SIZE = 4096
+
+
+def check(condition, text):
+    """Print what was checked; end the test unless @condition holds."""
+    print(("ok    " if condition else "FAIL  ") + text, flush=True)
+    if not condition:
+        sys.exit(1)
+
+
+def trace():
+    """Yield the lines of a trace: every third request is a read."""
+    yield "ts_us,dev,op,offset,size"
+    for at in range(REQUESTS):
+        yield f"{at * STEP_US},0,{'W' if at % 3 else 'R'},{at * SIZE},{SIZE}"
+
+
+def dealt(folder, names):
+    """Check the logs: each request in one of them, at its time."""
+    found = [tuple(line.split()) for name in names
+             for line in (model.PROJECT / name).read_text().splitlines()[3:]]
+    times = sorted((int(offset), int(us), action) for us, _, action, offset, _ in found)
+    check(len(names) == replay.JOBS and len(times) == REQUESTS, f"{len(times)} requests dealt out")
+    first = times[0][1]
+    check(all(us - first == offset // SIZE * STEP_US and
+              action == ("write" if offset // SIZE % 3 else "read")
+              for offset, us, action in times), f"each at its time, logs in {folder.name}")
+
+
+def replayed(device, log):
+    """Replay the logs on a file; return the result of a run."""
+    done = subprocess.run(
+        ["fio", "--output-format=json", "--lat_percentiles=1", "--clat_percentiles=0",
+         f"--percentile_list={':'.join(map(str, model.PERCENTILES))}", model.JOBS / "replay.fio"],
+        env={**os.environ, "DEVICE": str(device), "LOG": log}, cwd=model.PROJECT,
+        stdout=subprocess.PIPE, text=True, check=True)
+    fio = json.loads(done.stdout[done.stdout.index("{"):])
+    counts = {"read": -(-REQUESTS // 3), "write": REQUESTS - -(-REQUESTS // 3)}
+    return {"fio": fio, "ssdemu": {},
+            "kernel": {f"{way}_bytes": count * SIZE for way, count in counts.items()}}
+
+
+def outstanding(fio):
+    """Return the mean number of outstanding requests, by Little's law."""
+    ways = [fio["jobs"][0][way] for way in ("read", "write")]
+    return (sum(way["lat_ns"]["N"] * way["lat_ns"]["mean"] for way in ways) / 1e6
+            / max(way["runtime"] for way in ways))
+
+
+def refused(result, log):
+    """Return True if the benchmark refuses the result of a run."""
+    try:
+        model.figures_of(model.Run("", "replay", "none", variables={"LOG": log}, result=result))
+    except model.Failed:
+        return True
+    return False
+
+
+def main():
+    os.makedirs(model.PROJECT / "build", exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=model.PROJECT / "build") as name:
+        folder = pathlib.Path(name)
+        (folder / "trace.csv").write_text("\n".join(trace()) + "\n")
+        log = replay.logs(folder / "trace.csv", folder / "r")
+        dealt(folder / "r", log.split(":"))
+        device = folder / "device"
+        device.write_bytes(bytes(REQUESTS * SIZE))
+        result = replayed(device, log)
+        check(not refused(result, log), "fio has seen each I/O complete")
+        check(outstanding(result["fio"]) > 1.5,
+              f"{outstanding(result['fio']):.1f} requests outstanding on average")
+        result["fio"]["jobs"][0]["read"]["lat_ns"]["N"] -= 1
+        check(refused(result, log), "a run with an I/O that was not reaped is refused")
+    check([percentile for percentile in model.PERCENTILES if model.beyond(1000, percentile)]
+          == [99.95, 99.99], "of 1000 I/Os, p99.95 is the maximum and p99.9 is not")
+
+
+if __name__ == "__main__":
+    main()
