@@ -58,6 +58,7 @@ class Cell:
         return {"kind": self.kind, "device": self.device, "workload": self.workload,
                 "ordering": self.ordering, "results": self.results(),
                 "time_scale": model.time_scale(first), "window": first.variables.get("RUNTIME"),
+                "keys": first.keys,
                 "paper": model.paper_of(first.preset) if first.preset else ""}
 
 
@@ -176,6 +177,11 @@ SEEDS, SEEDS_QUICK = 3, 2
 # {preset: keys}: smaller drives, for the guest's memory.
 SMALLER = {"piq": {"capacity_mb": 8192}, "aos": {"capacity_mb": 8192},
            "bp-transcend": {"capacity_mb": 4096}, "bp-samsung": {"capacity_mb": 4096}}
+# {preset: keys}: without its SLC cache, which is empty at first. The flash behind it then is as it
+# becomes once the cache is full: it collects, with all data in it. With the cache a window would
+# straddle the point at which it is full, which the slower scheduler reaches later. Bursts of
+# writes are what the cache is for.
+BEHIND_CACHE = {"qlc": {"slc_mb": 0}}
 # Programs on a file system need a drive that keeps its data.
 KEPT = {"memory_backed": 1}
 # nr_requests: at least as in the papers' time, and at least twice the drive's tags, so that
@@ -254,6 +260,13 @@ def competitors(preset: str, both: bool) -> collections.abc.Iterator[tuple[str, 
             yield scheduler, f"{scheduler} defaults", {}
 
 
+def keys_of(preset: str, workload: Workload) -> dict[str, int]:
+    """Return the keys that replace the preset's."""
+    return (SMALLER.get(preset, {})
+            | (BEHIND_CACHE.get(preset, {}) if workload.job != "bursts" else {})
+            | (KEPT if "BESIDE" in workload.variables else {}))
+
+
 def emulated(kind: str, preset: str, name: str, workload: Workload, quick: bool,
              seeded: collections.abc.Callable[[int], dict[str, str]] | None = None) -> Cell:
     """Return a cell on an emulated device. @seeded: the variables of a seed's run; None: its
@@ -261,7 +274,7 @@ def emulated(kind: str, preset: str, name: str, workload: Workload, quick: bool,
     tags = queue_depth(preset)
     workload = workload.on(tags)
     ordering = None if workload.outstanding is None else workload.outstanding > tags
-    keys = SMALLER.get(preset, {}) | (KEPT if "BESIDE" in workload.variables else {})
+    keys = keys_of(preset, workload)
     backlog = {"nr_requests": max(REQUESTS, 2 * tags)} if ordering or tags < REQUESTS / 2 else {}
     both = kind == "benefit" and name in WORKLOADS_QUICK and not quick
     cell = Cell(kind, preset, name, [], ordering)

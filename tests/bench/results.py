@@ -177,5 +177,8 @@ def facts(cell) -> str:
     order = {True: "something to order", False: "nothing to order",
              None: "outstanding requests depend on the load"}[cell["ordering"]]
     window = f"window of {cell['window']}" if cell["window"] else "the whole run"
+    keys = " ".join(f"{name}={value}" for name, value in cell["keys"].items()
+                    if name != "time_scale")
     return f"{order}; {window}; {len(next(iter(cell['results'].values()))['mbps'])} seeds" + (
+        f"; with {keys}" if keys else "") + (
         f"; emulated with all times x {cell['time_scale']}" if cell["time_scale"] != 1 else "")
