@@ -174,9 +174,11 @@ WORKLOADS = WORKLOADS_QUICK | {
 # Random writes within so many erase blocks of a block-mapped drive.
 FEW_BLOCKS = (8, 16)
 SEEDS, SEEDS_QUICK = 3, 2
-# {preset: keys}: smaller drives, for the guest's memory.
-SMALLER = {"piq": {"capacity_mb": 8192}, "aos": {"capacity_mb": 8192},
-           "bp-transcend": {"capacity_mb": 4096}, "bp-samsung": {"capacity_mb": 4096}}
+# {preset: keys}: smaller drives, for the guest's memory; block-mapped drives in use, because merges
+# become dearer as the drive fills up.
+ADAPTED = {**dict.fromkeys(("piq", "aos"), {"capacity_mb": 8192}),
+           **dict.fromkeys(("bp-transcend", "bp-samsung"), {"capacity_mb": 4096, "fill": 100}),
+           **dict.fromkeys(("pai-a", "pai-b", "pai-c", "pai-d"), {"fill": 100})}
 # {preset: keys}: without its SLC cache, which is empty at first. The flash behind it then is as it
 # becomes once the cache is full: it collects, with all data in it. With the cache a window would
 # straddle the point at which it is full, which the slower scheduler reaches later. Bursts of
@@ -193,8 +195,9 @@ SIMILAR = ("aos", "bp-samsung", "pai-b", "pai-d")
 # ms: {drives: (ramp, window with writes, window of reads only)}. A window with writes lasts for
 # many of the drive's collections or block merges; it is as long as gives most percentiles
 # enough requests.
-WINDOWS = {("bp-", "pai-"): (1000, 10000, 3000), ("pass-",): (500, 5000, 5000),
-           ("piq", "aos"): (100, 1000, 1000), TODAY: (1000, 5000, 500)}
+WINDOWS = {("bp-",): (2000, 12000, 3000), ("pai-",): (8000, 40000, 3000),
+           ("sd",): (30000, 60000, 5000), ("pass-",): (500, 5000, 5000),
+           ("piq", "aos"): (100, 1000, 1000), ("nvme", "qlc", "sata"): (1000, 5000, 500)}
 # The quick run's windows are shorter by this factor.
 SHORTER = 4
 # Seconds of real time that a full run takes on an idle CPU, where none was measured before.
@@ -262,7 +265,7 @@ def competitors(preset: str, both: bool) -> collections.abc.Iterator[tuple[str, 
 
 def keys_of(preset: str, workload: Workload) -> dict[str, int]:
     """Return the keys that replace the preset's."""
-    return (SMALLER.get(preset, {})
+    return (ADAPTED.get(preset, {})
             | (BEHIND_CACHE.get(preset, {}) if workload.job != "bursts" else {})
             | (KEPT if "BESIDE" in workload.variables else {}))
 
@@ -310,13 +313,15 @@ def cpu_cells(quick: bool) -> collections.abc.Iterator[Cell]:
 
 def few_blocks(preset: str) -> collections.abc.Iterator[tuple[str, Workload]]:
     """Yield (name, workload) of random writes within few erase blocks of a block-mapped
-    drive."""
-    if model.preset_keys(preset).get("mapping") != "block":
+    drive, more than it keeps open."""
+    keys = model.preset_keys(preset)
+    if keys.get("mapping") != "block":
         return
     block_kb = model.probed_tunables("bp", preset)["block_size_kb"]
     for blocks in FEW_BLOCKS:
-        yield (f"4k random write in {blocks} erase blocks, depth 64",
-               random("randwrite", 64, 0, f"{blocks * block_kb}k"))
+        if blocks > keys.get("open_blocks", 1):
+            yield (f"4k random write in {blocks} erase blocks, depth 64",
+                   random("randwrite", 64, 0, f"{blocks * block_kb}k"))
 
 
 def workloads(preset: str, quick: bool) -> collections.abc.Iterator[tuple[str, Workload]]:

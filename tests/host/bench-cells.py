@@ -1,6 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-# The cells of the benchmark measure drives in the state of use: a drive with an SLC cache behind it
+# The cells of the benchmark measure drives in the state of use: a drive with an SLC cache behind
+# it, a block-mapped one full, and long enough to turn a queue over
 # timeout: 60
 import pathlib
 import sys
@@ -32,8 +33,35 @@ def caches():
                          for cell in cached), f"{len(cached)} cells behind an SLC cache, or bursts")
 
 
+def merges():
+    """Check that block-mapped drives are full, that their windows turn a queue of 64 over three
+    times, and that writes within few erase blocks merge."""
+    merging = [cell for cell in CELLS if keys(cell).get("mapping") == "block"]
+    check(merging and all(keys(cell).get("fill") == 100 for cell in merging),
+          f"{len(merging)} cells on full block-mapped drives")
+    for cell in {cell.device: cell for cell in merging
+                 if "randwrite" in cell.runs[0].variables.values()}.values():
+        window = float(cell.runs[0].variables["RUNTIME"].removesuffix("ms"))
+        merge = merge_ms(keys(cell))
+        check(window > 3 * 64 * merge, f"{cell.device}: {window:.0f} ms for merges of {merge:.0f} ms")
+    few = [cell for cell in merging if "erase blocks" in cell.workload]
+    check(few and all(int(cell.workload.split(" in ")[1].split()[0]) > keys(cell)["open_blocks"]
+                      for cell in few), f"{len(few)} cells with more blocks than are open")
+
+
+def merge_ms(drive):
+    """Return the least ms of a merge of a full block: each unit reads, transfers and programs its
+    pages one after the other, units of a channel share it, and then erases the block."""
+    units = drive.get("chips", 4) * (drive.get("planes", 1) if drive.get("unit") == "plane" else 1)
+    page_us = drive["page_size"] / drive["channel_mbps"]
+    cell_us = (drive["read_ns"] + drive["program_ns"]) / 1e3
+    bus_us = 0 if drive.get("gc_copyback") else 2 * page_us * units
+    return (drive["pages"] * max(cell_us, bus_us) + drive["erase_ns"] / 1e3) / 1e3
+
+
 def main():
     caches()
+    merges()
 
 
 if __name__ == "__main__":
