@@ -184,8 +184,9 @@ ADAPTED = {**dict.fromkeys(("piq", "aos"), {"capacity_mb": 8192}),
 # straddle the point at which it is full, which the slower scheduler reaches later. Bursts of
 # writes are what the cache is for.
 BEHIND_CACHE = {"qlc": {"slc_mb": 0}}
-# Programs on a file system need a drive that keeps its data.
-KEPT = {"memory_backed": 1}
+# Programs on a file system need a drive that keeps its data; no time scale makes the times of
+# writeback and of commits longer.
+KEPT = {"memory_backed": 1, "time_scale": 1}
 # nr_requests: at least as in the papers' time, and at least twice the drive's tags, so that
 # requests can wait in the scheduler. Without a scheduler there is no such setting.
 REQUESTS = 128

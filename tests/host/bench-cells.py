@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
 # The cells of the benchmark measure drives in the state of use: a drive with an SLC cache behind
-# it, a block-mapped one full, and long enough to turn a queue over
+# it, a block-mapped one full, and long enough to turn a queue over; programs in the guest's time
 # timeout: 60
 import pathlib
 import sys
@@ -10,6 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench")
 
 import matrix  # noqa: E402  (beside the benchmark)
 import model  # noqa: E402
+import results  # noqa: E402
 
 CELLS = [*matrix.benefit_cells(False), *matrix.depth_cells(False)]
 
@@ -59,9 +60,18 @@ def merge_ms(drive):
     return (drive["pages"] * max(cell_us, bus_us) + drive["erase_ns"] / 1e3) / 1e3
 
 
+def programs():
+    """Check that programs on a file system run in the time of the guest, with its CPU shown."""
+    beside = [cell for cell in CELLS if cell.runs[0].job == "beside"]
+    check(beside and all(model.time_scale(run) == 1 for cell in beside for run in cell.runs),
+          f"{len(beside)} cells of programs are not dilated")
+    check("cpu" in [column.get for column in results.COLUMNS], "CPU busy is shown")
+
+
 def main():
     caches()
     merges()
+    programs()
 
 
 if __name__ == "__main__":
