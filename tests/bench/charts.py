@@ -54,12 +54,14 @@ def bars(axes, values: dict, title: str, colours: list, size: float = 8, halves=
 def heat(panel, rows: list, column):
     """Draw a table of Standings, None for an empty field, as coloured fields with their text."""
     sign = 1 if column.more else -1
-    shades = [[0 if found is None else sign * found.ratio.mean for found in row] for row in rows]
+    shades = [[sign * found.ratio.mean if found and found.ratio else 0 for found in row]
+              for row in rows]
     panel.imshow(shades, cmap=shading(), vmin=-30, vmax=30, aspect="auto")
     for y, row in enumerate(rows):
         for x, found in enumerate(row):
             if found:
-                panel.text(x, y, f"{found.ratio.mean:+.1f} %  {found.ahead}:{found.behind}",
+                size = f"{found.ratio.mean:+.1f} %  " if found.ratio else ""
+                panel.text(x, y, f"{size}{found.ahead}:{found.behind}",
                            ha="center", va="center", fontsize=8)
     panel.set_title(column_title(column), fontsize=9, loc="left")
     panel.tick_params(length=0)
@@ -94,6 +96,11 @@ def beside_peers(path: pathlib.Path, title: str, footer: str, ours: str, groups:
 def column_title(column) -> str:
     """Return the title of a panel that shows a column."""
     return f"{column.head}, {column.unit} ({'more' if column.more else 'less'} is better)"
+
+
+def measured(figures: dict, key: str) -> bool:
+    """Return True if a scheduler has a figure with each seed."""
+    return key in figures and None not in figures[key]
 
 
 class Charts:
@@ -175,7 +182,7 @@ class Charts:
         for row, cell in zip(axes, cells, strict=True):
             for panel, column in zip(row, columns, strict=True):
                 found = {label: interval(figures[column.get]) for label, figures
-                         in cell["results"].items() if column.get in figures}
+                         in cell["results"].items() if measured(figures, column.get)}
                 if not found:
                     panel.set_visible(False)
                     continue
@@ -193,8 +200,10 @@ class Charts:
         for row, cell in zip(axes, cells, strict=True):
             for panel, way in zip(row, ("read", "write"), strict=True):
                 for label, figures in self.untuned(cell):
-                    points = {p: statistics.fmean(figures[f"{way}_p{p:g}"])
-                              for p in model.PERCENTILES if f"{way}_p{p:g}" in figures}
+                    keys = {p: key for p in model.PERCENTILES
+                            if measured(figures, key := f"{way}_p{p:g}")
+                            and key not in cell["bounds"][label]}
+                    points = {p: statistics.fmean(figures[key]) for p, key in keys.items()}
                     if points:
                         panel.plot([max(value, 1e-3) for value in points.values()], list(points),
                                    label=label, color=self.colour(label), linewidth=1.3)
@@ -217,7 +226,7 @@ class Charts:
             for label, _ in self.untuned(cells[0]):
                 found = {int(cell["workload"].rpartition(" ")[2]):
                          statistics.fmean(cell["results"][label][column.get])
-                         for cell in cells if column.get in cell["results"][label]}
+                         for cell in cells if measured(cell["results"][label], column.get)}
                 panel.plot(list(found), list(found.values()), marker="o", markersize=3,
                            label=label, color=self.colour(label))
             panel.set_xscale("log", base=2)

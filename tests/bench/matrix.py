@@ -42,21 +42,33 @@ class Cell:
     runs: list = dataclasses.field(default_factory=list)
     ordering: bool | None = None
 
-    def results(self) -> dict[str, dict[str, list[float]]]:
-        """Return {label: {figure: [its value with each seed]}}, of the figures that the run has
-        with each seed."""
-        by_label = {}
+    def by_label(self) -> dict[str, list[dict[str, float]]]:
+        """Return {label: [figures of each seed]}."""
+        found = {}
         for run in self.runs:
-            by_label.setdefault(run.label, []).append(run.result["figures"])
-        return {label: {key: [figures[key] for figures in seeds] for key in seeds[0]
-                        if all(key in figures for figures in seeds)}
-                for label, seeds in by_label.items()}
+            found.setdefault(run.label, []).append(run.result["figures"])
+        return found
+
+    def results(self) -> dict[str, dict[str, list[float | None]]]:
+        """Return {label: {figure: [its value with each seed]}}, None where there was no I/O; a
+        percentile beyond the I/Os is its lower bound."""
+        found = {label: [model.lower_bounds(figures) | figures for figures in seeds]
+                 for label, seeds in self.by_label().items()}
+        keys = list({key: None for seeds in found.values() for figures in seeds
+                     for key in figures})
+        return {label: {key: [figures.get(key) for figures in seeds] for key in keys}
+                for label, seeds in found.items()}
+
+    def bounds(self) -> dict[str, list[str]]:
+        """Return {label: figures that are a lower bound with at least one seed}."""
+        return {label: sorted({key for figures in seeds for key in model.lower_bounds(figures)})
+                for label, seeds in self.by_label().items()}
 
     def content(self) -> dict:
         """Return the cell for results.json."""
         first = self.runs[0]
         return {"kind": self.kind, "device": self.device, "workload": self.workload,
-                "ordering": self.ordering, "results": self.results(),
+                "ordering": self.ordering, "results": self.results(), "bounds": self.bounds(),
                 "time_scale": model.time_scale(first), "window": first.variables.get("RUNTIME"),
                 "keys": first.keys,
                 "paper": model.paper_of(first.preset) if first.preset else ""}

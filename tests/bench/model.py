@@ -93,14 +93,20 @@ def beyond(count: int, percentile: float) -> bool:
     return -int(-count * percentile // 100) >= count
 
 
+def lower_bounds(made: dict[str, float]) -> dict[str, float]:
+    """Return a lower bound of each percentile that these figures do not have, because it would be
+    beyond the I/Os: the maximum. Without an I/O there is none."""
+    return {f"{way}_p{percentile:g}": made[f"{way}_max"] for way in ("read", "write")
+            if f"{way}_max" in made for percentile in PERCENTILES
+            if f"{way}_p{percentile:g}" not in made}
+
+
 def window_figures(window: dict, ssdemu: dict) -> dict[str, float]:
     """Return the figures of a @window of a run (guest/window.py) in which the device has the
     counters @ssdemu."""
     made = {"mbps": 0.0, "cpu": window["busy_seconds"] / window["seconds"]}
     for direction in ("read", "write"):
         got = window[direction]
-        if not got["bytes"]:
-            continue
         mbps = got["bytes"] / window["seconds"] / 1e6
         made["mbps"] += mbps
         made[f"{direction}_mbps"] = mbps

@@ -14,7 +14,7 @@ import sys
 
 from charts import Charts
 from results import (COLUMNS, LABEL, MEANING, METRICS, Results, cost_rows, differences, facts,
-                     matrix, spread)
+                     matrix, size_text, spread)
 
 # Differences that are listed for each class of drives.
 LARGEST = 40
@@ -50,6 +50,8 @@ def entry(found, column):
     """A cell of the matrix; green or red if its mean is better or worse and so are more cells."""
     if found is None:
         return ("", "")
+    if found.ratio is None:
+        return ("", found.text("\n"))
     good = found.ratio.mean > 0 if column.more else found.ratio.mean < 0
     kind = "" if found.ahead == found.behind or good != (found.ahead > found.behind) else \
         "gain" if good else "loss"
@@ -77,8 +79,7 @@ def difference_part(results, cells):
     yield (f"<h4>The largest of {len(found)} differences between ours and a peer's "
            "defaults</h4>") + table(["", "against", "drive", "workload", "figure", "difference"], [
                ("", [label, peer, cell["device"], cell["workload"], column.head,
-                     ("gain" if sign > 0 else "loss",
-                      f"{size.mean:+.1f} ±{size.half:.1f} %")])
+                     ("gain" if sign > 0 else "loss", size_text(size))])
                for size, label, peer, column, cell, sign in found[:LARGEST]])
 
 
@@ -88,8 +89,8 @@ def cell_table(results, cell):
                if any(any(row.get(column.get, ())) for row in cell["results"].values())]
     return table(["scheduler", *(column.title() for column in columns)], [
         ("ours" if results.is_ours(label) else "",
-         [label, *(spread(row[column.get]) if row.get(column.get) else "" for column in columns)])
-        for label, row in cell["results"].items()])
+         [label, *(spread(cell, label, column) for column in columns)])
+        for label in cell["results"]])
 
 
 def cost_table(results):

@@ -17,7 +17,7 @@ import sys
 import guests
 import model
 from results import (COLUMNS, KINDS, MEANING, METRICS, Results, cost_rows, differences, facts,
-                     matrix, spread, standings)
+                     matrix, size_text, spread, standings)
 from tables import markdown
 
 FOLDER = model.PROJECT / "Documentation/results"
@@ -49,7 +49,7 @@ def largest(results, cells):
                     "defaults:", "", *markdown(
                         ["", "against", "drive", "workload", "figure", "difference", ""],
                         [[label, peer, cell["device"], cell["workload"], column.head,
-                          f"{size.mean:+.1f} ±{size.half:.1f} %",
+                          size_text(size),
                           "better" if sign > 0 else "worse"]
                          for size, label, peer, column, cell, sign in found[:LARGEST]]), ""]
 
@@ -101,8 +101,7 @@ def every_cell(results):
         columns = [column for column in COLUMNS
                    if any(any(row.get(column.get, ())) for row in cell["results"].values())]
         rows = [[f"**{label}**" if results.is_ours(label) else label, *(
-            spread(row[column.get]) if row.get(column.get) else "" for column in columns)]
-            for label, row in cell["results"].items()]
+            spread(cell, label, column) for column in columns)] for label in cell["results"]]
         yield from [f"### {cell['device']}: {cell['workload']}", "", f"{facts(cell)}.", "",
                     *markdown(["", *(column.title() for column in columns)], rows), ""]
 
@@ -117,7 +116,7 @@ def cells(results, name):
     return "\n".join([
         f"# Results: {name}, each cell", "", source(results), "",
         "Schedulers of this project in bold. Figures are means of the seeds, with the 95 % "
-        "interval of the mean. Latencies from submission to completion; WA: write amplification; "
+        "interval of the mean. ≥: a percentile beyond the I/Os, so the maximum. Latencies from submission to completion; WA: write amplification; "
         "units busy: share of the time for which the flash units worked; of bound: throughput "
         "divided by that of the device's busiest part, always at work; CPU busy: the guest's.", "",
         *every_cell(results)])
@@ -130,7 +129,7 @@ def slim(saved):
         del paper["text"]
     for cell in saved["cells"]:
         for row in cell["results"].values():
-            row.update({key: [float(f"{value:.5g}") for value in values]
+            row.update({key: [value and float(f"{value:.5g}") for value in values]
                         for key, values in row.items()})
     saved["runs"] = [{key: run[key] for key in ("preset", "job", "label", "scheduler",
                                                 "tunables", "keys", "variables")}

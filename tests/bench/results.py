@@ -2,9 +2,11 @@
 """Results of the benchmark, and how schedulers compare in them.
 
 A cell is what matrix.Cell.content() returns: kind, device, workload, ..., and results, {label:
-{key: [figure of each seed]}}.
+{key: [figure of each seed, None without an I/O in the window]}}, and bounds, {label: keys of which
+a figure is only known to be at least so large}.
 """
 import dataclasses
+import math
 import statistics
 
 from intervals import Interval, interval, logarithms, percent
@@ -32,32 +34,46 @@ GROUPS = {"all": None, "backlog": True, "no backlog": False}
 MEANING = """How to read the matrix: the figure of the row's scheduler against that of the
 column's, as the geometric mean of their ratios over the cells, with its 95 % interval over the
 seeds; then the number of cells in which the row is better : worse, which means that the 95 %
-interval of the ratio, paired by seed, lies on one side of 1. Reads and writes are not added up.
+interval of the ratio, paired by seed, lies on one side of 1, or that only the better one has such
+I/O in each window. Reads and writes are not added up.
 Peers with tuned values and ours with defaults are rows of their own, over the cells in which they
 ran; otherwise ours have the tunables that fit the drive. Backlog: more requests are outstanding
 than the drive takes, so there is something to order."""
 
 
-def spread(values: list[float]) -> str:
-    """Return the mean of a figure with its interval as text."""
+def spread(cell, label: str, column) -> str:
+    """Return the mean of a scheduler's figure with its interval as text."""
+    values = cell["results"][label].get(column.get, [])
+    none = values.count(None)
+    if none or not values:
+        return f"no I/O, {none} of {len(values)} seeds" if none else ""
     found = interval(values)
-    return number(found.mean) + (f" ±{number(found.half)}" if found.half is not None else "")
+    return ("≥ " if column.get in cell["bounds"][label] else "") + number(found.mean) + (
+        f" ±{number(found.half)}" if found.half is not None else "")
 
 
 @dataclasses.dataclass
 class Standing:
     """How a scheduler compares with another one over @cells cells: in @ahead and @behind of
-    them the interval of the ratio lies on this side of 1. @ratio: percent of the geometric mean
-    of the ratios."""
-    ratio: Interval
+    them the interval of the ratio lies on this side of 1, or only one of them has I/O in the
+    window. @ratio: percent of the geometric mean of the ratios, None without any."""
+    ratio: Interval | None
     ahead: int
     behind: int
     cells: int
 
     def text(self, joint: str = " ") -> str:
         """Return it as one table cell; @joint: between the ratio and the counts."""
-        half = f" ±{self.ratio.half:.1f}" if self.ratio.half is not None else ""
-        return f"{self.ratio.mean:+.1f}{half} %{joint}{self.ahead}:{self.behind} of {self.cells}"
+        counts = f"{self.ahead}:{self.behind} of {self.cells}"
+        return f"{size_text(self.ratio)}{joint}{counts}"
+
+
+def size_text(size: Interval | None) -> str:
+    """Return a difference in percent as text."""
+    if size is None:
+        return "no I/O"
+    half = f" ±{size.half:.1f}" if size.half is not None else ""
+    return f"{size.mean:+.1f}{half} %"
 
 
 class Results:
@@ -92,31 +108,40 @@ def labels_of(cells: list) -> list[str]:
     return list({label: None for cell in cells for label in cell["results"]})
 
 
-def ratio(cell, label: str, peer: str, column) -> list[float] | None:
-    """Return the logarithms of the ratios of a scheduler's figure and that of @peer, for each
-    seed; None if one of them does not have it."""
-    ours, theirs = (cell["results"].get(name, {}).get(column.get) for name in (label, peer))
-    if not ours or not theirs or not all((*ours, *theirs)):
-        return None
-    return logarithms(ours, theirs)
-
-
 def better(logs: list[float], column) -> int:
     """Return 1 or -1 if a scheduler is ahead or behind: if the interval of its @logs does not
     contain 0; otherwise 0."""
     return interval(logs).sign() * (1 if column.more else -1)
 
 
+def compared(cell, label: str, peer: str, column) -> tuple[list[float], int] | None:
+    """Return how a scheduler's figure compares with that of @peer: the logarithms of their ratios
+    for each seed, [] if one has no I/O in a window, and 1, 0 or -1 as better() does. None if one was
+    not measured, or both have windows without I/O."""
+    ours, theirs = (cell["results"].get(name, {}).get(column.get) for name in (label, peer))
+    if not ours or not theirs or not (all(ours) or all(theirs)):
+        return None
+    if not (all(ours) and all(theirs)):
+        return [], all(ours) - all(theirs)
+    logs = logarithms(ours, theirs)
+    sign = better(logs, column)
+    # The one that is ahead must not be so by a lower bound.
+    first = label if sign > 0 else peer
+    return logs, 0 if column.get in cell["bounds"][first] else sign
+
+
 def standing(cells: list, label: str, peer: str, column) -> Standing | None:
     """Return how a scheduler compares with @peer over @cells; None without a cell that has
     both."""
-    found = [logs for cell in cells if (logs := ratio(cell, label, peer, column)) is not None]
+    found = [pair for cell in cells if (pair := compared(cell, label, peer, column))]
     if not found:
         return None
-    signs = [better(logs, column) for logs in found]
+    signs = [sign for _, sign in found]
     # The geometric mean over the cells with each seed, so its interval is over seeds, too.
-    means = [statistics.fmean(seeds) for seeds in zip(*found, strict=False)]
-    return Standing(percent(interval(means)), signs.count(1), signs.count(-1), len(found))
+    means = [statistics.fmean(seeds)
+             for seeds in zip(*(logs for logs, _ in found if logs), strict=False)]
+    return Standing(percent(interval(means)) if means else None, signs.count(1),
+                    signs.count(-1), len(found))
 
 
 def in_group(cells: list, ordering: bool | None) -> list:
@@ -141,7 +166,8 @@ def matrix(results: Results, cells: list, column) -> tuple[list[str], list[list]
 def standings(results: Results) -> list[dict]:
     """Return the matrix of all classes, metrics and groups for results.json."""
     return [{"class": title, "figure": column.get, "group": group, "label": label, "peer": peer,
-             "percent": found.ratio.mean, "plus_minus": found.ratio.half, "better": found.ahead,
+             "percent": found.ratio and found.ratio.mean,
+             "plus_minus": found.ratio and found.ratio.half, "better": found.ahead,
              "worse": found.behind, "cells": found.cells}
             for title, cells in results.classes().items() for column in METRICS
             for group, value in GROUPS.items() for label in labels_of(cells)
@@ -151,18 +177,19 @@ def standings(results: Results) -> list[dict]:
 
 def differences(results: Results, cells: list) -> list[tuple]:
     """Return (percent, scheduler, peer, column, cell, better) for each figure of METRICS in which
-    a scheduler of this project is ahead of a peer's defaults or behind them, the largest
-    first."""
+    a scheduler of this project is ahead of a peer's defaults or behind them, the largest first.
+    Percent is None, and largest, if one of them has no I/O in a window."""
     found = []
     for cell in cells:
         for label in cell["results"]:
             for peer in results.peers if label in results.ours else ():
                 for column in METRICS:
-                    logs = ratio(cell, label, peer, column)
-                    if logs and (sign := better(logs, column)):
-                        found.append((percent(interval(logs)), label, peer, column, cell, sign))
-    return sorted(found, key=lambda item: -abs(statistics.fmean(
-        ratio(item[4], item[1], item[2], item[3]))))
+                    logs, sign = compared(cell, label, peer, column) or ([], 0)
+                    if sign:
+                        mean = interval(logs) if logs else None
+                        found.append((abs(mean.mean) if mean else math.inf, mean and percent(mean),
+                                      label, peer, column, cell, sign))
+    return [item[1:] for item in sorted(found, key=lambda item: -item[0])]
 
 
 def cost_rows(results: Results) -> list:

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # The benchmark's intervals hold the true mean in 95 % of random samples; equal schedulers are
 # ahead or behind in 5 %, also if seeds differ by much; a real difference is found; the matrix
-# counts each cell on the right side and never adds up reads and writes; a time scale makes the
-# times of a run longer and leaves its figures
+# counts each cell on the right side and never adds up reads and writes; a scheduler that starves
+# reads is behind; a time scale makes the times of a run longer and leaves its figures
 # timeout: 120
 import math
 import pathlib
@@ -12,7 +12,8 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
 
-import model  # noqa: E402  (beside the benchmark)
+import matrix as bench_matrix  # noqa: E402  (beside the benchmark)
+import model  # noqa: E402
 import results  # noqa: E402
 from intervals import interval, logarithms, percent  # noqa: E402
 
@@ -53,7 +54,8 @@ def cell(read, p99, ordering):
     peer = {"read_mbps": [50, 60, 70], "write_mbps": [9, 9, 9], "read_p99": [3, 4, 5]}
     mine = peer | {"read_mbps": [read * value for value in peer["read_mbps"]],
                    "read_p99": [p99 * value for value in peer["read_p99"]]}
-    return {"kind": "benefit", "ordering": ordering, "results": {"none": peer, "mine": mine}}
+    return {"kind": "benefit", "ordering": ordering, "results": {"none": peer, "mine": mine},
+            "bounds": {"none": [], "mine": []}}
 
 
 def matrix():
@@ -68,6 +70,48 @@ def matrix():
     check((write.ahead, write.behind) == (0, 0), "writes are as fast, whatever reads are")
     check([len(results.in_group(cells, value)) for value in results.GROUPS.values()] == [4, 1, 2],
           "cells with a backlog are apart from those without")
+
+
+def window(reads, latency):
+    """Return a run with a window of a second in which so many reads take @latency ms each."""
+    found = {"count": reads} | ({"mean": latency, "max": latency} if reads else {})
+    found |= {f"p{p:g}": latency for p in model.PERCENTILES if not model.beyond(reads, p)}
+    drive = {"units_busy_milli": 1000, "write_amplification_milli": 1000, "flash_erases": 0,
+             "units": 1, "unit_busy_ns": 10 ** 9, "channel_utilisation_ppm": 0, "elapsed_ns": 10 ** 9,
+             "host_read_bytes": 4096, "host_write_bytes": 0, "read_count": 1, "write_count": 0,
+             "config": {}}
+    return {"ssdemu": drive, "window": {
+        "seconds": 1, "busy_seconds": 0.1, "read": {"bytes": 4096 * reads, "latency": found},
+        "write": {"bytes": 0, "latency": {"count": 0}}}}
+
+
+def starving():
+    """Check a cell in which schedulers starve reads: two have none with one seed and with all, one
+    has a few slow ones, one a few fast ones."""
+    reads = {"none": [(5000, 1)] * 3, "once": [(5000, 1), (0, 0), (5000, 1)], "all": [(0, 0)] * 3,
+             "slow": [(10, 900), (12, 800), (11, 850)], "few": [(10, 0.5)] * 3}
+    made = bench_matrix.Cell("benefit", "small", "starving")
+    for label, seeds in reads.items():
+        for seed in seeds:
+            run = model.Run("small", "interference", label, result=window(*seed))
+            run.result["figures"] = model.figures_of(run)
+            made.runs.append(run)
+    starved = made.content()
+    for label in ("once", "all", "slow"):
+        for column in (READ, P99):
+            found = results.standing([starved], label, "none", column)
+            check((found.ahead, found.behind, found.cells) == (0, 1, 1),
+                  f"starved {label}: {column.head} {found.text()}")
+            back = results.standing([starved], "none", label, column)
+            check((back.ahead, back.behind) == (1, 0), f"and none against it {back.text()}")
+    check(results.spread(starved, "slow", P99).startswith("≥ 850"),
+          f"p99 of 11 reads: {results.spread(starved, 'slow', P99)}")
+    few = results.standing([starved], "few", "none", P99)
+    check((few.ahead, few.behind) == (0, 0), f"a lower bound of p99 is not ahead: {few.text()}")
+    check(results.standing([starved], "all", "once", P99) is None, "both starve: nothing is said")
+    saved = results.Results({"schedulers": {"peers": ["none"], "ours": ["all"]}, "cells": [starved]})
+    check([item[0] for item in results.differences(saved, [starved])][0] is None,
+          "no reads at all is the largest difference")
 
 
 def scaled():
@@ -97,6 +141,7 @@ def main():
     wide = interval([math.log(value) for value in (100, 150, 400)])
     check(wide.sign() == percent(wide).sign() == 1, "percents say the same as the logarithms")
     matrix()
+    starving()
     scaled()
 
 
