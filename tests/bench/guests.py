@@ -17,8 +17,6 @@ import storage
 
 # Emulation occupies a CPU: more guests than CPUs only slow each other down.
 GUESTS = int(os.environ.get("GUESTS", min(2, os.cpu_count())))
-# Programs whose jobs are on the bare device, so that they can be slowed down with it.
-ON_DEVICE = (storage.PROGRAM, "calibrate_runs.py")
 # The processes of the guests that run at the moment.
 labs = set()
 
@@ -93,13 +91,6 @@ def program_command(program: str, plan: str | pathlib.Path) -> list:
     return ["env", f"PYTHONPATH={model.PROJECT}/tests/lib", model.GUEST / program, plan]
 
 
-def in_real_time(run: model.Run):
-    """Have the device of a run not slowed down. File systems and programs have times of their own
-    (writeback, commits, think times), which no time_scale makes longer."""
-    if model.time_scale(run) > 1:
-        run.keys = {**run.keys, "time_scale": 1}
-
-
 def write_plan(path: pathlib.Path, runs: list[model.Run]):
     """Write the plan of @runs for a guest's program (guest/common.py). It has nothing that
     does not decide a result: a guest whose plan differs may give other figures."""
@@ -123,8 +114,6 @@ def run_guest(runs: list[model.Run], name: str, folder: pathlib.Path, progress: 
     run's result and call @keep as soon as the run has ended. The plan and the log are files of
     @folder that start with @name."""
     plan, log = folder / f"{name}.plan.json", folder / f"{name}.log"
-    for run in () if program in ON_DEVICE else runs:
-        in_real_time(run)
     write_plan(plan, runs)
     waiting, clock = iter(runs), time.monotonic()
 

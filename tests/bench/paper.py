@@ -43,6 +43,13 @@ def put_figures(into: pathlib.Path | None, heading: str, text: str):
     into.write_text(f"{kept}{heading}\n{text.rstrip()}\n")
 
 
+def in_real_time(run: model.Run):
+    """Have the device of a run not slowed down. File systems and programs have times of their own
+    (writeback, commits, think times), which no time_scale makes longer."""
+    if model.time_scale(run) > 1:
+        run.keys = {**run.keys, "time_scale": 1}
+
+
 def measure_groups(groups: dict, folder: pathlib.Path, program: str, **more):
     """Make the runs of @groups, {name: runs}, that are not in the store yet, with a @program
     of the guest. Save each group's runs with @more in a file of @folder; after an interruption
@@ -76,8 +83,12 @@ def tables_of_paper(name: str, text: str, groups: dict, heading: str,
     # Tables of a group may share runs.
     runs = {group: list({id(run): run for table in tables for run in table.runs()}.values())
             for group, tables in chosen.items()}
+    program = program or f"{name}_runs.py"
+    # The keys decide in which file of the store a result is, so they come first.
+    for run in () if program == storage.PROGRAM else (run for each in runs.values() for run in each):
+        in_real_time(run)
     if not args.again:
-        measure_groups(runs, folder, program or f"{name}_runs.py", **more)
+        measure_groups(runs, folder, program, **more)
     lines = []
     for group, tables in chosen.items():
         saved = storage.read_back(folder / f"{group}.json", runs[group])

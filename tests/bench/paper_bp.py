@@ -10,7 +10,6 @@ Groups (default: all), results in build/bp/:
 import dataclasses
 
 import guests
-import matrix
 import model
 import paper
 from tables import Column, Table, counter, labelled
@@ -20,12 +19,10 @@ HEADING = "## Figures\n"
 # scheduler only two. Without a scheduler the value cannot be set.
 REQUESTS = {"nr_requests": 128}
 PAPER = ("bp-transcend", "bp-samsung")
-NEUTRAL = ("sata", "nvme", "qlc")
 # Drives in use: all blocks hold data. No larger than the benchmarks need.
 USED = {"fill": 100, "capacity_mb": 1024}
 IN_MEMORY = {**USED, "memory_backed": 1}
 BASES = {"a": "anticipatory", "f": "fair"}
-SHORT = {"RAMP": "200ms", "RUNTIME": "600ms"}
 LONG = {"RAMP": "1s", "RUNTIME": "6s"}
 # Four batches of reads and of writes, which take 500 and 125 ms.
 TURNS = {"RUNTIME": "2500ms"}
@@ -203,20 +200,6 @@ def files(job, numbers, title, columns, kind="ext4"):
             for preset in PAPER]
 
 
-def neutral():
-    """drives of today: the cost of BP"""
-    # fio would end the ramp time of each synchronous reader apart.
-    loads = (("interference", matrix.readers("write", "128k", 16).variables | {"RAMP": "0s"}),
-             matrix.mixed("randrw", "4k", 32, 70))
-    return [table(f"{describe(job)}; {preset}",
-                  [run(preset, job, scheduler, **(SHORT | more))
-                   for scheduler in PEERS + [bp("a"), bp("f")]],
-                  [MBPS, READS, WRITES, READ_MEAN, READ_P99, WRITE_MEAN, WRITE_P99, NR_READS,
-                   NR_WRITES])
-            for preset in NEUTRAL
-            for job, more in loads]
-
-
 def fairness():
     """two readers against four writers: Jain's index, p99"""
     schedulers = [("mq-deadline", {}, "mq-deadline"), ("bfq", {}, "bfq"), *ALL_BP]
@@ -283,8 +266,8 @@ def writeback():
 
 
 GROUPS = {group.__name__: group for group in
-          (blocks, streams, mixed, sequential, postmark, dbench, nilfs, oltp, neutral, fairness,
-           lookahead, open_blocks, anticipation, times, writeback)}
+          (blocks, streams, mixed, sequential, postmark, dbench, nilfs, oltp, fairness, lookahead,
+           open_blocks, anticipation, times, writeback)}
 
 
 def main():

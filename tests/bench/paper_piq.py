@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-"""Measure PIQ in virtual time: the paper's ablation, its figures 8 to 19, and drives of today.
+"""Measure PIQ in virtual time: the paper's ablation, and its figures 8 to 19.
 
     tests/bench/paper_piq.py [--again] [--into FILE.md] [GROUP...]
 
@@ -37,6 +37,8 @@ TRACES = {"umass_financial1_prefix": 4_000, "hplajw_1week_1992": 4_000,
           "msr_hm_0_first1000": 1_000}
 PAGES_A_SECOND = 28_000
 PAGE = 4096
+# Before what fio measures.
+RAMP = "50ms"
 # A job that paces itself. fio reaps completions only when it is ahead of time or has no free
 # slot, so its latencies are too long; the means are the kernel's.
 PACED = "piq-rate"
@@ -158,12 +160,12 @@ def run(preset, job, scheduler, **more):
 
 def mix(sizes, depth, reads=50, time="200ms"):
     """Return the variables of piq.fio."""
-    return {"SIZES": sizes, "DEPTH": str(depth), "READS": str(reads), "TIME": time}
+    return {"SIZES": sizes, "DEPTH": str(depth), "READS": str(reads), "RAMP": RAMP, "TIME": time}
 
 
 def rate(requests_s):
     """Return the variables of piq-rate.fio."""
-    return {"SIZES": MIXED, "RATE": str(requests_s), "TIME": "200ms"}
+    return {"SIZES": MIXED, "RATE": str(requests_s), "RAMP": RAMP, "TIME": "200ms"}
 
 
 # Name: (fio job, its variables). In order of arrival the drive serves some 12,000
@@ -287,25 +289,6 @@ def guess():
         for name, (job, variables) in LOADS.items() if "4-64 KB, 64" in name]
 
 
-def told(preset):
-    """Return the tunables of PIQ that a probe would find for a preset."""
-    return {f"iosched/{name}": value
-            for name, value in model.probed_tunables("piq", preset).items()}
-
-
-def neutral():
-    """drives of today: PIQ with its defaults and with the drive's geometry, beside the
-    kernel's schedulers"""
-    loads = {"4 KB reads, 64 outstanding": ("piq", mix(SMALL, 64, 100, "60ms")),
-             "4-64 KB, 64 outstanding": ("piq", mix(MIXED, 64, 70, "100ms"))}
-    return [table(f"{preset}: {name}", [
-        *(run(preset, job, peer, variables=variables) for peer in model.PEERS),
-        run(preset, job, "piq+", variables=variables, label="piq, defaults"),
-        run(preset, job, "piq+", variables=variables, tunables=told(preset),
-            label="piq, told")], base="none")
-        for preset in ("sata", "nvme", "qlc") for name, (job, variables) in loads.items()]
-
-
 def cpu():
     """instructions of a request, in fio, the block layer and the driver; the second device is
     slower than the CPU, so as many requests wait in the scheduler as are in flight"""
@@ -331,7 +314,7 @@ def cpu():
 
 
 GROUPS = {group.__name__: group for group in (
-    schemes, traces, orders, planes, dynamic, window, claims, guess, neutral, cpu)}
+    schemes, traces, orders, planes, dynamic, window, claims, guess, cpu)}
 
 
 def main():
