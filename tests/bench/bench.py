@@ -58,7 +58,7 @@ def measure(cells, folder, store):
           f"{guests.GUESTS} in parallel, about {hours:.1f} hours", file=sys.stderr)
     progress = guests.Progress(missing)
     guests.run_all([functools.partial(guests.run_guest, runs, f"guest-{number}", folder,
-                                      progress, store.keep)
+                                      progress, store)
                     for number, runs in enumerate(plans)])
     # Derive figures anew: their definition may have changed since the result was stored.
     for run in (run for cell in cells for run in cell.runs):

@@ -108,11 +108,12 @@ def take_result(run: model.Run, printed: dict):
 
 
 def run_guest(runs: list[model.Run], name: str, folder: pathlib.Path, progress: Progress,
-              keep: collections.abc.Callable[[model.Run], None] | None = None,
-              program: str = storage.PROGRAM):
+              store: storage.Store | None = None, program: str = storage.PROGRAM):
     """Make @runs one after another in a guest, with a @program of the folder guest/. Set each
-    run's result and call @keep as soon as the run has ended. The plan and the log are files of
-    @folder that start with @name."""
+    run's result and put it into the @store as soon as the run has ended. The plan and the log are
+    files of @folder that start with @name."""
+    if store:
+        store.check(runs)
     plan, log = folder / f"{name}.plan.json", folder / f"{name}.log"
     write_plan(plan, runs)
     waiting, clock = iter(runs), time.monotonic()
@@ -124,8 +125,8 @@ def run_guest(runs: list[model.Run], name: str, folder: pathlib.Path, progress: 
         run = next(waiting)
         run.seconds, clock = time.monotonic() - clock, time.monotonic()
         take_result(run, json.loads(line))
-        if keep:
-            keep(run)
+        if store:
+            store.keep(run)
         what = ", ".join([run.device, run.job, *(
             value for name, value in run.variables.items() if name != "LOG"), run.label])
         progress.step(f"{what}: {run.result['figures']['mbps']:.1f} MB/s")

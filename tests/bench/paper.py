@@ -62,7 +62,7 @@ def measure_groups(groups: dict, folder: pathlib.Path, program: str, **more):
     part = max(1, (len(runs) + guests.GUESTS - 1) // guests.GUESTS)
     try:
         guests.run_all([functools.partial(guests.run_guest, runs[at:at + part], f"runs-{at}",
-                                          folder, progress, store.keep, program=program)
+                                          folder, progress, store, program=program)
                         for at in range(0, len(runs), part)])
     finally:
         for name, each in groups.items():

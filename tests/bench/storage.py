@@ -20,18 +20,22 @@ PROGRAM = "runs.py"
 # The project's files in each guest of the benchmark. The fio jobs and the presets of its runs
 # are added file by file (run_files()): a changed job then leaves the image, and with it the
 # results of all other jobs, as they were.
-IN_GUEST = ("tests/bench/guest", "tests/lib", "scripts/read-trace", "scripts/ssdemu")
+IN_GUEST = ("tests/bench/guest", "tests/lib/ssd.py", "tests/lib/checks.py", "scripts/read-trace",
+            "scripts/ssdemu")
 
 
 class Store:
     """Results of a guest's @program in a folder, each in a file named by a digest of the
-    guest's image, the run, and the run's files. An interrupted benchmark continues with
-    them. The folder also knows how long each kind of run last took, with any image."""
+    guest's image, the run, and the run's files, all as they are when the store is made or a file is
+    first used. An interrupted benchmark continues with them. The folder also knows how long each
+    kind of run last took, with any image."""
 
     def __init__(self, folder: pathlib.Path, program: str = PROGRAM):
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self.image = image_digest(program)
+        self.program, self.image = program, image_digest(program)
+        # Each guest is made from the working tree: what is measured is what was there at the start.
+        commit()
         self.times = folder / "seconds"
         self.lock = threading.Lock()
         self.seconds = json.loads(self.times.read_text()) if self.times.exists() else {}
@@ -52,9 +56,19 @@ class Store:
         """Return the file of a run's result."""
         spec = {key: value for key, value in dataclasses.asdict(run).items()
                 if key not in ("result", "label", "device", "seconds")}
-        texts = [path.read_text() for path in run_files(run)]
+        texts = [text_of(path) for path in run_files(run)]
         key = json.dumps([self.image, spec, texts], sort_keys=True)
         return self.folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
+
+    def check(self, runs: list[model.Run]):
+        """Raise Failed if a guest for @runs would be made of other sources than at the start."""
+        changed = sorted({os.path.relpath(path, model.PROJECT) for run in runs
+                          for path in run_files(run) if path.read_text() != text_of(path)})
+        if not changed and lab_digest.__wrapped__(guest_options(self.program)) != self.image:
+            changed = ["the guest's image"]
+        if changed:
+            raise model.Failed(f"changed since the start: {', '.join(changed)}; start again, what "
+                               "was measured so far is kept")
 
     def recall(self, run: model.Run) -> bool:
         """Set a run's result from the store; return False if the store does not have it."""
@@ -73,6 +87,12 @@ class Store:
         with self.lock:
             self.seconds[self.kind(run)] = round(run.seconds, 1)
             self.times.write_text(json.dumps(self.seconds, indent=1))
+
+
+@functools.cache
+def text_of(path: pathlib.Path) -> str:
+    """Return the text of a file as it was when it was first used."""
+    return path.read_text()
 
 
 def run_files(run: model.Run) -> list[pathlib.Path]:
@@ -147,8 +167,8 @@ def circumstances(runs: list[model.Run], program: str = PROGRAM) -> dict:
         "fio": first_line("fio", "--version"),
         "host": platform.platform(),
         "seeds": "each run's SEED: the same for every scheduler",
-        "presets": {name: (model.PRESETS / f"{name}.conf").read_text() for name in presets},
-        "jobs": {name: (model.JOBS / f"{name}.fio").read_text() for name in jobs},
+        "presets": {name: text_of(model.PRESETS / f"{name}.conf") for name in presets},
+        "jobs": {name: text_of(model.JOBS / f"{name}.fio") for name in jobs},
     }
 
 
@@ -175,6 +195,7 @@ def read_back(path: pathlib.Path, runs: list[model.Run]) -> dict:
     return saved
 
 
+@functools.cache
 def commit() -> str:
-    """Return the commit that is measured, marked if the working tree differs from it."""
+    """Return the commit at the first call, marked if the working tree differs from it."""
     return first_line("git", "describe", "--always", "--dirty", "--abbrev=12")

@@ -1,10 +1,11 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
 # The benchmark's store: a paper's result is found again by another run of its script, with the time
-# scale that it was measured with
+# scale that it was measured with; nothing is stored if a source has changed since the start
 # timeout: 60
 """No guest runs: what the guest would print is made up here."""
 import contextlib
+import functools
 import io
 import json
 import os
@@ -22,6 +23,8 @@ import storage  # noqa: E402
 from tables import Column, Table, labelled  # noqa: E402
 
 LAB = []
+# What scripts/lab --digest would print.
+DIGEST = ["image"]
 
 
 def check(condition, text):
@@ -65,15 +68,44 @@ def papers():
     check(made() == first and len(LAB) == guests_before, "and found again, without a guest")
 
 
+def refused(store, run):
+    """Return what the store says if it refuses to measure a run."""
+    try:
+        guests.run_guest([run], "guest", model.PROJECT, guests.Progress(1), store)
+    except model.Failed as error:
+        return str(error)
+    return ""
+
+
+def changes():
+    """Check that no guest starts once a preset or the image is another than at the start."""
+    store = storage.Store(model.PROJECT / "store")
+    preset = model.PRESETS / "sata.conf"
+    text = preset.read_text()
+    run = model.Run("sata", "oltp", "none")
+    check(not store.recall(run) and not refused(store, run) and store.recall(run),
+          "unchanged sources: measured and kept")
+    number, known = len(LAB), storage.circumstances([run])["presets"]["sata"]
+    preset.write_text(text + "# changed\n")
+    check("sata.conf" in refused(store, run), f"a changed preset: {refused(store, run)}")
+    check(storage.circumstances([run])["presets"]["sata"] == known == text,
+          "the preset is reported as it was measured")
+    preset.write_text(text)
+    DIGEST[0] = "another"
+    check("image" in refused(store, run), f"a changed module: {refused(store, run)}")
+    check(len(LAB) == number, "no guest has started")
+
+
 def main():
     os.makedirs(model.PROJECT / "build", exist_ok=True)
     guests.lab = lab
-    storage.lab_digest = lambda options: "image"
+    storage.lab_digest = functools.cache(lambda options: DIGEST[0])
     storage.first_line = lambda *command: "made up"
     with tempfile.TemporaryDirectory(dir=model.PROJECT / "build") as name:
         model.PROJECT = pathlib.Path(name)
         model.PRESETS = shutil.copytree(model.PRESETS, model.PROJECT / "presets")
         papers()
+        changes()
 
 
 if __name__ == "__main__":
