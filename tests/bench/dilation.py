@@ -3,7 +3,7 @@
 """Find the time_scale that a preset needs: the emulated CPU is less than half busy while the
 drive works at its bound.
 
-    tests/bench/dilation.py [PRESET...]         (default: the drives of today)
+    tests/bench/dilation.py [PRESET...]         (default: drives of today, piq, aos)
 
 Each preset runs first with a large time_scale, where the drive is at its bound, then with the
 power of two that follows from it: the CPU is idle for at least half of the time under each
@@ -35,7 +35,8 @@ def plan(preset: str, scale: int) -> list[model.Run]:
     """Return the runs of a preset with a time_scale, one for each load."""
     depth = 2 * matrix.queue_depth(preset)
     runtime = max(RUNTIME, GUEST_RUNTIME // scale)
-    return [model.Run(preset, "cost", "none", keys={"time_scale": scale}, label=load,
+    keys = matrix.ADAPTED.get(preset, {}) | {"time_scale": scale}
+    return [model.Run(preset, "cost", "none", keys=keys, label=load,
                       variables=matrix.cost_workload(rw, "4k", depth) |
                       {"RUNTIME": f"{runtime}ms"}) for load, rw in LOADS.items()]
 
@@ -77,10 +78,10 @@ def table(runs: list[model.Run]) -> list[str]:
 
 def main() -> int:
     """Print the table; return the exit status."""
-    neutral = [preset for preset in matrix.presets() if not model.paper_of(preset)]
+    fast = [preset for preset in matrix.presets() if model.paper_of(preset) in ("", "piq")]
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("presets", nargs="*", metavar="PRESET", default=neutral)
+    parser.add_argument("presets", nargs="*", metavar="PRESET", default=fast)
     presets = parser.parse_args().presets
     FOLDER.mkdir(parents=True, exist_ok=True)
     found = {preset: [] for preset in presets}

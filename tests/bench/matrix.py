@@ -186,9 +186,10 @@ WORKLOADS = WORKLOADS_QUICK | {
 # Random writes within so many erase blocks of a block-mapped drive.
 FEW_BLOCKS = (8, 16)
 SEEDS, SEEDS_QUICK = 3, 2
-# {preset: keys}: smaller drives, for the guest's memory; block-mapped drives in use, because merges
-# become dearer as the drive fills up.
-ADAPTED = {**dict.fromkeys(("piq", "aos"), {"capacity_mb": 8192}),
+# {preset: keys}: smaller drives, for the guest's memory; drives that are slowed down, because the CPU
+# would be their limit (dilation.py); block-mapped drives in use, because merges become dearer as
+# the drive fills up.
+ADAPTED = {**dict.fromkeys(("piq", "aos"), {"capacity_mb": 8192, "time_scale": 4}),
            **dict.fromkeys(("bp-transcend", "bp-samsung"), {"capacity_mb": 4096, "fill": 100}),
            **dict.fromkeys(("pai-a", "pai-b", "pai-c", "pai-d"), {"fill": 100})}
 # {preset: keys}: without its SLC cache, which is empty at first. The flash behind it then is as it
@@ -375,14 +376,15 @@ def replay_log(trace: str, capacity_mb: int, compress: float) -> str:
 
 def trace_cell(preset: str, trace: str, compress: int, quick: bool) -> Cell:
     """Return a cell of a replayed trace."""
-    scale = model.time_scale(model.Run(preset, "replay", "none"))
+    workload = Workload("replay", {}, None)
+    scale = model.time_scale(model.Run(preset, "replay", "none", keys=keys_of(preset, workload)))
 
     def seeded(seed):
         speed = compress * (1 + JITTER * (seed - 2)) / scale
         return {"LOG": replay_log(trace, TRACE_MB, speed)}
 
     return emulated("trace", preset, f"{trace}, {compress} times as fast",
-                    Workload("replay", {}, None), quick, seeded)
+                    workload, quick, seeded)
 
 
 def trace_cells(quick: bool) -> collections.abc.Iterator[Cell]:
