@@ -200,8 +200,7 @@ BEHIND_CACHE = {"qlc": {"slc_mb": 0}}
 # Programs on a file system need a drive that keeps its data; no time scale makes the times of
 # writeback and of commits longer.
 KEPT = {"memory_backed": 1, "time_scale": 1}
-# nr_requests: at least as in the papers' time, and at least twice the drive's tags, so that
-# requests can wait in the scheduler. Without a scheduler there is no such setting.
+# Least nr_requests, as in the papers' time.
 REQUESTS = 128
 PRESETS_QUICK = ("pass-ssd1", "piq", "bp-transcend", "pai-a", "sata", "qlc")
 # Drives that are similar to another one, and have the workloads of the quick run.
@@ -292,7 +291,10 @@ def emulated(kind: str, preset: str, name: str, workload: Workload, quick: bool,
     workload = workload.on(tags)
     ordering = None if workload.outstanding is None else workload.outstanding > tags
     keys = keys_of(preset, workload)
-    backlog = {"nr_requests": max(REQUESTS, 2 * tags)} if ordering or tags < REQUESTS / 2 else {}
+    # At least twice the tags, so that requests can wait in the scheduler; as many as are
+    # outstanding, so that none waits for a place in it. Without a scheduler there is none.
+    places = max(REQUESTS, 2 * tags, workload.outstanding or 0)
+    backlog = {"nr_requests": places} if ordering or tags < REQUESTS / 2 else {}
     both = kind == "benefit" and name in WORKLOADS_QUICK and not quick
     cell = Cell(kind, preset, name, [], ordering)
     for seed in range(1, (SEEDS_QUICK if quick else SEEDS) + 1):

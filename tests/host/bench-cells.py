@@ -4,6 +4,7 @@
 # it, a block-mapped one full, and long enough to turn a queue over; programs in the guest's time
 # timeout: 60
 import pathlib
+import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
@@ -68,10 +69,31 @@ def programs():
     check("cpu" in [column.get for column in results.COLUMNS], "CPU busy is shown")
 
 
+def queues():
+    """Check that no request waits for a place in the scheduler."""
+    places = [(run.tunables["nr_requests"], matrix.WORKLOADS[cell.workload].on(
+        matrix.queue_depth(cell.device)).outstanding or 0)
+        for cell in CELLS if cell.workload in matrix.WORKLOADS
+        for run in cell.runs if "nr_requests" in run.tunables]
+    check(all(have >= need for have, need in places),
+          f"up to {max(need for _, need in places)} requests have a place in the scheduler")
+
+
+def seeds():
+    """Check that no process with one seed has the random numbers of another with another seed."""
+    for job in sorted({cell.runs[0].job for cell in CELLS}):
+        found = re.search(r"^randseed=(.+)$", (model.JOBS / f"{job}.fio").read_text(), re.MULTILINE)
+        numbers = [int(found[1].replace("${SEED}", str(seed))) * number
+                   for seed in range(1, matrix.SEEDS + 1) for number in range(1, 129)]
+        check(len(set(numbers)) == len(numbers), f"{job}: {len(numbers)} different sequences")
+
+
 def main():
     caches()
     merges()
     programs()
+    queues()
+    seeds()
 
 
 if __name__ == "__main__":
