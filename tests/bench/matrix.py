@@ -70,7 +70,7 @@ class Cell:
         return {"kind": self.kind, "device": self.device, "workload": self.workload,
                 "ordering": self.ordering, "results": self.results(), "bounds": self.bounds(),
                 "time_scale": model.time_scale(first), "window": first.variables.get("RUNTIME"),
-                "keys": first.keys,
+                "keys": first.keys, "job": first.job,
                 "paper": model.paper_of(first.preset) if first.preset else ""}
 
 

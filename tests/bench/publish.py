@@ -4,7 +4,9 @@
 
     tests/bench/publish.py FOLDER NAME          publish FOLDER/results.json as NAME
     tests/bench/publish.py FOLDER NAME --add    add another part of the same matrix to NAME, or
-                                                replace its cells; same sources required
+                                                replace its cells; same sources required,
+                                                presets and jobs, too, unless all of their
+                                                cells are replaced
 
 Writes Documentation/results/NAME.md (the summary), and into build/published/ NAME.json.xz
 (all figures without fio's raw output) and NAME.md (a table for each cell).
@@ -142,16 +144,29 @@ def once(key, *lists):
     return list({key(item): item for each in lists for item in each}.values())
 
 
+def check_texts(kept, more, cells_of_both):
+    """Raise Failed if a preset or a job of @more has another text than in @kept, and a cell that was
+    made with it stays."""
+    stay = [cell for cell in cells_of_both if any(cell is old for old in kept["cells"])]
+    for kind, used in (("presets", "device"), ("jobs", "job")):
+        for cell in stay:
+            name = cell[used]
+            if name in more[kind] and more[kind][name] != kept[kind].get(name):
+                raise model.Failed(f"{kind} differ: {cell['device']}, {cell['workload']} was "
+                                   f"measured with another {name}; measure it again, too")
+
+
 def added(kept, more):
     """Return @kept results with @more of the same matrix."""
     for key in SAME:
         if kept.get(key) != more[key]:
             raise model.Failed(f"not the same {key}: {kept.get(key)}, {more[key]}")
+    cells_of_both = once(lambda cell: (cell["kind"], cell["device"], cell["workload"]),
+                         kept["cells"], more["cells"])
+    check_texts(kept, more, cells_of_both)
     parts = [{key: saved[key] for key in ("command", "commit", "host", "cpu_seconds")}
              for saved in (*kept.get("parts", [kept]), more)]
     parts = once(json.dumps, parts)
-    cells_of_both = once(lambda cell: (cell["kind"], cell["device"], cell["workload"]),
-                         kept["cells"], more["cells"])
     return {
         **kept, "parts": parts, "cells": cells_of_both,
         "matrix": standings(Results(kept | {"cells": cells_of_both})),
