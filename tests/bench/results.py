@@ -27,14 +27,19 @@ COLUMNS = (
 # What the matrix compares.
 METRICS = (*RATES, TIMES["read", "mean"], TIMES["read", "p99"], TIMES["read", "p99.9"],
            TIMES["write", "p99"])
+# The kinds of cells that are shown, and those that count in the matrix: a depth is a point of a
+# curve, not a workload.
 KINDS = ("benefit", "depth", "trace")
+COUNTED = ("benefit", "trace", "fleet")
+# A difference decides a cell if it is so large, a ratio: where nothing is random any repeats.
+LEAST = 0.005
 # {name: value of a cell's "ordering", or None for all cells}
 GROUPS = {"all": None, "backlog": True, "no backlog": False}
 
 MEANING = """How to read the matrix: the figure of the row's scheduler against that of the
 column's, as the geometric mean of their ratios over the cells, with its 95 % interval over the
 seeds; then the number of cells in which the row is better : worse, which means that the 95 %
-interval of the ratio, paired by seed, lies on one side of 1, or that only the better one has such
+interval of the ratio, paired by seed, lies on one side of 1 and the ratio differs by 0.5 %, or that only the better one has such
 I/O in each window. Reads and writes are not added up.
 Peers with tuned values and ours with defaults are rows of their own, over the cells in which they
 ran; otherwise ours have the tunables that fit the drive. Backlog: more requests are outstanding
@@ -96,7 +101,7 @@ class Results:
         """Return {class of drives: cells}, without empty ones: drives of today, and those of
         each paper."""
         made = {}
-        for cell in sorted(self.cells(*KINDS, "fleet"), key=lambda cell: cell["paper"]):
+        for cell in sorted(self.cells(*COUNTED), key=lambda cell: cell["paper"]):
             name = (f"the drives of the {cell['paper'].upper()} paper" if cell["paper"] else
                     "other machines' drives" if cell["kind"] == "fleet" else "drives of today")
             made.setdefault(name, []).append(cell)
@@ -110,8 +115,11 @@ def labels_of(cells: list) -> list[str]:
 
 def better(logs: list[float], column) -> int:
     """Return 1 or -1 if a scheduler is ahead or behind: if the interval of its @logs does not
-    contain 0; otherwise 0."""
-    return interval(logs).sign() * (1 if column.more else -1)
+    contain 0, and their mean is large enough; otherwise 0."""
+    found = interval(logs)
+    if abs(found.mean) < math.log1p(LEAST):
+        return 0
+    return found.sign() * (1 if column.more else -1)
 
 
 def compared(cell, label: str, peer: str, column) -> tuple[list[float], int] | None:

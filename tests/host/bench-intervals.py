@@ -58,6 +58,17 @@ def cell(read, p99, ordering):
             "bounds": {"none": [], "mine": []}}
 
 
+def least():
+    """Check that a difference that repeats exactly decides nothing below 0.5 %, and that depths do
+    not count in the matrix."""
+    for times, sign in ((1.001, 0), (1.0049, 0), (1.0051, 1), (1 / 1.001, 0), (1 / 1.0051, -1)):
+        check(results.better(logarithms([times] * 3, [1] * 3), READ) == sign,
+              f"{times:.4f} with each seed: {sign}")
+    cells = [cell(2, 1, True) | {"kind": kind, "paper": ""} for kind in results.KINDS]
+    saved = results.Results({"schedulers": {"peers": ["none"], "ours": ["mine"]}, "cells": cells})
+    check([len(found) for found in saved.classes().values()] == [2], "depths do not count")
+
+
 def matrix():
     """Check what the matrix says of cells with known ratios."""
     cells = [cell(2, 0.5, True), cell(0.5, 0.5, False), cell(2, 2, False), cell(1, 1, None)]
@@ -140,6 +151,7 @@ def main():
     check(abs(percent(interval([math.log(1.1)] * 3)).mean - 10) < 1e-9, "percent of a ratio")
     wide = interval([math.log(value) for value in (100, 150, 400)])
     check(wide.sign() == percent(wide).sign() == 1, "percents say the same as the logarithms")
+    least()
     matrix()
     starving()
     scaled()
