@@ -176,7 +176,8 @@ class Charts:
 
     def cells(self, name, cells):
         """Draw throughput and latencies, a row of panels for each cell."""
-        columns = [column for column in COLUMNS if column.get in PANELS]
+        columns = [column for column in COLUMNS if column.get in PANELS and any(
+            measured(row, column.get) for cell in cells for row in cell["results"].values())]
         height = 0.9 + 0.19 * max(len(cell["results"]) for cell in cells)
         figure, axes = self.panels(len(cells), len(columns), height)
         for row, cell in zip(axes, cells, strict=True):

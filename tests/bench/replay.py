@@ -15,7 +15,7 @@ import model
 # More than any drive that replays traces takes at a time; numjobs of the jobs' files.
 JOBS = 128
 # ms after the start of fio at which the trace begins: by then all jobs run, in a guest, too.
-START_MS = 500
+START_MS = 2000
 
 
 def deal(lines: list[str], folder: pathlib.Path):
