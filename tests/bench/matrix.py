@@ -186,9 +186,9 @@ WORKLOADS = WORKLOADS_QUICK | {
 # Random writes within so many erase blocks of a block-mapped drive.
 FEW_BLOCKS = (8, 16)
 SEEDS, SEEDS_QUICK = 3, 2
-# {preset: keys}: smaller drives, for the guest's memory; drives that are slowed down, because the CPU
-# would be their limit (dilation.py); block-mapped drives in use, because merges become dearer as
-# the drive fills up.
+# {preset: keys}: smaller drives, for the guest's memory; drives that are slowed down, because the
+# CPU would be their limit (dilation.py); block-mapped drives in use, because merges become dearer
+# as the drive fills up.
 ADAPTED = {**dict.fromkeys(("piq", "aos"), {"capacity_mb": 8192, "time_scale": 4}),
            **dict.fromkeys(("bp-transcend", "bp-samsung"), {"capacity_mb": 4096, "fill": 100}),
            **dict.fromkeys(("pai-a", "pai-b", "pai-c", "pai-d"), {"fill": 100})}

@@ -85,8 +85,9 @@ def tables_of_paper(name: str, text: str, groups: dict, heading: str,
             for group, tables in chosen.items()}
     program = program or f"{name}_runs.py"
     # The keys decide in which file of the store a result is, so they come first.
-    for run in () if program == storage.PROGRAM else (run for each in runs.values() for run in each):
-        in_real_time(run)
+    if program != storage.PROGRAM:
+        for run in (run for each in runs.values() for run in each):
+            in_real_time(run)
     if not args.again:
         measure_groups(runs, folder, program, **more)
     lines = []

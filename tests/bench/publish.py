@@ -118,9 +118,10 @@ def cells(results, name):
     return "\n".join([
         f"# Results: {name}, each cell", "", source(results), "",
         "Schedulers of this project in bold. Figures are means of the seeds, with the 95 % "
-        "interval of the mean. ≥: a percentile beyond the I/Os, so the maximum. Latencies from submission to completion; WA: write amplification; "
-        "units busy: share of the time for which the flash units worked; of bound: throughput "
-        "divided by that of the device's busiest part, always at work; CPU busy: the guest's.", "",
+        "interval of the mean. ≥: a percentile beyond the I/Os, so the maximum. Latencies from "
+        "submission to completion; WA: write amplification; units busy: share of the time for "
+        "which the flash units worked; of bound: throughput divided by that of the device's "
+        "busiest part, always at work; CPU busy: the guest's.", "",
         *every_cell(results)])
 
 
@@ -145,8 +146,8 @@ def once(key, *lists):
 
 
 def check_texts(kept, more, cells_of_both):
-    """Raise Failed if a preset or a job of @more has another text than in @kept, and a cell that was
-    made with it stays."""
+    """Raise Failed if a preset or a job of @more has another text than in @kept, and a cell that
+    was made with it stays."""
     stay = [cell for cell in cells_of_both if any(cell is old for old in kept["cells"])]
     for kind, used in (("presets", "device"), ("jobs", "job")):
         for cell in stay:

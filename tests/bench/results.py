@@ -39,8 +39,8 @@ GROUPS = {"all": None, "backlog": True, "no backlog": False}
 MEANING = """How to read the matrix: the figure of the row's scheduler against that of the
 column's, as the geometric mean of their ratios over the cells, with its 95 % interval over the
 seeds; then the number of cells in which the row is better : worse, which means that the 95 %
-interval of the ratio, paired by seed, lies on one side of 1 and the ratio differs by 0.5 %, or that only the better one has such
-I/O in each window. Reads and writes are not added up.
+interval of the ratio, paired by seed, lies on one side of 1 and the ratio differs by 0.5 %, or
+that only the better one has such I/O in each window. Reads and writes are not added up.
 Peers with tuned values and ours with defaults are rows of their own, over the cells in which they
 ran; otherwise ours have the tunables that fit the drive. Backlog: more requests are outstanding
 than the drive takes, so there is something to order."""
@@ -124,8 +124,8 @@ def better(logs: list[float], column) -> int:
 
 def compared(cell, label: str, peer: str, column) -> tuple[list[float], int] | None:
     """Return how a scheduler's figure compares with that of @peer: the logarithms of their ratios
-    for each seed, [] if one has no I/O in a window, and 1, 0 or -1 as better() does. None if one was
-    not measured, or both have windows without I/O."""
+    for each seed, [] if one has no I/O in a window, and 1, 0 or -1 as better() does. None if one
+    was not measured, or both have windows without I/O."""
     ours, theirs = (cell["results"].get(name, {}).get(column.get) for name in (label, peer))
     if not ours or not theirs or not (all(ours) or all(theirs)):
         return None

@@ -45,7 +45,8 @@ def merges():
                  if "randwrite" in cell.runs[0].variables.values()}.values():
         window = float(cell.runs[0].variables["RUNTIME"].removesuffix("ms"))
         merge = merge_ms(keys(cell))
-        check(window > 3 * 64 * merge, f"{cell.device}: {window:.0f} ms for merges of {merge:.0f} ms")
+        check(window > 3 * 64 * merge,
+              f"{cell.device}: {window:.0f} ms for merges of {merge:.0f} ms")
     few = [cell for cell in merging if "erase blocks" in cell.workload]
     check(few and all(int(cell.workload.split(" in ")[1].split()[0]) > keys(cell)["open_blocks"]
                       for cell in few), f"{len(few)} cells with more blocks than are open")

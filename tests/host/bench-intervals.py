@@ -88,9 +88,9 @@ def window(reads, latency):
     found = {"count": reads} | ({"mean": latency, "max": latency} if reads else {})
     found |= {f"p{p:g}": latency for p in model.PERCENTILES if not model.beyond(reads, p)}
     drive = {"units_busy_milli": 1000, "write_amplification_milli": 1000, "flash_erases": 0,
-             "units": 1, "unit_busy_ns": 10 ** 9, "channel_utilisation_ppm": 0, "elapsed_ns": 10 ** 9,
-             "host_read_bytes": 4096, "host_write_bytes": 0, "read_count": 1, "write_count": 0,
-             "config": {}}
+             "units": 1, "unit_busy_ns": 10 ** 9, "channel_utilisation_ppm": 0,
+             "elapsed_ns": 10 ** 9, "host_read_bytes": 4096, "host_write_bytes": 0,
+             "read_count": 1, "write_count": 0, "config": {}}
     return {"ssdemu": drive, "window": {
         "seconds": 1, "busy_seconds": 0.1, "read": {"bytes": 4096 * reads, "latency": found},
         "write": {"bytes": 0, "latency": {"count": 0}}}}
@@ -120,7 +120,8 @@ def starving():
     few = results.standing([starved], "few", "none", P99)
     check((few.ahead, few.behind) == (0, 0), f"a lower bound of p99 is not ahead: {few.text()}")
     check(results.standing([starved], "all", "once", P99) is None, "both starve: nothing is said")
-    saved = results.Results({"schedulers": {"peers": ["none"], "ours": ["all"]}, "cells": [starved]})
+    names = {"peers": ["none"], "ours": ["all"]}
+    saved = results.Results({"schedulers": names, "cells": [starved]})
     check([item[0] for item in results.differences(saved, [starved])][0] is None,
           "no reads at all is the largest difference")
 

@@ -91,9 +91,11 @@ def main():
         device.write_bytes(bytes(REQUESTS * SIZE))
         result = replayed(device, log)
         check(not refused(result, log), "fio has seen each I/O complete")
-        made = model.figures_of(model.Run("", "replay", "none", variables={"LOG": log}, result=result))
+        made = model.figures_of(model.Run("", "replay", "none", variables={"LOG": log},
+                                          result=result))
         check("read_p99" in made and "read_mbps" not in made, "latencies, but no rate of a trace")
-        check(outstanding(result) > 1.5, f"{outstanding(result):.1f} requests outstanding on average")
+        check(outstanding(result) > 1.5,
+              f"{outstanding(result):.1f} requests outstanding on average")
         result["fio"]["jobs"][0]["read"]["lat_ns"]["N"] -= 1
         check(refused(result, log), "a run with an I/O that was not reaped is refused")
     check([percentile for percentile in model.PERCENTILES if model.beyond(1000, percentile)]
