@@ -208,10 +208,10 @@ SIMILAR = ("aos", "bp-samsung", "pai-b", "pai-d")
 # ms: {drives: (ramp, window with writes, window of reads only)}. A window with writes lasts for
 # many of the drive's collections or block merges; it is as long as gives most percentiles
 # enough requests.
-WINDOWS = {("bp-",): (2000, 12000, 3000), ("pai-",): (8000, 40000, 3000),
+WINDOWS = {("bp-",): (2000, 12000, 3000), ("pai-",): (7000, 21000, 3000),
            ("sd",): (30000, 60000, 5000), ("pass-",): (500, 5000, 5000),
            ("piq", "aos"): (100, 1000, 1000), ("nvme", "qlc", "sata"): (1000, 5000, 500)}
-# The quick run's windows are shorter by this factor.
+# The quick run's times are shorter by this factor.
 SHORTER = 4
 # Seconds of real time that a full run takes on an idle CPU, where none was measured before.
 SECONDS = {("bp-", "pai-", "pass-", "null_blk"): 5, ("piq", "aos"): 8, ("nvme",): 35,
@@ -248,8 +248,9 @@ def times(preset: str, writes: bool, seed: int, quick: bool) -> dict[str, str]:
     """Return the variables RAMP and RUNTIME of a run."""
     ramp, long, short = next(times for names, times in WINDOWS.items()
                              if preset.startswith(names))
-    length = (long if writes else short) // (SHORTER if quick else 1)
-    ramp = max(ramp if writes else ramp // 10,
+    shorter = SHORTER if quick else 1
+    length = (long if writes else short) // shorter
+    ramp = max((ramp if writes else ramp // 10) // shorter,
                model.preset_keys(preset).get("write_buffer_kb", 0) // BUFFERED_KB_MS)
     return {"RAMP": f"{ramp + length * PHASE * (seed - 1):.0f}ms", "RUNTIME": f"{length}ms"}
 
