@@ -34,6 +34,7 @@
  * take 8 bytes per page and 16 per block, or 256 MiB for 128 GiB of 4 KiB
  * pages.
  */
+#include <linux/gcd.h>
 #include <linux/mm.h>
 #include <linux/prandom.h>
 #include <linux/sched.h>
@@ -671,16 +672,55 @@ static void lay_end(struct ssdemu *dev, const struct layout *layout, u32 p)
 		copies -= copy.pages;
 }
 
+/* Return a number near the golden section of @n that has no factor in common with it. */
+static u32 coprime(u32 n)
+{
+	u32 step = max_t(u32, ((u64)n * 0x9e3779b9) >> 32, 1);
+
+	while (gcd(step, n) > 1)
+		step++;
+	return step;
+}
+
+/* Lay the pages of a stripe: those of one write unit on each plane. */
+static void lay_stripe(struct ssdemu *dev, struct layout *layout, u32 lpn, u32 end)
+{
+	u32 p, row;
+
+	for (; lpn < end; lpn++) {
+		if (dev->cfg.allocation == SSDEMU_DYNAMIC)
+			p = lpn / dev->cfg.program_pages % dev->nr_planes;
+		else
+			p = ssdemu_home_plane(dev, lpn, &row);
+		lay_page(dev, layout, p, lpn);
+	}
+}
+
 /*
- * Write the first pages of the device in order, as they would lie after random
- * ones of them had been overwritten for long.
+ * Write the first pages of the device as they would lie after random ones of them
+ * had been overwritten for long. Each block has pages of the whole device:
+ * otherwise the blocks of a part of it that is overwritten would hold nothing
+ * else, and the collector would find hot and cold data separated.
  */
+static void lay_stripes(struct ssdemu *dev, struct layout *layout, u32 filled)
+{
+	u32 size = dev->nr_planes * dev->cfg.program_pages;
+	u32 stripes = DIV_ROUND_UP(filled, size);
+	u32 step = coprime(stripes), n = 0, i;
+
+	for (i = 0; i < stripes; i++) {
+		lay_stripe(dev, layout, n * size, min((n + 1) * size, filled));
+		n = (n + step) % stripes;
+		cond_resched();
+	}
+}
+
 static int fill_steady(struct ssdemu *dev, u32 filled)
 {
 	u32 free = (dev->cfg.gc_start_blocks + dev->cfg.gc_free_blocks) *
 		   dev->block_pages / 2;
 	struct layout layout = { .used = dev->plane_pages - free };
-	u32 lpn, p, row;
+	u32 p;
 
 	layout.blocks = layout.used / dev->block_pages;
 	layout.share = kvmalloc_array(layout.blocks, sizeof(u32), GFP_KERNEL);
@@ -688,15 +728,7 @@ static int fill_steady(struct ssdemu *dev, u32 filled)
 		return -ENOMEM;
 	lay_out(dev, &layout, filled / dev->nr_planes);
 	prandom_seed_state(&layout.rnd, 1);
-	for (lpn = 0; lpn < filled; lpn++) {
-		if (dev->cfg.allocation == SSDEMU_DYNAMIC)
-			p = lpn / dev->cfg.program_pages % dev->nr_planes;
-		else
-			p = ssdemu_home_plane(dev, lpn, &row);
-		lay_page(dev, &layout, p, lpn);
-		if (!(lpn & 0xfff))
-			cond_resched();
-	}
+	lay_stripes(dev, &layout, filled);
 	for (p = 0; p < dev->nr_planes; p++)
 		lay_end(dev, &layout, p);
 	kvfree(layout.share);
