@@ -16,9 +16,10 @@
  *		clusters are programmed. They stay clean until their room is
  *		needed. A write to a cached cluster replaces its data.
  *
- * Writes that find no room wait in order. A flush waits for all clusters
- * admitted before it. A write larger than a FIFO buffer empties it before it
- * transfers its data (PAI paper, 4.2.6), so the flash idles during the transfer.
+ * A write that finds no room waits, and those behind it keep their data at the
+ * host. A flush waits for all clusters admitted before it. A write larger than a
+ * FIFO buffer empties it before it transfers its data (PAI paper, 4.2.6), so the
+ * flash idles during the transfer.
  *
  * The read buffer keeps the pages read last from flash. A request larger than
  * the read buffer bypasses it (PAI paper, 4.2.5). With prefetch=1 it is filled
@@ -479,6 +480,7 @@ static void admit(struct ssdemu *dev)
 					       struct ssdemu_cmd, list)))
 		if (!admit_next(dev, cmd))
 			return;
+	ssdemu_fetch(dev);
 }
 
 /**

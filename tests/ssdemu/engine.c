@@ -23,7 +23,10 @@
  * flash, so it is sent before waiting transfers; otherwise the channel is first
  * come, first served. The firmware and the host interface are buses with one
  * queue. Events are handled in the order of their time and book a bus from that
- * time on, so the state of a bus is the time at which it becomes free.
+ * time on, so the state of a bus is the time at which it becomes free. The data
+ * of writes do not join the queue of the host interface: the drive fetches those
+ * of one write at a time, when no data wait for the host and no earlier write
+ * waits for room in the buffer.
  */
 #include <linux/ktime.h>
 #include "ssdemu.h"
@@ -244,6 +247,9 @@ static void channel_use(struct ssdemu *dev, struct ssdemu_unit *unit, u32 bus_ns
 	ssdemu_channel_watch(dev, channel);
 }
 
+/* Host interface */
+
+/* Transfer data as soon as the interface is free; return the end. */
 static u64 host_transfer(struct ssdemu *dev, enum ssdemu_dir dir, u32 bytes)
 {
 	const struct ssdemu_config *cfg = &dev->cfg;
@@ -252,6 +258,56 @@ static u64 host_transfer(struct ssdemu *dev, enum ssdemu_dir dir, u32 bytes)
 		return dev->now;
 	return bus_use(dev, &dev->host[cfg->host_duplex ? dir : 0],
 		       ssdemu_transfer_ns(bytes, cfg->host_mbps));
+}
+
+/* Transfer data of a read; return the end. */
+static u64 host_send(struct ssdemu *dev, u32 bytes)
+{
+	if (!dev->cfg.host_duplex && !list_empty(&dev->fetches))
+		dev->fetches_passed++;
+	return host_transfer(dev, SSDEMU_READ, bytes);
+}
+
+static void fetched(struct ssdemu *dev, struct ssdemu_event *ev)
+{
+	dev->fetching = false;
+	ssdemu_buffer_write(dev, container_of(ev, struct ssdemu_cmd, ev));
+}
+
+/* The data that waited for the host have been transferred. */
+static void host_idle(struct ssdemu *dev, struct ssdemu_event *ev)
+{
+	dev->fetch_pending = false;
+	ssdemu_fetch(dev);
+}
+
+/**
+ * ssdemu_fetch() - fetch the data of the oldest write that waits for it
+ * @dev: device
+ *
+ * Do nothing while the data of another one are transferred or wait for room in
+ * the write buffer. Data for the host come first, up to read_bound transfers.
+ */
+void ssdemu_fetch(struct ssdemu *dev)
+{
+	struct ssdemu_bus *bus = &dev->host[dev->cfg.host_duplex];
+	struct ssdemu_cmd *cmd;
+
+	cmd = list_first_entry_or_null(&dev->fetches, struct ssdemu_cmd, list);
+	if (!cmd || dev->fetching || dev->fetch_pending ||
+	    !list_empty(&dev->admission))
+		return;
+	if (bus->free_at > dev->now &&
+	    dev->fetches_passed < dev->cfg.read_bound) {
+		dev->fetch_pending = true;
+		ssdemu_schedule(dev, &dev->fetch_ev, bus->free_at, host_idle);
+		return;
+	}
+	list_del(&cmd->list);
+	dev->fetching = true;
+	dev->fetches_passed = 0;
+	ssdemu_schedule(dev, &cmd->ev,
+			host_transfer(dev, SSDEMU_WRITE, cmd->bytes), fetched);
 }
 
 /* Host requests */
@@ -313,7 +369,7 @@ void ssdemu_cmd_put(struct ssdemu *dev, struct ssdemu_cmd *cmd, u32 bytes)
 	u64 end = dev->now;
 
 	if (bytes)
-		end = host_transfer(dev, SSDEMU_READ, bytes);
+		end = host_send(dev, bytes);
 	if (--cmd->left)
 		return;
 	if (cmd->emptying)
@@ -341,17 +397,14 @@ static void cmd_trim(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 	cmd_finish(dev, cmd);
 }
 
-/* The request is decoded, and the data of a write are in the drive. */
-static void cmd_ready(struct ssdemu *dev, struct ssdemu_event *ev)
+/* The firmware has decoded a request other than a write. */
+static void cmd_decoded(struct ssdemu *dev, struct ssdemu_event *ev)
 {
 	struct ssdemu_cmd *cmd = container_of(ev, struct ssdemu_cmd, ev);
 
 	switch (cmd->op) {
 	case REQ_OP_READ:
 		ssdemu_buffer_read(dev, cmd);
-		break;
-	case REQ_OP_WRITE:
-		ssdemu_buffer_write(dev, cmd);
 		break;
 	case REQ_OP_FLUSH:
 		ssdemu_buffer_flush(dev, cmd);
@@ -372,17 +425,18 @@ static void cmd_at(struct ssdemu *dev, struct ssdemu_cmd *cmd, u64 at,
 		fn(dev, &cmd->ev);
 }
 
-/*
- * The drive takes the data of a write. Their transfer is booked only now;
- * otherwise a read with data ready before that would wait for an idle host
- * interface.
- */
+/* The drive may fetch the data of a write. */
 static void cmd_admit(struct ssdemu *dev, struct ssdemu_event *ev)
 {
 	struct ssdemu_cmd *cmd = container_of(ev, struct ssdemu_cmd, ev);
 
 	cmd->emptying = false;
-	cmd_at(dev, cmd, host_transfer(dev, SSDEMU_WRITE, cmd->bytes), cmd_ready);
+	if (!dev->cfg.host_mbps) {
+		ssdemu_buffer_write(dev, cmd);
+		return;
+	}
+	list_add_tail(&cmd->list, &dev->fetches);
+	ssdemu_fetch(dev);
 }
 
 /* Count a request in its region and in the unit of its first page. */
@@ -402,7 +456,7 @@ static void region_enter(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 }
 
 /* The firmware has decoded a write. */
-static void cmd_decoded(struct ssdemu *dev, struct ssdemu_event *ev)
+static void write_decoded(struct ssdemu *dev, struct ssdemu_event *ev)
 {
 	struct ssdemu_cmd *cmd = container_of(ev, struct ssdemu_cmd, ev);
 
@@ -482,7 +536,7 @@ static void cmd_arrive(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 		ns += charge_controller_costs(dev, cmd);
 	decoded = bus_use(dev, &dev->firmware, ns);
 	cmd_at(dev, cmd, decoded,
-	       cmd->op == REQ_OP_WRITE ? cmd_decoded : cmd_ready);
+	       cmd->op == REQ_OP_WRITE ? write_decoded : cmd_decoded);
 }
 
 /* Page operations */
@@ -1202,6 +1256,7 @@ int ssdemu_engine_init(struct ssdemu *dev)
 	u32 txns = txn_limit(dev), i;
 
 	INIT_LIST_HEAD(&dev->done);
+	INIT_LIST_HEAD(&dev->fetches);
 	INIT_LIST_HEAD(&dev->fifo);
 	INIT_LIST_HEAD(&dev->arrivals);
 	INIT_LIST_HEAD(&dev->txn_free);

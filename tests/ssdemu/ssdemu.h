@@ -163,7 +163,7 @@ enum ssdemu_dir {
 /* A host request inside the device; lives in the request. */
 struct ssdemu_cmd {
 	struct ssdemu_event ev;	/* end of decoding, of the transfer, of the request */
-	struct list_head list;	/* admission, flushes or done list of the device */
+	struct list_head list;	/* of the device, such as fetches, admission, done */
 	u64 arrived;		/* ns */
 	u64 offset;		/* bytes from the start of the device */
 	u32 bytes;
@@ -506,7 +506,12 @@ struct ssdemu {
 	u64 armed;			/* ns, expiry of the timer; U64_MAX: not armed */
 	struct list_head done;		/* requests to complete without the lock */
 	struct ssdemu_bus firmware;
-	struct ssdemu_bus host[SSDEMU_DIRS];
+	struct ssdemu_bus host[SSDEMU_DIRS];	/* one for both without host_duplex */
+	struct list_head fetches;	/* writes whose data are with the host */
+	struct ssdemu_event fetch_ev;	/* the host interface is free for one */
+	bool fetch_pending;		/* fetch_ev is scheduled */
+	bool fetching;			/* data of a write are transferred */
+	u32 fetches_passed;		/* transfers of reads since the last one */
 	struct ssdemu_channel *channels;
 	struct ssdemu_unit *units;
 	struct ssdemu_plane *planes;
@@ -602,6 +607,7 @@ void ssdemu_run(struct ssdemu *dev, struct ssdemu_cmd *cmd);
 void ssdemu_schedule(struct ssdemu *dev, struct ssdemu_event *ev, u64 at,
 		     void (*fn)(struct ssdemu *, struct ssdemu_event *));
 void ssdemu_cmd_put(struct ssdemu *dev, struct ssdemu_cmd *cmd, u32 bytes);
+void ssdemu_fetch(struct ssdemu *dev);
 void ssdemu_unit_suspend(struct ssdemu *dev, struct ssdemu_unit *unit);
 void ssdemu_unit_start(struct ssdemu *dev, struct ssdemu_unit *unit,
 		       struct ssdemu_txn *txn);

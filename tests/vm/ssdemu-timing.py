@@ -112,13 +112,16 @@ def host_side():
              "a write acknowledged by the write buffer")
 
 
-def burst(dev, requests):
-    """Counters after one submission of @requests, (page, whether it is written) each."""
-    memory = mmap.mmap(-1, PAGE * len(requests))
+def burst(dev, requests, written=1):
+    """Counters after one submission of @requests, (page, whether it is written) each. A read has
+    one page, a write @written."""
+    size = PAGE * written
+    memory = mmap.mmap(-1, size * len(requests))
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     fd = os.open(dev.path, os.O_RDWR | os.O_DIRECT)
-    blocks = [struct.pack("<QIIHhIQQqQII", 0, 0, 0, write, 0, fd, address + i * PAGE, PAGE,
-                          page * PAGE, 0, 0, 0) for i, (page, write) in enumerate(requests)]
+    blocks = [struct.pack("<QIIHhIQQqQII", 0, 0, 0, write, 0, fd, address + i * size,
+                          size if write else PAGE, page * PAGE, 0, 0, 0)
+              for i, (page, write) in enumerate(requests)]
     buffers = [ctypes.create_string_buffer(block, 64) for block in blocks]
     pointers = (ctypes.c_void_p * len(buffers))(*map(ctypes.addressof, buffers))
     context = ctypes.c_ulong()
@@ -151,6 +154,48 @@ def shared_interface():
             check((stats["read_count"], stats["write_count"]) == (1, writes), "all are counted")
             near(stats["read_mean_ns"], ready + max(host - used, 0) + host, 1,
                  f"a read submitted with {writes} writes, ready while the interface is {what}")
+
+
+def reads_before_fetches():
+    """A read whose data are ready waits for the data of one write, not for those of all that the
+    drive has accepted; and for none of a write that waits for room."""
+    firmware, mbps, pages, writes = 1_000, 200, 16, 15
+    host = PAGE * 1000 // mbps
+    keys = {**FLASH, "firmware_ns": firmware, "host_mbps": mbps, "channels": 4, "chips": 4,
+            "allocation": "concat", "time_scale": 16}
+    far = (60 << 20) // PAGE
+    requests = [(far, False), *((page * pages, True) for page in range(writes))]
+    with Device("small", **keys) as dev:
+        dev.queue("nomerges", 2)
+        near(burst(dev, requests, pages)["read_mean_ns"], 2 * firmware + (pages + 1) * host, 1,
+             f"a read submitted with {writes} large writes, ready during the first one's transfer")
+    slow = 2_500_000
+    check(2 * pages * host < slow < writes * pages * host, "ready when two have been transferred")
+    with Device("small", **{**keys, "read_ns": slow, "program_ns": 20_000_000,
+                            "write_buffer_kb": pages * PAGE // KB}) as dev:
+        dev.queue("nomerges", 2)
+        near(burst(dev, requests, pages)["read_mean_ns"], firmware + COMMAND + slow + XFER + host,
+             1, f"a read submitted with {writes} large writes for a buffer that holds one")
+
+
+def fetches_in_time():
+    """Reads whose data are ready faster than the interface transfers them: a write in between
+    waits until read_bound of them have passed it."""
+    firmware, mbps, place, bound = 12_000, 200, 10, 4
+    host = PAGE * 1000 // mbps
+    ready = [firmware * (i + 1 + (i >= place)) + ONE_READ for i in range(59)]
+    fetch = firmware * (place + 1)
+    before = sum(at < fetch for at in ready)
+    idle = ready[0] + before * host
+    check(sum(at < idle for at in ready) == before + bound, f"{bound} reads pass the write")
+    requests = [(page, False) for page in range(59)]
+    requests.insert(place, (63, True))
+    with Device("small", **{**FLASH, "firmware_ns": firmware, "host_mbps": mbps, "channels": 64,
+                            "chips": 1, "read_bound": bound, "time_scale": 16}) as dev:
+        dev.queue("nomerges", 2)
+        near(burst(dev, requests)["write_mean_ns"],
+             ready[0] + (before + bound + 1) * host + ONE_WRITE, 1,
+             f"a write among {len(ready)} reads that the host interface is too slow for")
 
 
 def read_modify_write():
@@ -294,6 +339,8 @@ in_order()
 multi_plane()
 host_side()
 shared_interface()
+reads_before_fetches()
+fetches_in_time()
 read_modify_write()
 oversized()
 random_costs()
