@@ -77,6 +77,7 @@ static const struct config_key keys[] = {
 	KEY(prefetch, 0, 0, 1),
 	KEY(write_buffer_kb, 0, 0, 1 << 18),
 	KEY(write_cache, 0, 0, 1),
+	KEY(protected, 0, 0, 1),
 
 	ENUM_KEY(device_sched, SSDEMU_OOO, sched_names),
 	KEY(read_bound, 16, 1, 1 << 20),
@@ -330,6 +331,8 @@ static int resolve_cluster(struct ssdemu *dev, char *err)
 		return refuse(err, "prefetch=1: needs a read_buffer_kb of two pages or more");
 	if (cfg->write_cache && !cfg->write_buffer_kb)
 		return refuse(err, "write_cache=1: needs a write_buffer_kb");
+	if (cfg->protected && !cfg->write_buffer_kb)
+		return refuse(err, "protected=1: needs a write_buffer_kb");
 	return 0;
 }
 

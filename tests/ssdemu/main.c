@@ -85,7 +85,7 @@ static int make_disk(struct ssdemu *dev)
 		.max_segments = cfg->max_request_kb / 4 + 1,
 		.discard_granularity = max(dev->cluster_bytes, cfg->block_size),
 		.max_discard_sectors = MAX_DISCARD_BYTES >> SECTOR_SHIFT,
-		.write_cache = cfg->write_buffer_kb,
+		.write_cache = cfg->write_buffer_kb && !cfg->protected,
 	};
 	struct gendisk *disk;
 	int err;

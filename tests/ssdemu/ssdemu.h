@@ -123,6 +123,7 @@ struct ssdemu_config {
 	u32 prefetch;		/* 1: streams of reads fill the read buffer ahead */
 	u32 write_buffer_kb;	/* KiB; 0: a write completes when it is programmed */
 	u32 write_cache;	/* 1: cache with replacement, 0: FIFO buffer */
+	u32 protected;		/* 1: the buffer survives a power failure */
 
 	/* device scheduling */
 	u32 device_sched;	/* enum ssdemu_device_sched */

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # Emulated SSDs refuse a wrong configuration with one line, also in dmesg; several exist at
-# once; they can be removed under load; a guest of 2 GB emulates 128 GB
+# once; a protected write buffer needs no flush; they can be removed under load; a guest of
+# 2 GB emulates 128 GB
 # memory: 2G
 # check: 6.12
 # timeout: 900
@@ -9,6 +10,7 @@
 import os
 import subprocess
 import time
+from pathlib import Path
 
 from checks import Failed, check
 from ssd import TOOL, Device, Refused
@@ -24,6 +26,7 @@ WRONG = (
     ({"block_size": 600}, "block_size=600: must be a power of two"),
     ({"clustered_page_kb": 6}, "clustered_page_kb=6: must be 1 to 64 pages of 4096 bytes"),
     ({"write_cache": 1}, "write_cache=1: needs a write_buffer_kb"),
+    ({"protected": 1}, "protected=1: needs a write_buffer_kb"),
     ({"prefetch": 1}, "prefetch=1: needs a read_buffer_kb"),
     ({"suspend_ns": 1}, "suspend_ns=1: needs device_sched=ooo-read or aos"),
     ({"mapping": "block", "allocation": "dynamic"}, "mapping=block: needs a static allocation"),
@@ -66,6 +69,25 @@ def several():
               "each device has its own counters")
 
 
+def protection():
+    """A synchronous write waits for the flash, unless the buffer is protected."""
+    for protected in (0, 1):
+        with Device("small", write_buffer_kb=256, protected=protected) as dev:
+            kind = Path(f"/sys/block/{dev.name}/queue/write_cache").read_text().strip()
+            check(kind == ("write through" if protected else "write back"),
+                  f"protected={protected}: {kind}")
+            fd = os.open(dev.path, os.O_RDWR | os.O_DSYNC)
+            dev.reset()
+            os.pwrite(fd, bytes(4096), 0)
+            os.fsync(fd)
+            os.close(fd)
+            stats = dev.stats()
+            check((stats["flush_count"] > 0, stats["flash_programs"]) ==
+                  (not protected, 0 if protected else 1),
+                  f"a write and fsync: {stats['flush_count']} flushes, "
+                  f"{stats['flash_programs']} pages programmed")
+
+
 def removal(**keys):
     """A device of this configuration is removed under load."""
     dev = Device("small", **keys)
@@ -90,6 +112,7 @@ def large():
 
 refusals()
 several()
+protection()
 removal()
 removal(write_buffer_kb=1024, write_cache=1, device_sched="aos", memory_backed=1, hw_queues=2)
 removal(mapping="block", device_sched="fifo")
