@@ -898,7 +898,6 @@ static void unit_issue(struct ssdemu *dev, struct ssdemu_unit *unit)
 
 	if (dev->one_shot)
 		ssdemu_sched_gather(dev, unit);
-	unit->last_dir = dir;
 	unit_op_begin(dev, unit, dir == SSDEMU_WRITE);
 	if (dir == SSDEMU_WRITE)
 		issue_program(dev, unit, extra);
@@ -1045,7 +1044,6 @@ static void unit_serve_or_resume(struct ssdemu *dev, struct ssdemu_unit *unit)
 	unit->txn = suspended->txn;
 	list_splice_init(&suspended->batch, &unit->batch);
 	unit->cleaning = !unit->txn;
-	unit->last_dir = SSDEMU_WRITE;
 	unit->op_since = dev->now;
 	unit->writing = true;
 	ssdemu_schedule(dev, &unit->ev, unit->resumed + suspended->left_ns,
@@ -1070,15 +1068,24 @@ static bool unit_clean(struct ssdemu *dev, struct ssdemu_unit *unit)
 	return false;
 }
 
-/* Serve a waiting read, if any. */
+/*
+ * Serve a waiting read before the next step of cleaning. Return false if there is
+ * none, or if read_bound of them have passed that step; it is then due.
+ */
 static bool unit_yield(struct ssdemu *dev, struct ssdemu_unit *unit)
 {
-	unit->txn = list_first_entry_or_null(&unit->queue[SSDEMU_READ],
-					     struct ssdemu_txn, list);
-	if (!unit->txn)
+	struct ssdemu_txn *read;
+
+	read = list_first_entry_or_null(&unit->queue[SSDEMU_READ],
+					struct ssdemu_txn, list);
+	if (!read || unit->yielded >= dev->cfg.read_bound) {
+		unit->yielded = 0;
 		return false;
-	list_del(&unit->txn->list);
+	}
+	list_del(&read->list);
+	unit->yielded++;
 	unit->waiting--;
+	unit->txn = read;
 	unit_issue(dev, unit);
 	return true;
 }
@@ -1108,11 +1115,8 @@ static bool unit_background(struct ssdemu *dev, struct ssdemu_unit *unit)
 
 	if (p == SSDEMU_NONE)
 		return false;
-	if (unit->yielded < dev->cfg.read_bound && unit_yield(dev, unit)) {
-		unit->yielded++;
+	if (unit_yield(dev, unit))
 		return true;
-	}
-	unit->yielded = 0;
 	if (!unit_clean_step(dev, unit, p))
 		return false;
 	dev->stats.background_copies += dev->stats.flash_copies - copies;
@@ -1128,10 +1132,8 @@ static void unit_next(struct ssdemu *dev, struct ssdemu_unit *unit)
 		return;
 	}
 	while (unit->planes_to_clean) {
-		if (dev->cfg.gc_yield && unit->last_dir != SSDEMU_READ &&
-		    unit_yield(dev, unit))
+		if (dev->cfg.gc_yield && unit_yield(dev, unit))
 			return;
-		unit->last_dir = SSDEMU_WRITE;
 		if (unit_clean(dev, unit))
 			return;
 	}

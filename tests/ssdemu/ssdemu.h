@@ -109,7 +109,7 @@ struct ssdemu_config {
 	u32 gc_free_blocks;	/* per plane, kept free by garbage collection */
 	u32 gc_start_blocks;	/* per plane, at which it starts in the background */
 	u32 gc_copyback;	/* 1: copies stay in the plane, off the channel */
-	u32 gc_yield;		/* 1: a waiting read is served between two copies */
+	u32 gc_yield;		/* 1: waiting reads are served between two copies */
 	u32 idle_us;		/* us without requests after which the drive is idle */
 	u32 slc_mb;		/* MiB of an SLC cache, beside the blocks above; 0: off */
 	u32 slc_bits;		/* bits per cell of the other blocks */
@@ -293,10 +293,9 @@ struct ssdemu_unit {
 	u32 planes_to_clean;
 	u32 clean_plane;	/* plane being cleaned */
 	u32 copy_pages;		/* pages of the current copy */
-	u32 yielded;		/* reads served since a background step was due */
+	u32 yielded;		/* reads that passed the next step of cleaning */
 	u32 next_plane;		/* dynamic: plane for the next write */
 	u32 inside;		/* host requests that begin here, if regions count */
-	u8 last_dir;		/* enum ssdemu_dir of the last page operation */
 	u8 last_queued_dir;	/* enum ssdemu_dir of the last one queued */
 	bool busy;
 	bool writing;		/* busy with a program or an erase */

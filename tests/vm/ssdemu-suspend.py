@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # A read suspends the program or the erase on its unit: latencies of both, the number of
 # suspensions, what happens near the end of an operation, and the most that endless reads can
-# delay a write are as computed here
+# delay a write are as computed here; so is what waits for a collection, for a write that another
+# unit takes and for the write buffer, and what an operation counts after a reset
 # virtual-time: yes
 # memory: 1G
 # kernels: 6.12
@@ -143,6 +144,22 @@ def erase():
                  "the write behind the erase")
 
 
+def collection():
+    """Reads that arrive together while a write waits for the copies of a victim: the copy being
+    made delays all of them, the next one those beyond read_bound."""
+    copy = 2 * COMMAND + READ + 2 * XFER + PROGRAM
+    reads, at = BOUND + 2, 100_000
+    for gives_way in (0, 1):
+        with device(suspend_ns=0, fill=100, gc_yield=gives_way, spare=10) as dev:
+            stats = timed(dev, [(0, 0, True), *((at, i * PAGE, False)
+                                                for i in range(1, reads + 1))])
+            check(stats["flash_copies"] > reads, f"{stats['flash_copies']} pages are copied")
+            end = 2 * copy if gives_way else (stats["flash_copies"] * copy + COMMAND + ERASE +
+                                              ONE_WRITE)
+            near(stats["read_max_ns"], end - at + reads * ONE_READ, 1,
+                 f"the last of {reads} reads during a collection, gc_yield={gives_way}")
+
+
 def channel_is_free():
     """While a program is suspended the channel serves the other unit."""
     with device(chips=2) as dev:
@@ -184,5 +201,6 @@ in_transfer()
 several()
 together()
 erase()
+collection()
 channel_is_free()
 endless_reads()
