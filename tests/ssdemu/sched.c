@@ -222,7 +222,7 @@ static struct ssdemu_txn *unit_pick(struct ssdemu *dev,
 		bind_unit(dev, unit, txn);
 	else if (dev->one_shot && txn == write)
 		backlog_take(&unit->backlog, 1);
-	if (txn == write)
+	if (!write || txn == write)
 		unit->passed = 0;
 	list_del(&txn->list);
 	return txn;

@@ -174,6 +174,28 @@ def channel_is_free():
         near(stats["read_max_ns"], SUSPEND + ONE_READ, 2, "the read that suspended the program")
 
 
+def another_write():
+    """read_bound reads pass a write that no unit has taken, then the other unit takes it. As many
+    pass the next write."""
+    keys = {"chips": 2, "allocation": "dynamic", "suspend_ns": 0, "channel_mbps": 100_000}
+    read, write = COMMAND + READ + 40, COMMAND + 40 + PROGRAM
+    # The other unit is free half a read after read_bound of them have begun.
+    later, waiting, reading = BOUND * read - read // 2, 300_000, 350_000
+    # The last write comes during the second read after those.
+    last = write + (BOUND + 1) * read + read // 3
+    with device(**keys) as dev:
+        dev.io(0, PAGE, True)
+        dev.io(PAGE, PAGE, True)
+        check(dev.where(0)[0]["unit"] != dev.where(8)[0]["unit"], "two pages on two units")
+        stats = timed(dev, [(0, 2 * PAGE, True), (later, 3 * PAGE, True),
+                            (waiting, 4 * PAGE, True), *((reading, 0, False) for _ in range(16)),
+                            (last, 5 * PAGE, True)])
+        expected = (2 * write + later + 2 * write - waiting +
+                    write + (2 * BOUND + 2) * read + write - last)
+        near(4 * stats["write_mean_ns"], expected, 1,
+             "time of all writes, the last of which is passed by read_bound reads")
+
+
 def endless_reads():
     """Reads that never end: a write that waits is passed by read_bound of them behind the one
     being served, and its program is suspended suspend_max times for read_bound of them."""
@@ -203,4 +225,5 @@ together()
 erase()
 collection()
 channel_is_free()
+another_write()
 endless_reads()
