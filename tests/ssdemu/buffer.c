@@ -621,12 +621,12 @@ bool ssdemu_buffer_exceeded(const struct ssdemu *dev, const struct ssdemu_cmd *c
 	       cmd->bytes > dev->buffer_max;
 }
 
-/* Have @cmd wait on @list for @unwritten of the clusters admitted so far. */
+/* Have @cmd wait on @list for the @unwritten clusters admitted up to @seq. */
 static void wait_for_programs(struct ssdemu *dev, struct ssdemu_cmd *cmd,
-			      struct list_head *list, u32 unwritten)
+			      struct list_head *list, u64 seq, u32 unwritten)
 {
-	cmd->flush_seq = dev->cluster_seq;
-	dev->flush_upto = dev->cluster_seq;
+	cmd->flush_seq = seq;
+	dev->flush_upto = max(dev->flush_upto, seq);
 	ssdemu_sched_urge(dev);
 	cmd->left = unwritten + 1;
 	list_add_tail(&cmd->list, list);
@@ -646,8 +646,14 @@ static void wait_for_programs(struct ssdemu *dev, struct ssdemu_cmd *cmd,
  */
 void ssdemu_buffer_empty(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 {
-	wait_for_programs(dev, cmd, &dev->emptying,
-			  dev->nr_unwritten - !list_empty(&dev->dirty));
+	u64 seq = dev->cluster_seq;
+	u32 stays = !list_empty(&dev->dirty);
+
+	if (stays)
+		seq = list_last_entry(&dev->dirty, struct ssdemu_cluster,
+				      list)->seq - 1;
+	wait_for_programs(dev, cmd, &dev->emptying, seq,
+			  dev->nr_unwritten - stays);
 }
 
 /**
@@ -657,7 +663,8 @@ void ssdemu_buffer_empty(struct ssdemu *dev, struct ssdemu_cmd *cmd)
  */
 void ssdemu_buffer_flush(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 {
-	wait_for_programs(dev, cmd, &dev->flushes, dev->nr_unwritten);
+	wait_for_programs(dev, cmd, &dev->flushes, dev->cluster_seq,
+			  dev->nr_unwritten);
 }
 
 /**

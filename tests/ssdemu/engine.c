@@ -547,18 +547,17 @@ static void cmd_arrive(struct ssdemu *dev, struct ssdemu_cmd *cmd)
  * @lpn: logical page
  * @dir: read or program
  *
- * The pool holds the operations of all tags and of all destaging (txn_limit()).
+ * The pool holds the operations of all tags, of all destaging and of a prefetch
+ * for each unit (txn_limit()), so it is never empty.
  *
- * Return: the operation, or NULL, which only a prefetch can get.
+ * Return: the operation.
  */
 struct ssdemu_txn *ssdemu_txn_get(struct ssdemu *dev, u32 lpn,
 				  enum ssdemu_dir dir)
 {
 	struct ssdemu_txn *txn;
 
-	txn = list_first_entry_or_null(&dev->txn_free, struct ssdemu_txn, list);
-	if (!txn)
-		return NULL;
+	txn = list_first_entry(&dev->txn_free, struct ssdemu_txn, list);
 	list_del(&txn->list);
 	txn->cmd = NULL;
 	txn->cluster = NULL;

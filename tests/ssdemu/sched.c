@@ -96,7 +96,10 @@ static bool bind_unit(struct ssdemu *dev, struct ssdemu_unit *unit,
 	return true;
 }
 
-/* Bind a write to the next free unit with room; return it, or NULL. */
+/*
+ * Bind a write to the next free unit with room; return it, or NULL. A unit that has
+ * got an operation in the current event chooses for itself.
+ */
 static struct ssdemu_unit *bind_to_free(struct ssdemu *dev,
 					struct ssdemu_txn *txn)
 {
@@ -115,7 +118,7 @@ static struct ssdemu_unit *bind_to_free(struct ssdemu *dev,
 		if (n >= dev->nr_units)
 			return NULL;
 		unit = &dev->units[n];
-		if (bind_unit(dev, unit, txn)) {
+		if (list_empty(&unit->kicked) && bind_unit(dev, unit, txn)) {
 			dev->next_unit = n + 1 < dev->nr_units ? n + 1 : 0;
 			return unit;
 		}

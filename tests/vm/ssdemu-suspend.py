@@ -13,6 +13,7 @@ within 1 us of the device's time; all times here are the device's."""
 
 import concurrent.futures
 import contextlib
+import os
 import subprocess
 import time
 
@@ -44,14 +45,20 @@ def device(**keys):
 
 
 def timed(dev, requests):
-    """Do requests, [(ns after the first, offset, write)], each in time; return the counters."""
+    """Do requests, [(ns after the first, offset, write)], each in time; return the counters.
+    A request may have a length, too; a flush has no offset."""
     with concurrent.futures.ThreadPoolExecutor(len(requests)) as pool:
         dev.reset()
         begin = time.monotonic_ns() + 20_000_000
 
-        def do(at, offset, write):
+        def do(at, offset, write, length=PAGE):
             time.sleep(max(begin + at * SCALE - time.monotonic_ns(), 0) / 1e9)
-            dev.io(offset, PAGE, write)
+            if offset is not None:
+                dev.io(offset, length, write)
+                return
+            fd = os.open(dev.path, os.O_RDWR)
+            os.fsync(fd)
+            os.close(fd)
 
         for job in [pool.submit(do, *request) for request in requests]:
             job.result()
@@ -160,6 +167,21 @@ def collection():
                  f"the last of {reads} reads during a collection, gc_yield={gives_way}")
 
 
+def emptied_buffer():
+    """A write larger than the write buffer waits until all but the youngest page are programmed,
+    three on one unit; a flush has the youngest programmed on the other one before them."""
+    other = 8 << 20
+    with device(chips=2, allocation="concat", suspend_ns=0, write_buffer_kb=16) as dev:
+        begin, arrives = 10_000, 50_000
+        stats = timed(dev, [(0, 0, True), (begin, PAGE, True), (20_000, 2 * PAGE, True),
+                            (30_000, other, True), (arrives, other + PAGE, True, 5 * PAGE),
+                            (80_000, None, False)])
+        check(stats["flush_count"] == 1, "a flush")
+        # Its last page has room when its first one is programmed.
+        near(stats["write_max_ns"], begin + 3 * ONE_WRITE + ONE_WRITE - arrives, 1,
+             "a write larger than the buffer, before a flush")
+
+
 def channel_is_free():
     """While a program is suspended the channel serves the other unit."""
     with device(chips=2) as dev:
@@ -224,6 +246,7 @@ several()
 together()
 erase()
 collection()
+emptied_buffer()
 channel_is_free()
 another_write()
 endless_reads()
