@@ -21,7 +21,8 @@ static struct dentry *ssdemu_root;
  * ssdemu_stats_reset() - start the statistics from zero
  * @dev: device
  *
- * The state of the flash and the wear of its blocks stay.
+ * The state of the flash and the wear of its blocks stay. An operation under way
+ * counts from now on.
  */
 void ssdemu_stats_reset(struct ssdemu *dev)
 {
@@ -34,6 +35,7 @@ void ssdemu_stats_reset(struct ssdemu *dev)
 	stats->write.min_ns = U64_MAX;
 	stats->flush.min_ns = U64_MAX;
 	stats->discard.min_ns = U64_MAX;
+	stats->max_units_busy = dev->units_busy;
 	dev->active_since = dev->now;
 	if (dev->head_blocked_since)
 		dev->head_blocked_since = dev->now;
@@ -46,6 +48,7 @@ void ssdemu_stats_reset(struct ssdemu *dev)
 	for (i = 0; i < dev->nr_units; i++) {
 		dev->units[i].busy_ns = 0;
 		dev->units[i].busy_since = dev->now;
+		dev->units[i].op_since = dev->now;
 		dev->units[i].clean_ns = 0;
 	}
 	for (i = 0; i < dev->nr_planes; i++) {

@@ -65,6 +65,21 @@ def timed(dev, requests):
     return dev.stats()
 
 
+def reset():
+    """After a reset an operation counts from then on."""
+    with device(suspend_ns=0) as dev:
+        at = 400_000
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            job = pool.submit(dev.io, 0, PAGE, True)
+            time.sleep(at * SCALE / 1e9)
+            dev.reset()
+            check(dev.stats()["units_busy_max"] == 1, "the unit is busy at the reset")
+            job.result()
+        stats = dev.stats()
+        near(stats["planes"][0]["busy_ns"], ONE_WRITE - at, 2, "time of the plane since the reset")
+        near(stats["unit_busy_ns"], stats["planes"][0]["busy_ns"], 0.1, "and of the unit")
+
+
 def one_read():
     """A read that arrives while a page is programmed."""
     reading = SUSPEND + ONE_READ + RESUME
@@ -240,6 +255,7 @@ def endless_reads():
               f"{stats['write_max_ns']:,} ns, expected {least:,} to {least + ONE_READ:,}")
 
 
+reset()
 one_read()
 in_transfer()
 several()
