@@ -632,15 +632,12 @@ void ssdemu_txn_queue(struct ssdemu *dev, struct ssdemu_txn *txn)
 	u32 block, page;
 
 	txn->seq = dev->seq++;
-	if (txn->dir == SSDEMU_READ) {
+	if (txn->dir == SSDEMU_READ)
 		txn->plane = dev->ftl->locate(dev, txn->lpn, &block, &page);
-		txn->group = (block * dev->block_pages + page) /
-			     dev->cfg.read_pages;
-	} else if (dev->cfg.allocation == SSDEMU_DYNAMIC) {
+	else if (dev->cfg.allocation == SSDEMU_DYNAMIC)
 		txn->plane = SSDEMU_NONE;
-	} else {
+	else
 		txn->plane = ssdemu_home_plane(dev, txn->lpn, &page);
-	}
 
 	if (txn->plane != SSDEMU_NONE) {
 		struct ssdemu_unit *unit = ssdemu_unit_of(dev, txn->plane);

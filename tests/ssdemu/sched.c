@@ -399,23 +399,43 @@ static void aos_add(struct ssdemu *dev, struct ssdemu_txn *txn)
 
 /* One-shot programs */
 
-/* Move the operations of @queue that @unit can serve with its own to its batch. */
-static u32 gather_from(struct ssdemu_unit *unit, struct list_head *queue,
-		       u32 limit)
+/* Move waiting writes to the batch of @unit. */
+static u32 gather_writes(struct ssdemu_unit *unit, struct list_head *queue,
+			 u32 limit)
 {
-	const struct ssdemu_txn *first = unit->txn;
 	struct ssdemu_txn *txn, *next;
 	u32 taken = 0;
 
 	list_for_each_entry_safe(txn, next, queue, list) {
 		if (taken == limit)
 			break;
-		if (txn->dir == SSDEMU_READ && txn->group != first->group)
-			continue;
 		list_move_tail(&txn->list, &unit->batch);
 		taken++;
 	}
 	return taken;
+}
+
+/* Return the number, in the drive, of the group of pages sensed with @lpn. */
+static u32 sensed_group(struct ssdemu *dev, u32 lpn)
+{
+	u32 block, page, plane = dev->ftl->locate(dev, lpn, &block, &page);
+
+	block += plane * dev->plane_blocks;
+	return (block * dev->block_pages + page) / dev->cfg.read_pages;
+}
+
+/* Move reads that one sense serves to the batch, wherever their pages are by now. */
+static void gather_reads(struct ssdemu *dev, struct ssdemu_unit *unit)
+{
+	u32 group = sensed_group(dev, unit->txn->lpn);
+	struct ssdemu_txn *txn, *next;
+
+	list_for_each_entry_safe(txn, next, &unit->queue[SSDEMU_READ], list) {
+		if (sensed_group(dev, txn->lpn) != group)
+			continue;
+		list_move_tail(&txn->list, &unit->batch);
+		unit->waiting--;
+	}
 }
 
 /**
@@ -431,15 +451,14 @@ void ssdemu_sched_gather(struct ssdemu *dev, struct ssdemu_unit *unit)
 	u32 room = ssdemu_write_unit(dev, unit->txn->plane) - 1, taken;
 
 	if (unit->txn->dir == SSDEMU_READ) {
-		unit->waiting -= gather_from(unit, &unit->queue[SSDEMU_READ],
-					     U32_MAX);
+		gather_reads(dev, unit);
 		return;
 	}
 	if (dev->cfg.allocation == SSDEMU_DYNAMIC) {
-		backlog_take(&dev->backlog, gather_from(unit, &dev->fifo, room));
+		backlog_take(&dev->backlog, gather_writes(unit, &dev->fifo, room));
 		return;
 	}
-	taken = gather_from(unit, &unit->queue[SSDEMU_WRITE], room);
+	taken = gather_writes(unit, &unit->queue[SSDEMU_WRITE], room);
 	backlog_take(&unit->backlog, taken);
 	unit->waiting -= taken;
 }

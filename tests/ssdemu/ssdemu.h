@@ -190,7 +190,6 @@ struct ssdemu_txn {
 	u64 seq;			/* order of arrival */
 	u64 writes_seen;		/* unit->writes when this was queued */
 	u32 lpn;			/* logical page */
-	u32 group;			/* read: its pages are sensed at once */
 	u32 bytes;			/* to transfer to the host */
 	u32 plane;			/* SSDEMU_NONE: not chosen yet (dynamic) */
 	u8 dir;				/* enum ssdemu_dir */
