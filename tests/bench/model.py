@@ -116,7 +116,9 @@ def window_figures(window: dict, ssdemu: dict) -> dict[str, float]:
         made |= {f"{direction}_{key}": value for key, value in got["latency"].items()
                  if key != "count"}
     made |= drive_figures(ssdemu)
-    made["of_bound"] = made["mbps"] / bound_mbps(ssdemu)
+    # The window is in the guest's time, the counters are in the drive's.
+    bound = bound_mbps(ssdemu)
+    made["of_bound"] = made["mbps"] * ssdemu["time_scale"] / bound if bound else 0.0
     return made
 
 

@@ -83,13 +83,15 @@ def matrix():
           "cells with a backlog are apart from those without")
 
 
-def window(reads, latency):
-    """Return a run with a window of a second in which so many reads take @latency ms each."""
+def window(reads, latency, scale=1):
+    """Return a run with a window of a second in which so many reads take @latency ms each; its
+    device is busy all the time, and has the time scale."""
     found = {"count": reads} | ({"mean": latency, "max": latency} if reads else {})
     found |= {f"p{p:g}": latency for p in model.PERCENTILES if not model.beyond(reads, p)}
     drive = {"units_busy_milli": 1000, "write_amplification_milli": 1000, "flash_erases": 0,
-             "units": 1, "unit_busy_ns": 10 ** 9, "channel_utilisation_ppm": 0,
-             "elapsed_ns": 10 ** 9, "host_read_bytes": 4096, "host_write_bytes": 0,
+             "units": 1, "time_scale": scale, "unit_busy_ns": 10 ** 9 // scale,
+             "channel_utilisation_ppm": 0, "elapsed_ns": 10 ** 9,
+             "host_read_bytes": 4096 * reads, "host_write_bytes": 0,
              "read_count": 1, "write_count": 0, "config": {}}
     return {"ssdemu": drive, "window": {
         "seconds": 1, "busy_seconds": 0.1, "read": {"bytes": 4096 * reads, "latency": found},
@@ -133,6 +135,11 @@ def scaled():
     plan = model.plan_of(run)
     check(plan["variables"] == run.variables | {"RAMP": "2000ms", "GAP": "160ms"}
           and plan["time_scale"] == 8, f"a run of 8 times the times: {plan['variables']}")
+    busy = window(5000, 1, 8)
+    found = model.figures_of(model.Run("sata", "mixed", "none", keys={"time_scale": 8},
+                                       result=busy))
+    check(abs(found["of_bound"] - 1) < 1e-9 and abs(found["mbps"] - 8 * 20.48) < 1e-9,
+          f"a busy drive is at its bound: {found['of_bound']:.3f} of {found['mbps']:.2f} MB/s")
     made = {"mbps": 2, "read_mbps": 2, "read_p99": 40, "write_amplification": 3, "of_bound": 0.5}
     check(model.undilated(made, 8) == made | {"mbps": 16, "read_mbps": 16, "read_p99": 5},
           "rates x 8, latencies / 8, ratios as they are")
