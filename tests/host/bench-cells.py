@@ -7,20 +7,15 @@ import pathlib
 import re
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(TESTS / "bench"), str(TESTS / "lib")]
 
+from checks import check  # noqa: E402  (beside this folder)
 import matrix  # noqa: E402  (beside the benchmark)
 import model  # noqa: E402
 import results  # noqa: E402
 
 CELLS = [*matrix.benefit_cells(False), *matrix.depth_cells(False)]
-
-
-def check(condition, text):
-    """Print what was checked; end the test unless @condition holds."""
-    print(("ok    " if condition else "FAIL  ") + text, flush=True)
-    if not condition:
-        sys.exit(1)
 
 
 def keys(cell):

@@ -10,8 +10,10 @@ import pathlib
 import random
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(TESTS / "bench"), str(TESTS / "lib")]
 
+from checks import check  # noqa: E402  (beside this folder)
 import matrix as bench_matrix  # noqa: E402  (beside the benchmark)
 import model  # noqa: E402
 import results  # noqa: E402
@@ -19,13 +21,6 @@ from intervals import interval, logarithms, percent  # noqa: E402
 
 SAMPLES = 20_000
 READ, P99 = results.RATES[0], results.TIMES["read", "p99"]
-
-
-def check(condition, text):
-    """Print what was checked; end the test unless @condition holds."""
-    print(("ok    " if condition else "FAIL  ") + text, flush=True)
-    if not condition:
-        sys.exit(1)
 
 
 def coverage(chance, seeds):

@@ -14,8 +14,10 @@ import shutil
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(TESTS / "bench"), str(TESTS / "lib")]
 
+from checks import check  # noqa: E402  (beside this folder)
 import guests  # noqa: E402  (beside the benchmark)
 import model  # noqa: E402
 import paper  # noqa: E402
@@ -25,13 +27,6 @@ from tables import Column, Table, labelled  # noqa: E402
 LAB = []
 # What scripts/lab --digest would print.
 DIGEST = ["image"]
-
-
-def check(condition, text):
-    """Print what was checked; end the test unless @condition holds."""
-    print(("ok    " if condition else "FAIL  ") + text, flush=True)
-    if not condition:
-        sys.exit(1)
 
 
 def lab(_command, _log, handle, _options, files):
