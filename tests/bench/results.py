@@ -133,7 +133,7 @@ def compared(cell, label: str, peer: str, column) -> tuple[list[float], int] | N
         return [], all(ours) - all(theirs)
     logs = logarithms(ours, theirs)
     sign = better(logs, column)
-    # The one that is ahead must not be so by a lower bound.
+    # A lower bound does not show that a scheduler is ahead.
     first = label if sign > 0 else peer
     return logs, 0 if column.get in cell["bounds"][first] else sign
 

@@ -699,8 +699,8 @@ static void lay_stripe(struct ssdemu *dev, struct layout *layout, u32 lpn, u32 e
 /*
  * Write the first pages of the device as they would lie after random ones of them
  * had been overwritten for long. Each block has pages of the whole device:
- * otherwise the blocks of a part of it that is overwritten would hold nothing
- * else, and the collector would find hot and cold data separated.
+ * otherwise a part of it that is overwritten would have blocks of its own, and the
+ * collector would find hot data apart from cold data.
  */
 static void lay_stripes(struct ssdemu *dev, struct layout *layout, u32 filled)
 {
