@@ -211,8 +211,8 @@ SIMILAR = ("aos", "bp-samsung", "pai-b", "pai-d")
 WINDOWS = {("bp-",): (2000, 12000, 3000), ("pai-",): (7000, 21000, 3000),
            ("sd",): (30000, 60000, 5000), ("pass-",): (500, 5000, 5000),
            ("piq", "aos"): (100, 1000, 1000), ("nvme", "qlc", "sata"): (1000, 5000, 500)}
-# The quick run's times are shorter by this factor.
-SHORTER = 4
+# {drives: factor}: the quick run's times are shorter by this factor.
+SHORTER = {TODAY: 8, ("",): 4}
 # Seconds of real time that a full run takes on an idle CPU, where none was measured before.
 SECONDS = {("pass-", "null_blk"): 5, ("bp-", "piq", "aos"): 8, ("pai-",): 14, ("nvme",): 35,
            TODAY: 11}
@@ -248,7 +248,8 @@ def times(preset: str, writes: bool, seed: int, quick: bool) -> dict[str, str]:
     """Return the variables RAMP and RUNTIME of a run."""
     ramp, long, short = next(times for names, times in WINDOWS.items()
                              if preset.startswith(names))
-    shorter = SHORTER if quick else 1
+    shorter = (next(factor for names, factor in SHORTER.items() if preset.startswith(names))
+               if quick else 1)
     length = (long if writes else short) // shorter
     ramp = max((ramp if writes else ramp // 10) // shorter,
                model.preset_keys(preset).get("write_buffer_kb", 0) // BUFFERED_KB_MS)
