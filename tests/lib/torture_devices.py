@@ -184,8 +184,9 @@ class Nvme(Target):
         (self.port / "remove").write_text("1")
 
     def back(self):
+        # While anything still has the old namespace open, the new one is number 2.
         (PCI / "rescan").write_text("1")
-        self.named(self.appears(f"{self.port}/nvme/nvme*/nvme*n1"))
+        self.named(self.appears(f"{self.port}/nvme/nvme*/nvme*n[0-9]"))
 
     def wait_for_reset(self):
         """Wait until the driver has ended the resets it started by itself."""

@@ -73,7 +73,7 @@ def character(name):
     the controller's; a disk that returns while something has the old controller open has another
     number than its controller."""
     return "".join(f"/dev/{os.path.basename(path)}"
-                   for path in glob.glob(f"/sys/block/{name}/device/ng*n1"))
+                   for path in glob.glob(f"/sys/block/{name}/device/ng*n[0-9]"))
 
 
 class Wrong(Exception):
