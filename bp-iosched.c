@@ -79,7 +79,7 @@ static const char * const bp_bases[] = { "anticipatory", "fair" };
  * @antic: the wait under way
  * @timer: ends it
  * @timed_out: the timer has expired. Any context.
- * @thinker: process whose read, write was the last to complete. Any context.
+ * @thinker: by direction: the process whose request completed last. Any context.
  * @cases: number of writes chosen by each case
  * @in_open: number of writes chosen because they are in another open block
  * @avoided: number of writes that stay in the open blocks where a sweep leaves

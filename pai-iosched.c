@@ -10,7 +10,7 @@
  * device read the rest of it, and a request larger than the buffer waits for
  * the flash. File systems know neither size.
  *
- * Idea: three parts, each of which can be used without the others.
+ * Idea: PASA includes PAS; PAI works with either of them, or alone.
  *
  *  1. PAS: no request is larger than the read or write buffer. (5.2)
  *  2. PASA: in addition, requests are cut on boundaries of clustered pages or
@@ -275,13 +275,6 @@ static struct request *pai_next(struct pai_data *pd, unsigned int tier,
 	return NULL;
 }
 
-static struct request *pai_oldest(struct pai_data *pd, unsigned int tier,
-				  unsigned int dir)
-{
-	return list_first_entry_or_null(&pd->io.fifo[tier][dir], struct request,
-					queuelist);
-}
-
 /* Rule 7. Either request may be NULL. */
 static struct request *pai_older(struct request *a, struct request *b)
 {
@@ -299,8 +292,8 @@ static enum hrtimer_restart pai_timeout(struct hrtimer *timer)
 /* All requests of a tier are held: arm the timer for when the first is due. */
 static void pai_arm(struct pai_data *pd, unsigned int tier)
 {
-	struct request *read = pai_oldest(pd, tier, READ);
-	struct request *write = pai_oldest(pd, tier, WRITE);
+	struct request *read = iosched_first(&pd->io, tier, READ);
+	struct request *write = iosched_first(&pd->io, tier, WRITE);
 	u64 due = read ? pai_due(pd, read) : U64_MAX;
 
 	if (write)
@@ -346,8 +339,8 @@ static struct request *pai_select(struct iosched *io, unsigned int tier)
 	pd->run.length = 0;
 
 	if (!pai_may_hold(pd, tier))
-		return pai_older(pai_oldest(pd, tier, READ),
-				 pai_oldest(pd, tier, WRITE));
+		return pai_older(iosched_first(&pd->io, tier, READ),
+				 iosched_first(&pd->io, tier, WRITE));
 
 	read = pai_next(pd, tier, READ);
 	write = pai_next(pd, tier, WRITE);

@@ -218,9 +218,7 @@ static void pass_released(struct request *rq)
  */
 static struct request *pass_ahead(struct pass_queue *queue, unsigned int dir)
 {
-	struct request *rq = iosched_from(&queue->sort[dir], queue->pos[dir]);
-
-	return rq ? rq : iosched_from(&queue->sort[dir], 0);
+	return iosched_ascending(&queue->sort[dir], queue->pos[dir]);
 }
 
 static void pass_end_turn(struct pass_data *pd, struct pass_queue *queue)

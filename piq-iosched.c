@@ -33,9 +33,9 @@
  *     otherwise reads would starve on a drive where an operation takes longer than
  *     write_wait_us. (The paper has no such rule.)
  *  6. A request whose deadline has passed is dispatched whatever holds its units.
- *  7. A drive with a write buffer completes a write before its units are free, or
- *     long after. With buffered_writes, off by default, writes hold no units and
- *     wait for none. (Not in the paper, whose drive has no buffer.)
+ *  7. A drive with a write buffer completes a write independently of its units. With
+ *     buffered_writes, off by default, writes hold no units and wait for none.
+ *     (Not in the paper, whose drive has no buffer.)
  *
  * Example (figures 6 and 7): four units; reads 0011, 0110, 1100 and the same as
  * writes. In order of arrival each waits for the one before it: three read and
@@ -78,7 +78,8 @@ enum {
 
 /**
  * struct piq_scheme - what a scheme does
- * @batches: reads, writes are in batches; otherwise only the oldest may be dispatched
+ * @batches: by direction: requests are in batches; otherwise only the oldest may be
+ *	dispatched
  * @reads_first: reads before writes, and requests that conflict are held
  * @write_wait: rule 5
  */
@@ -242,7 +243,7 @@ static int piq_set_scheme(struct iosched *io, unsigned int *field,
 	return 0;
 }
 
-/* Store a setting on which it depends whether a request has to wait. */
+/* Store a setting that decides whether a request waits, and search again. */
 static int piq_set_wait(struct iosched *io, unsigned int *field,
 			unsigned int value)
 {
@@ -454,15 +455,16 @@ static struct cb_batch *piq_prioritise(struct piq_data *pd, unsigned int tier,
 	return batch;
 }
 
-/* In order of arrival: the oldest request, or NULL and its units are taken. */
+/*
+ * In order of arrival: the oldest request if its units are free. Otherwise take them
+ * and return NULL.
+ */
 static struct request *piq_oldest(struct piq_data *pd, unsigned int tier,
 				  unsigned int dir)
 {
 	struct piq_map *map = piq_map_of(pd);
-	struct request *rq;
+	struct request *rq = iosched_first(&pd->io, tier, dir);
 
-	rq = list_first_entry_or_null(&pd->io.fifo[tier][dir], struct request,
-				      queuelist);
 	if (!rq)
 		return NULL;
 	lv_set_span(&map->lv, piq_span(map, rq), map->vector);
@@ -493,12 +495,9 @@ static struct request *piq_pick(struct piq_data *pd, unsigned int tier,
 /* The scheme noop: the oldest request; none is held. */
 static struct request *piq_first_come(struct iosched *io, unsigned int tier)
 {
-	struct request *read, *write;
+	struct request *read = iosched_first(io, tier, READ);
+	struct request *write = iosched_first(io, tier, WRITE);
 
-	read = list_first_entry_or_null(&io->fifo[tier][READ], struct request,
-					queuelist);
-	write = list_first_entry_or_null(&io->fifo[tier][WRITE], struct request,
-					 queuelist);
 	if (read && write)
 		return write->start_time_ns < read->start_time_ns ? write : read;
 	return read ? read : write;
@@ -691,11 +690,11 @@ static void piq_released(struct request *rq)
 	T(piq_data, buffered_writes, 0, 0, 1, piq_set_wait,		\
 	  "1: the drive buffers writes: they hold no units")		\
 	C(piq_data, allocation, 0, piq_allocation_names, piq_set_map,	\
-	  "order in which pages go over channels, ways, dies, planes: cwdp in any order") \
+	  "pages go over channels, ways, dies, planes (cwdp in any order; default cwdp)") \
 	C(piq_data, level, LV_CHIP, piq_level_names, piq_set_map,	\
-	  "what works in parallel: chip or plane")			\
+	  "what works in parallel (chip, plane; default chip)")		\
 	C(piq_data, scheme, PIQ_PLUS, piq_scheme_names, piq_set_scheme,	\
-	  "noop, rws, piq-r, piq-w, piq or piq+ (default)")
+	  "scheme of the paper (noop, rws, piq-r, piq-w, piq, piq+; default piq+)")
 
 static int piq_init(struct iosched *io)
 {
@@ -725,7 +724,7 @@ static void piq_counts(struct iosched *io, struct seq_file *m)
 	seq_printf(m, "batches read %u write %u prioritised %u\n",
 		   pd->batches[READ], pd->batches[WRITE], pd->prioritised);
 	for (dir = READ; dir <= WRITE; dir++) {
-		seq_printf(m, "%s_sizes_log2", dir == READ ? "read" : "write");
+		seq_printf(m, "%s_sizes_log2", iosched_dir_names[dir]);
 		for (i = 0; i < PIQ_SIZES; i++)
 			seq_printf(m, " %u", pd->sizes[dir][i]);
 		seq_putc(m, '\n');
@@ -749,7 +748,7 @@ static void piq_batches(struct iosched *io, struct seq_file *m)
 			list_for_each_entry(batch, &queue->batches, list)
 				seq_printf(m, "%s %s %u %u %u %lld %*pbl %*pbl\n",
 					   iosched_tier_names[tier],
-					   dir == READ ? "read" : "write",
+					   iosched_dir_names[dir],
 					   batch->number, batch->size,
 					   batch->gone,
 					   div_s64(now - batch->since, NSEC_PER_USEC),

@@ -11,7 +11,7 @@
 
 #include "iosched-kernel.h"
 
-/* 6.13: hrtimer_setup() sets the callback too; hrtimer_init() went with 6.15. */
+/* 6.13: hrtimer_setup() sets the callback too; 6.15 removed hrtimer_init(). */
 static inline void
 compat_hrtimer_setup(struct hrtimer *timer,
 		     enum hrtimer_restart (*function)(struct hrtimer *),

@@ -36,6 +36,7 @@ static int show##_show(void *data, struct seq_file *m)			\
 }
 
 static const char * const iosched_tier_names[] = { "rt", "be", "idle" };
+static const char * const iosched_dir_names[] = { "read", "write" };
 
 static void iosched_stats(struct iosched *io, struct seq_file *m)
 {
@@ -53,7 +54,7 @@ static void iosched_stats(struct iosched *io, struct seq_file *m)
 
 			seq_printf(m, "%s %s %u %u %u %u %u %u %u %u %u\n",
 				   iosched_tier_names[tier],
-				   dir == READ ? "read" : "write",
+				   iosched_dir_names[dir],
 				   st->inserted, st->merged, st->dispatched,
 				   completed, st->expired,
 				   atomic_read(&done->requeued),
@@ -86,7 +87,7 @@ static void iosched_queue(struct iosched *io, struct seq_file *m)
 		for (dir = READ; dir <= WRITE; dir++) {
 			snprintf(name, sizeof(name), "%s %s",
 				 iosched_tier_names[tier],
-				 dir == READ ? "read" : "write");
+				 iosched_dir_names[dir]);
 			iosched_list_show(m, name, &io->fifo[tier][dir]);
 		}
 }

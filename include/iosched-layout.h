@@ -97,9 +97,9 @@ struct iosched_layout {
 #define IOSCHED_LAYOUT(type, digest) { #type, digest },
 
 /*
- * Return -ENOEXEC if a struct of the running kernel is another one than the
- * module was compiled for. A kernel without BTF is not the one that it was
- * compiled for either: the digests are from that one's BTF.
+ * Return -ENOEXEC if a struct of the running kernel differs from that of the kernel
+ * for which the module was compiled. A kernel without BTF is another kernel: the
+ * digests are from BTF.
  */
 static int __init iosched_check_layouts(void)
 {
@@ -122,7 +122,7 @@ static int __init iosched_check_layouts(void)
 			t = btf_type_by_id(btf, id);
 		if (!t || iosched_layout_digest(btf, t, 0, 0x811c9dc5) !=
 			  layouts[i].digest) {
-			pr_err("%s: struct %s of this kernel is not as in the one that the module was built for: build it anew\n",
+			pr_err("%s: struct %s differs from that of the kernel for which the module was built: build the module again\n",
 			       KBUILD_MODNAME, layouts[i].name);
 			return -ENOEXEC;
 		}

@@ -26,7 +26,7 @@
  *
  * No request waits for ever. While a request is held, a completion, an
  * insertion or a timer that is armed for the earliest deadline, or for
- * IOSCHED_SLACK if that is earlier, runs the queue again. A request whose deadline
+ * IOSCHED_SLACK from now if that is earlier, runs the queue again. A request whose deadline
  * has passed is dispatched before others; when IOSCHED_SLACK more has passed,
  * neither @depth nor the policy holds it, only the lack of a device tag. Its
  * deadline is read_expire or write_expire after its insertion, or
@@ -202,9 +202,9 @@ struct iosched {
  *	failure; exit() is then not called.
  * @exit: undo init(). May sleep, no lock. No request is queued or in flight, and
  *	no debugfs file is being read.
- * @start: (opt) the queue, which is frozen, has the scheduler from now on
+ * @start: (opt) the queue, which is frozen, has the scheduler from now on. No lock.
  * @stop: (opt) the queue, which is frozen and has no request, no longer has the
- *	scheduler. Called before another scheduler's start().
+ *	scheduler. Called before another scheduler's start(). No lock.
  * @root: return the tree in which a request of that tier and direction that
  *	starts at that sector would be sorted
  * @arrives: (opt) @rq is inserted and was not merged. Runs in the task that sent
@@ -410,6 +410,38 @@ static inline struct request *iosched_from(struct rb_root *root,
 		}
 	}
 	return found;
+}
+
+/**
+ * iosched_ascending() - next request of an ascending sweep over a tree
+ * @root: sorted tree
+ * @sector: position of the sweep
+ *
+ * Return: the first request at or after @sector, otherwise the lowest one, or NULL
+ * if the tree is empty.
+ */
+static inline struct request *iosched_ascending(struct rb_root *root,
+						sector_t sector)
+{
+	struct request *rq = iosched_from(root, sector);
+
+	return rq ? rq : iosched_from(root, 0);
+}
+
+/* The request of a tier and direction that arrived first, or NULL. Under the lock. */
+static inline struct request *iosched_first(struct iosched *io,
+					    unsigned int tier, unsigned int dir)
+{
+	return list_first_entry_or_null(&io->fifo[tier][dir], struct request,
+					queuelist);
+}
+
+/* Time from the insertion of @rq to its deadline, in jiffies. */
+static inline unsigned long iosched_expire(struct iosched *io,
+					   struct request *rq)
+{
+	return msecs_to_jiffies(rq_data_dir(rq) == READ ? io->read_expire :
+							  io->write_expire);
 }
 
 /* The request before or after a queued one in its tree, or NULL. */

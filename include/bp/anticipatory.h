@@ -100,7 +100,10 @@ static bool bp_anticipatory_may_wait(struct bp_data *bd, struct request *rq)
 	       bp_write_awaited(bd, writer);
 }
 
-/* End the wait under way if @rq, which @process inserts, is a reason to. */
+/*
+ * @process inserts @rq: end the wait under way if it is for @process, or if @rq is a
+ * read near the awaited one.
+ */
 static void bp_anticipatory_meet(struct bp_data *bd, struct bp_process *process,
 				 struct request *rq)
 {

@@ -42,9 +42,7 @@ static bool bp_crosses(struct bp_data *bd, struct request *rq)
 /* Rule 2: the next request of a sweep. */
 static struct request *bp_ascending(struct bp_queue *queue, unsigned int dir)
 {
-	struct request *rq = iosched_from(&queue->sort[dir], queue->pos[dir]);
-
-	return rq ? rq : iosched_from(&queue->sort[dir], 0);
+	return iosched_ascending(&queue->sort[dir], queue->pos[dir]);
 }
 
 /* Rule 5: a queued write in an open block, or NULL. */

@@ -27,7 +27,7 @@
 
 /*
  * More than can have requests queued with the usual number of scheduler tags
- * (256), few enough for some 130 kB.
+ * (256), few enough for some 94 kB.
  */
 #define BP_PROCESSES	512
 #define BP_HASH_BITS	8

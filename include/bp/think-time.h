@@ -43,9 +43,9 @@
 
 /* How a wait ended. */
 enum bp_outcome {
-	BP_HIT,		/* the process came back, near its last read */
+	BP_HIT,		/* the process came back, near its last read or in its block */
 	BP_MISS,	/* it did not, or came back far from it */
-	BP_BROKEN,	/* another request was dispatched first */
+	BP_BROKEN,	/* the wait ended for another reason */
 	BP_OUTCOMES,
 };
 

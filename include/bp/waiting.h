@@ -71,10 +71,8 @@ static u32 bp_until_deadline(struct bp_data *bd, unsigned int tier)
 	unsigned int dir;
 
 	for (dir = READ; dir <= WRITE; dir++) {
-		struct request *rq;
+		struct request *rq = iosched_first(&bd->io, tier, dir);
 
-		rq = list_first_entry_or_null(&bd->io.fifo[tier][dir],
-					      struct request, queuelist);
 		if (rq && time_after((unsigned long)rq->fifo_time, now))
 			left = min(left, (unsigned long)rq->fifo_time - now);
 		else if (rq)

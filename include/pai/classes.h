@@ -97,7 +97,7 @@ static void pai_stats_print(struct pai_stats *stats, struct seq_file *m)
 				   nr[PAI_PENDING];
 
 		seq_printf(m, "%s %u %u %u %u %u %u %u %u %u %u %llu %llu\n",
-			   dir == READ ? "read" : "write", nr[PAI_WELL_SPLIT],
+			   iosched_dir_names[dir], nr[PAI_WELL_SPLIT],
 			   nr[PAI_CLOSED], nr[PAI_PENDING], st->aligned,
 			   st->full, pai_percent(st->aligned, all),
 			   pai_percent(st->full, all), st->merges,

@@ -48,7 +48,7 @@ struct pai_limit {
  *	be kept
  * @lock: protects @params
  * @params: parameters of the SSD
- * @max: limit on the size of a request. The worker's, as the following.
+ * @max: limit on the size of a request. Used by the worker only, as are those below.
  * @boundary: limit on where a request may lie
  * @own: largest request that the driver and the user allow
  */
@@ -143,7 +143,7 @@ static inline void pai_limits_override(struct pai_loan *loan,
 		pai_limit_override(&loan->boundary, &lim->chunk_sectors,
 				   cut.boundary);
 	else
-		pr_warn("pai: %s: a boundary of %u KB does not go with the device's limits, none is set\n",
+		pr_warn("pai: %s: a boundary of %u KB conflicts with the device's limits and is not set\n",
 			loan->disk->disk_name, cut.boundary / 2);
 }
 

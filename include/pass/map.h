@@ -18,8 +18,8 @@
 #include "iosched.h"
 
 /*
- * A region takes some 350 bytes. This many suffice for regions of 4 GB on a
- * device of 64 TB, and the map stays below 6 MB.
+ * A region takes some 230 bytes. This many suffice for regions of 4 GB on a
+ * device of 64 TB, and the map stays below 4 MB.
  */
 #define PASS_MAX_REGIONS 16384U
 

@@ -250,7 +250,7 @@ static inline unsigned int cb_check_end(struct cb_queue *queue,
  * @queue: queue
  * @entry: to be taken out; its vector stays valid until the next cb_get()
  *
- * Return: the size of the batch if it has ended with this entry, else 0.
+ * Return: the size of the batch if it has ended with this entry, otherwise 0.
  */
 static inline unsigned int cb_take(struct cb_queue *queue,
 				   struct cb_entry *entry)
@@ -271,7 +271,7 @@ static inline unsigned int cb_take(struct cb_queue *queue,
  * @queue: queue
  * @entry: to be taken out
  *
- * Return: the size of the batch if it has ended with this entry, else 0.
+ * Return: the size of the batch if it has ended with this entry, otherwise 0.
  */
 static inline unsigned int cb_drop(struct cb_queue *queue,
 				   struct cb_entry *entry)

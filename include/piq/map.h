@@ -81,8 +81,8 @@ static inline struct piq_map *piq_map_alloc(const unsigned int count[LV_DIGITS],
 	size_t bytes;
 
 	if (planes > LV_MAX_UNITS || !is_power_of_2(page_kb)) {
-		pr_err("piq: %llu planes, pages of %u KB: must be at most %u, a power of two\n",
-		       planes, page_kb, LV_MAX_UNITS);
+		pr_err("piq: %llu planes (at most %u), pages of %u KB (a power of two)\n",
+		       planes, LV_MAX_UNITS, page_kb);
 		return ERR_PTR(-EINVAL);
 	}
 	bytes = cb_queue_bytes(units, window);

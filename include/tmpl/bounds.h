@@ -86,12 +86,9 @@ static struct request *iosched_expired(struct iosched *io, unsigned int tier,
 static unsigned long iosched_deadline(struct iosched *io, struct request *rq,
 				      bool lower)
 {
-	unsigned int expire = rq_data_dir(rq) == READ ? io->read_expire :
-							io->write_expire;
-
 	if (!lower)
 		return rq->fifo_time;
-	return rq->fifo_time - msecs_to_jiffies(expire) +
+	return rq->fifo_time - iosched_expire(io, rq) +
 	       msecs_to_jiffies(io->prio_aging_expire);
 }
 

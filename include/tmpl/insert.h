@@ -39,10 +39,7 @@ static void iosched_sort_alone(struct iosched *io)
 
 static void iosched_enqueue(struct iosched *io, struct request *rq)
 {
-	unsigned int expire = rq_data_dir(rq) == READ ? io->read_expire :
-							io->write_expire;
-
-	rq->fifo_time = jiffies + msecs_to_jiffies(expire);
+	rq->fifo_time = jiffies + iosched_expire(io, rq);
 	if (IOSCHED_POLICY.arrives)
 		IOSCHED_POLICY.arrives(io, rq);
 	if (IOSCHED_POLICY.alone && !io->nr)
@@ -88,7 +85,7 @@ static void iosched_take_over(struct iosched *io, struct request *rq)
 	if (!iosched_rq_state(rq)) {
 		unsigned int tier = iosched_tier_of(req_get_ioprio(rq));
 
-		/* 7.2 sets it with the queue's iostats only. */
+		/* 7.2 sets start_time_ns only if the queue keeps iostats. */
 		if (!(rq->rq_flags & RQF_IO_STAT))
 			rq->start_time_ns = ktime_get_ns();
 		iosched_rq_set_state(rq, IOSCHED_RQ_OURS |
