@@ -21,8 +21,7 @@ static struct dentry *ssdemu_root;
  * ssdemu_stats_reset() - start the statistics from zero
  * @dev: device
  *
- * The state of the flash and the wear of its blocks stay. An operation under way
- * counts from now on.
+ * The state of the flash stays. An operation under way counts from now on.
  */
 void ssdemu_stats_reset(struct ssdemu *dev)
 {
@@ -345,7 +344,7 @@ SEQ_FILE(where, .write = where_write);
 
 /**
  * ssdemu_debugfs_add() - create the files of a device
- * @dev: device with a disk; the remover of dev->debugfs removes them
+ * @dev: device with a disk; removing dev->debugfs removes them
  */
 void ssdemu_debugfs_add(struct ssdemu *dev)
 {

@@ -107,7 +107,7 @@ static void arm_timer(struct ssdemu *dev)
 }
 
 /**
- * ssdemu_run() - run_events the device to the present time
+ * ssdemu_run() - advance the device to the present time
  * @dev: device; its lock must not be held
  * @cmd: request that arrives now, or NULL
  *

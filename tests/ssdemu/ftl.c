@@ -46,7 +46,6 @@
 /* A flash block, in the free list or in a bucket of its plane. */
 struct ssdemu_block {
 	u32 next, prev;		/* SSDEMU_NONE: end of the list */
-	u32 wear;		/* erases */
 	u32 valid;		/* valid pages */
 };
 
@@ -158,11 +157,11 @@ static u32 slc_block(const struct ssdemu *dev, u32 p, u32 n)
 }
 
 /**
- * ssdemu_slc_open() - tell where the next program of a plane goes
+ * ssdemu_slc_open() - which blocks the next program of a plane uses
  * @dev: device
  * @plane: plane
  *
- * Return: true if it goes to the SLC cache.
+ * Return: true if it is a program of the SLC cache.
  */
 bool ssdemu_slc_open(const struct ssdemu *dev, u32 plane)
 {
@@ -443,7 +442,6 @@ static void erase_drained(struct ssdemu *dev, struct ssdemu_plane *plane)
 
 	plane->drained = dev->blocks[b].next;
 	plane->nr_drained--;
-	dev->blocks[b].wear++;
 	memset32(&dev->p2l[b * dev->block_pages], SSDEMU_NONE, dev->block_pages);
 	free_add(dev, plane, b);
 }
@@ -490,7 +488,6 @@ static enum ssdemu_clean_step fold_step(struct ssdemu *dev, u32 p,
 	if (!plane->slc_drained && fold_unit(dev, p, copy))
 		return SSDEMU_CLEAN_COPY;
 	b = slc_block(dev, p, 0);
-	dev->blocks[b].wear++;
 	memset32(&dev->p2l[b * dev->block_pages], SSDEMU_NONE, dev->block_pages);
 	dev->slc_open += !ssdemu_slc_open(dev, p);
 	plane->slc_first = (plane->slc_first + 1) % dev->slc_blocks;
@@ -585,8 +582,6 @@ static void fill_rewriting(struct ssdemu *dev, u32 filled)
 		if (!(i & 0xfff))
 			cond_resched();
 	}
-	for (b = 0; b < dev->nr_planes * dev->plane_blocks; b++)
-		dev->blocks[b].wear = 0;
 	for (b = 0; b < dev->nr_planes; b++)
 		pad_unit(dev, b);
 }

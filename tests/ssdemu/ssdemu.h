@@ -114,7 +114,7 @@ struct ssdemu_config {
 	u32 slc_mb;		/* MiB of an SLC cache, beside the blocks above; 0: off */
 	u32 slc_bits;		/* bits per cell of the other blocks */
 	u32 slc_read_ns;
-	u32 slc_program_ns;	/* read_pages */
+	u32 slc_program_ns;	/* of read_pages pages */
 	u32 slc_fold_percent;	/* pages folded per 100 written, beside host I/O */
 	u32 fill;		/* percent of the pages written at creation */
 
@@ -370,9 +370,9 @@ struct ssdemu_copy {
  *	programmed there, and start the cleaning
  * @program: map the page to the plane's next free flash page; return its offset
  *	in the block
- * @programmed: (optional) a program of the SLC cache or of other blocks took so
- *	many of the plane's pages; leave the rest of its write unit unused, let
- *	the work in the background keep pace
+ * @programmed: (optional) account for a program of so many of the plane's pages
+ *	in the SLC cache or in other blocks: leave the rest of its write unit
+ *	unused, and make work in the background due
  * @due: (optional) return true if a step of cleaning in the background is due
  * @clean: take and return the next step of cleaning; describe a copy
  * @trim: unmap the page
