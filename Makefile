@@ -24,7 +24,7 @@ KBUILD = $(MAKE) -C $(HEADERS) M=$(BUILD) $(if $(W),W=$(W)) $(if $(C),C=$(C))
 modules: $(BUILD)/iosched-kernel.h ## build all modules (KVER=<release> or KDIR=<tree>)
 	+$(KBUILD) modules
 
-# The links are made anew each time: cheap, and a file that went goes here too.
+# Make the links anew each time, so that the link of a removed source is removed too.
 $(BUILD)/.links: FORCE
 	@test -n "$(KVER)" || { echo "error: $(KDIR) is not a configured kernel tree" >&2; exit 1; }
 	@test -n "$(HEADERS)"
@@ -35,7 +35,7 @@ $(BUILD)/.links: FORCE
 	@cp -rs $(addprefix $(CURDIR)/,$(filter tests/%,$(SOURCES))) $(BUILD)/tests
 	@touch $@
 
-# Always called: it knows what the header was made from, and whether that is new.
+# Always called; the script rewrites the header only if an input has changed.
 $(BUILD)/iosched-kernel.h: $(BUILD)/.links
 	@scripts/gen-kernel-header --headers $(HEADERS) --release $(KVER) -o $@
 
@@ -59,7 +59,7 @@ bench: ## what each scheduler costs and gains (QUICK=1: a part of it; HOSTS=file
 	tests/bench/bench.py $(if $(QUICK),--quick) $(if $(HOSTS),--hosts $(HOSTS)) \
 		$(if $(ONLY),--only $(ONLY)) $(if $(DEVICE),--device $(DEVICE))
 
-check: ## all tests, in virtual machines
+check: ## the tests that a change has to pass, most in virtual machines
 	scripts/setup build lab lint debug
 	tests/run
 
