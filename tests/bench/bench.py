@@ -150,7 +150,7 @@ def arguments():
                         help="measure a part of the matrix, in about 10 minutes")
     parser.add_argument("--only", nargs="+", choices=KINDS, metavar="KIND",
                         help=f"kinds to measure: {', '.join(KINDS)} (default: all; --quick: "
-                        "all but lock)")
+                        "has cpu, benefit, trace and lock, by default without lock)")
     parser.add_argument("--device", nargs="+", metavar="PRESET",
                         help="measure on these devices only")
     parser.add_argument("--part", type=part, default=(1, 1), metavar="N/M",

@@ -145,7 +145,7 @@ class Charts:
                                    for label in values], halves=halves)
 
     def matrix(self, name, cells):
-        """Draw who beats whom over @cells: a panel for each metric, a row for each scheduler, a
+        """Draw the comparison over @cells: a panel for each metric, a row for each scheduler, a
         column for each peer."""
         labels, peers = labels_of(cells), self.results.peers
         figure, axes = self.pyplot.subplots(

@@ -61,7 +61,7 @@ def entry(found, column):
 def matrix_part(results, charts):
     """Yield the matrix of each class of drives."""
     for title, cells in results.classes().items():
-        yield f"<h2>Who beats whom: {html.escape(title)}</h2>" + image(
+        yield f"<h2>Comparison: {html.escape(title)}</h2>" + image(
             charts.matrix(title, cells))
         for column in METRICS:
             head, rows = matrix(results, cells, column)

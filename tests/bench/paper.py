@@ -43,8 +43,8 @@ def put_figures(into: pathlib.Path | None, heading: str, text: str):
     into.write_text(f"{kept}{heading}\n{text.rstrip()}\n")
 
 
-def in_real_time(run: model.Run):
-    """Have the device of a run not slowed down. File systems and programs have times of their own
+def undilated(run: model.Run):
+    """Give a run time_scale=1. File systems and programs have times of their own
     (writeback, commits, think times), which no time_scale makes longer."""
     if model.time_scale(run) > 1:
         run.keys = {**run.keys, "time_scale": 1}
@@ -87,7 +87,7 @@ def tables_of_paper(name: str, text: str, groups: dict, heading: str,
     # The keys decide in which file of the store a result is, so they come first.
     if program != storage.PROGRAM:
         for run in (run for each in runs.values() for run in each):
-            in_real_time(run)
+            undilated(run)
     if not args.again:
         measure_groups(runs, folder, program, **more)
     lines = []

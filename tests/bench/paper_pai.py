@@ -7,10 +7,11 @@ table 4 and figures 9 and 10, and drives of today.
 
 Groups (default: all), results in build/pai/:
 """
-import math
+import dataclasses
 import statistics
 
 import guests
+import intervals
 import model
 import paper
 from tables import Column, Table
@@ -23,8 +24,6 @@ NEUTRAL = ("sata", "nvme", "qlc")
 JOBS = {"pai-fileserver": 4, "pai-webserver": 4, "pai-oltp": 6, "pai-streams": 6,
         "postmark": 4}
 PROFILES = tuple(job for job in JOBS if job != "postmark")
-# Student's t by degrees of freedom: 95 % lie within this many standard errors.
-STUDENT = {2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36}
 # The paper's drives in use: all blocks hold data. Drives of today are only made smaller.
 USED = {"capacity_mb": 512, "fill": 100}
 SMALLER = {"capacity_mb": 4096}
@@ -50,10 +49,8 @@ SPLITS = {"NoPAS-PAI": "none", "PAS-PAI": "pas", "PASA-PAI": "pasa"}
 def compared(values, bases):
     """Return the percent by which @values exceed @bases, which have the same seeds, and
     the half width of the 95 % interval: mean of the pairs' ratios, as logarithms."""
-    logs = [math.log(value / base) for value, base in zip(values, bases, strict=True)]
-    mean = statistics.fmean(logs)
-    within = STUDENT[len(logs) - 1] * statistics.stdev(logs) / math.sqrt(len(logs))
-    return 100 * math.expm1(mean), 100 * math.exp(mean) * math.sinh(within)
+    return dataclasses.astuple(intervals.percent(
+        intervals.interval(intervals.logarithms(values, bases))))
 
 
 def table(title, rows, key):

@@ -30,7 +30,7 @@ SAME = ("where", "quick", "sources", "kernel", "guest", "qemu", "fio")
 LARGEST = 15
 
 
-def who_beats_whom(results):
+def compared(results):
     """Yield the lines of the matrix of each class of drives."""
     for title, cells in results.classes().items():
         yield from [f"## {title[0].upper()}{title[1:]}", ""]
@@ -80,7 +80,7 @@ def source(results):
 
 def overview(results):
     """Return the lines of the summary's tables."""
-    lines = [*who_beats_whom(results)]
+    lines = [*compared(results)]
     if lines:
         lines = [MEANING, "", *lines]
     if results.cells("cpu"):

@@ -155,7 +155,7 @@ def test_changes(kernel, other, header):
     shutil.copy2(kernel.stock_image, kernel.image)
     check(kernel.generate(header) == first, "the header does not follow the image")
     # The declarations stay, but the header must change so that everything is recompiled.
-    kernel.replace("timer.h", "timer_delete_sync", "timer_delete_sync ")
+    kernel.replace("hrtimer.h", "hrtimer_cancel(", "hrtimer_cancel (")
     changed = kernel.generate(header)
     check(changed != first and changed.split("\n")[3:] == first.split("\n")[3:],
           "the header does not show a change of the kernel's headers")

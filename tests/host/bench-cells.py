@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-# The cells of the benchmark measure drives in the state of use: a drive with an SLC cache behind
-# it, a block-mapped one full, and long enough to turn a queue over; programs in the guest's time
+# The benchmark's cells measure used drives (SLC cache full, block-mapped drives full), in windows
+# that serve a queue several times; programs on a file system run at time scale 1
 # timeout: 60
 import pathlib
 import re

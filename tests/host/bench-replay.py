@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-# A trace is replayed with many requests outstanding; fio sees each of them complete when it does,
-# and a run in which it does not is refused
+# A trace is replayed with many requests outstanding; fio notices each completion at its time, and
+# a run in which it misses one is refused
 # timeout: 120
 import json
 import os

@@ -51,7 +51,7 @@ if tests/run --tests tests/host/runner --results "$out" c-skips ||
 	echo "fail: status 0 although nothing passed"
 	exit 1
 fi
-# A run without any test for the kernel fails, but no test of it does.
+# A run that selects no test for the kernel fails.
 said=$(tests/run --tests tests/host/runner --results "$out" --kernel host a-passes 2>&1) && {
 	echo "fail: status 0 although nothing ran"
 	exit 1

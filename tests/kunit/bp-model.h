@@ -43,7 +43,7 @@ static struct {
 	int active[IOSCHED_TIERS];		/* -1: none */
 	struct bm_think think[IOSCHED_TIERS][BM_TASKS];
 	u32 soon;
-	struct bm_think *thinker[IOSCHED_DIRS], *whom;
+	struct bm_think *thinker[IOSCHED_DIRS], *awaited;
 	u32 since;
 	u64 until;				/* ns */
 	sector_t write_end;
@@ -100,11 +100,11 @@ static bool bm_idle(struct bm_think *think, struct model_request *except)
 
 static void bm_end_wait(enum bp_outcome outcome)
 {
-	if (!bm.whom)
+	if (!bm.awaited)
 		return;
 	bm.ended[outcome]++;
 	bm.waited += bm_now() - bm.since;
-	bm.whom = NULL;
+	bm.awaited = NULL;
 }
 
 /* Add a sample, limited to twice @limit, to a mean that weights it by an eighth. */
@@ -122,7 +122,7 @@ static u64 bm_block(sector_t sector)
 static void bm_arrive(struct model_request *mr)
 {
 	struct bm_think *think = bm_think_of(mr);
-	bool near = bm.whom && bm_near(bm.whom, mr->sector);
+	bool near = bm.awaited && bm_near(bm.awaited, mr->sector);
 	bool back = bm_idle(think, mr), stays = false;
 	u32 pause = bm_now() - think->done;
 
@@ -153,7 +153,7 @@ static void bm_arrive(struct model_request *mr)
 				 BP_WHOLE);
 		think->write_end = mr->end;
 	}
-	if (bm.whom == think)
+	if (bm.awaited == think)
 		bm_end_wait(bm.base == BP_FAIR || stays ||
 			    (mr->dir == READ && near) ? BP_HIT : BP_MISS);
 	else if (bm.base == BP_ANTICIPATORY && mr->dir == READ && near)
@@ -444,7 +444,7 @@ static bool bm_wait(struct bm_think *think, unsigned int tier)
 	u32 gone = bm_now() - think->done, left;
 	unsigned int dir;
 
-	if (bm.whom) {
+	if (bm.awaited) {
 		if (fake_ns < bm.until)
 			return true;
 		bm_end_wait(BP_MISS);
@@ -458,7 +458,7 @@ static bool bm_wait(struct bm_think *think, unsigned int tier)
 		if (oldest)
 			left = min_t(u32, left, (oldest->deadline - jiffies) * 1000);
 	}
-	bm.whom = think;
+	bm.awaited = think;
 	bm.since = bm_now();
 	bm.until = fake_ns + left * 1000ULL;
 	return true;
@@ -638,12 +638,12 @@ static blk_opf_t bm_sender(unsigned int dir)
 
 static bool bm_may_wait(void)
 {
-	return bm.whom;
+	return bm.awaited;
 }
 
 static bool bm_overdue(void)
 {
-	return bm.whom && fake_ns >= bm.until &&
+	return bm.awaited && fake_ns >= bm.until &&
 	       !model_in_bounds(-1);
 }
 

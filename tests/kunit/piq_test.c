@@ -267,7 +267,7 @@ static void piq_test_read_turn(struct kunit *test)
 	fake_finish();
 }
 
-/* Rule 8: writes that the drive buffers hold no other request. */
+/* Rule 7: writes that the drive buffers hold no other request. */
 static void piq_test_buffered_writes(struct kunit *test)
 {
 	struct piq_data *pd = piq_begin(test, PIQ_PLUS);

@@ -31,7 +31,7 @@ def fail(text):
 
 def amount(full):
     """How often a test repeats something: @full times; a fifth of that on a debug kernel, which
-    finds a defect on its path and need not wait for it to strike."""
+    reports a defect when its code is executed once."""
     return -(-full // 5) if DEBUG_KERNEL else full
 
 

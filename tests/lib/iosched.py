@@ -16,6 +16,9 @@ from linux_calls import LIBC
 
 MODULES = pathlib.Path("/lib/modules", os.uname().release, "updates")
 SCSI_DEBUG = pathlib.Path("/sys/bus/pseudo/drivers/scsi_debug")
+# Values of tunables that take a name.
+NAMES = ("anticipatory fair none pas pasa page block paper aligned noop rws piq-r piq-w piq "
+         "piq+ chip plane cwdp pdwc dcwp").split()
 # x86-64
 SYS_FINIT_MODULE, SYS_DELETE_MODULE = 313, 176
 

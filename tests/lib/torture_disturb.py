@@ -15,7 +15,7 @@ import time
 import traceback
 
 from checks import DEBUG_KERNEL, RELEASE, check, fail, modprobe, run, wait_for
-from iosched import SCSI_DEBUG, insert, ours, remove
+from iosched import NAMES, SCSI_DEBUG, insert, ours, remove
 from linux_calls import FIFREEZE, FITHAW
 from torture_load import BLOCK, GOING, GONE, MOST_BLOCKS, UP
 
@@ -23,8 +23,6 @@ CPUS = sorted(pathlib.Path("/sys/devices/system/cpu").glob("cpu[0-9]*/online"))
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 STOCK = ("none", "mq-deadline", "kyber", "bfq")
 NUMBERS = (0, 1, 2, 3, 5, 8, 16, 31, 64, 100, 512, 4096)
-NAMES = ("anticipatory fair none pas pasa page block paper aligned noop rws piq-r piq-w piq "
-         "piq+ chip plane cwdp pdwc dcwp").split()
 GENERIC = {"nr_requests": (4, 8, 16, 31, 64, 100, 256), "read_ahead_kb": (0, 4, 128, 512),
            "max_sectors_kb": (4, 16, 64, 128, 512), "nomerges": (0, 1, 2),
            "rq_affinity": (0, 1, 2), "wbt_lat_usec": (0, 1000, 75000), "async_depth": NUMBERS,

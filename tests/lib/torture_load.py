@@ -103,9 +103,9 @@ class Region:
         sectors = range(first, first + count * BLOCK // SECTOR)
         return b"".join([self.sector(number, generation) for number in sectors])
 
-    def claim(self, rng, most=MOST_BLOCKS):
+    def claim(self, rng):
         """Take random blocks that are not in use: (first, count), or None."""
-        count = rng.randint(1, min(most, self.blocks))
+        count = rng.randint(1, min(MOST_BLOCKS, self.blocks))
         block = rng.randrange(self.blocks - count + 1)
         mine = range(block, block + count)
         if not self.busy.isdisjoint(mine):
@@ -174,24 +174,24 @@ class Worker:
     def drain(self):
         """Wait for the end of all I/O in flight."""
 
-    def begin(self, kind, number=1):
-        """Account for I/Os before they are submitted."""
+    def begin(self, kind):
+        """Account for an I/O before it is submitted."""
         if not self.slot.since:
             self.slot.since = time.monotonic_ns()
-        self.slot.submitted += number
-        setattr(self.slot, kind, getattr(self.slot, kind) + number)
+        self.slot.submitted += 1
+        setattr(self.slot, kind, getattr(self.slot, kind) + 1)
 
-    def end(self, error, number=1, may_fail=False, what="I/O"):
-        """Account for I/Os that ended, with an errno or 0; return true on success. Raise Wrong if
-        they must not fail. @what: for the message."""
-        self.slot.ended += number
+    def end(self, error, may_fail=False, what="I/O"):
+        """Account for an I/O that ended, with an errno or 0; return true on success. Raise Wrong if
+        it must not fail. @what: for the message."""
+        self.slot.ended += 1
         if self.slot.ended == self.slot.submitted:
             self.slot.since = 0
         if not error:
             return True
-        self.slot.failed += number
+        self.slot.failed += 1
         if self.target.shared.state != UP or self.target.shared.life != self.life:
-            self.slot.gone += number
+            self.slot.gone += 1
             may_fail = True
         may_fail |= self.target.faulty
         if error not in FAULTS or not may_fail:

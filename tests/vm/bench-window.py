@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-# The benchmark's figures: no throughput exceeds the bound of the device, as it does by fio's
-# runtime; fio and the kernel count the same I/Os in a window; a time scale is
+# The benchmark's figures: no throughput exceeds the bound of the device, although one by fio's
+# runtime does; fio and the kernel count the same I/Os in a window; a time scale is
 # the scheduler's, too
 # virtual-time: yes
 # memory: 1G

@@ -42,7 +42,7 @@ with Device("small", queue_depth=TAGS) as device:
         found = most_writes(pass_disk, BOTH)
         check(found == tags, f"write_share {share}: {found} writes in flight, expected {tags}")
     pass_disk.set(write_share=1)
-    # PASS forgets the last read.
+    # Reads are recent for 100 ms.
     time.sleep(1)
     found = most_writes(pass_disk, ALONE)
     check(found == TAGS, f"without reads {found} writes in flight")

@@ -12,13 +12,10 @@ import random
 
 from checks import SEED, amount, check
 from fio_jobs import random_load
-from iosched import Disk, ours
+from iosched import NAMES, Disk, ours
 from ssd import Device, NullBlk
 
 NUMBERS = (0, 1, 2, 3, 5, 8, 16, 31, 64, 100, 512, 4096, 65535)
-# Values of tunables that take a name.
-NAMES = ("anticipatory fair none pas pasa page block paper aligned noop rws piq-r piq-w piq "
-         "piq+ chip plane cwdp pdwc dcwp").split()
 GENERIC = ("nr_requests", "read_ahead_kb", "max_sectors_kb", "async_depth")
 REFUSED = (errno.EINVAL, errno.EBUSY)
 

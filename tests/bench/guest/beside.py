@@ -15,7 +15,7 @@ from file_system import MOUNT, mounted, set_dirty
 AREA_MB = 384
 TREE_BYTES = 16 << 20
 PLACE = pathlib.Path("/run/beside")
-# Each round ends when its files are on the drive, and takes them away again.
+# Each round ends when its files are on the drive, and removes them.
 PROGRAMS = {
     "untar": "mkdir {mount}/new && tar -x -f {place}/tree.tar -C {mount}/new",
     "copy": "echo 3 >/proc/sys/vm/drop_caches && cp -r {mount}/tree {mount}/new",
