@@ -23,7 +23,7 @@ import signal
 import sys
 import tempfile
 
-from labvm import GUEST_PROJECT, PROJECT, LabError, image, kernel, qemu
+from labvm import BUILD, GUEST_PROJECT, PROJECT, LabError, image, kernel, qemu
 from labvm.protocol import NO_GUEST, Guest, Progress, show
 
 # The guest's memory grows with its files in steps of so many MB: a byte more must not
@@ -179,6 +179,7 @@ def run_lab(args, command):
     """Make the guest and run it; return the lab's exit status."""
     progress = Progress(args.quiet or args.digest)
     booted = kernel.Kernel.find(args.kernel)
+    os.makedirs(BUILD, exist_ok=True)
     with contextlib.ExitStack() as stack:
         run = stack.enter_context(tempfile.TemporaryDirectory(prefix="lab."))
         os.chmod(run, 0o755)

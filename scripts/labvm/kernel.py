@@ -120,7 +120,6 @@ def stage_project(kernel, folder, bare):
     """Build the project's modules and copy them to @folder; @bare: without the sections
     that depend on the place where they were built."""
     os.makedirs(folder, exist_ok=True)
-    os.makedirs(BUILD, exist_ok=True)
     # Two labs may build for the same kernel.
     with open(os.path.join(BUILD, ".lock"), "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
