@@ -25,7 +25,7 @@ import time
 
 import torture_devices as devices
 import torture_load as load
-from checks import DEBUG_KERNEL, SEED, check, modprobe, select_scheduler, wait_for
+from checks import DEBUG_KERNEL, SEED, check, modprobe, run, select_scheduler, wait_for
 from iosched import ours, remove_all, statistics
 from torture_disturb import CGROUPS, CPUS, Hardware, Machine, Settings, prepare
 
@@ -155,15 +155,22 @@ class Plan:
         for pid, worker in self.processes.items():
             if worker.slot.since and time.monotonic_ns() - worker.slot.since > LIMIT * 5 * 10**8:
                 self.threads(pid, worker)
+        # Blocked tasks, what each CPU executes, and what uses the CPU.
+        for letter in "wl":
+            pathlib.Path("/proc/sysrq-trigger").write_text(letter)
+        print(kernel_log()[-30000:], flush=True)
+        for _ in range(2):
+            print(run("ps", "-eo", "cputimes,stat,wchan:24,args", "--sort=-cputimes")[:2000],
+                  flush=True)
+            time.sleep(5)
         for target in self.targets:
+            print(f"{target.label} is {target.name}", flush=True)
             folder = pathlib.Path("/sys/kernel/debug/block", target.name)
             for file in sorted([*folder.glob("sched/*"), *folder.glob("hctx*/*"),
                                 folder / "state"]):
                 if file.name in ("stats", "queue", "busy", "dispatch", "state", "flags",
                                  "sched_tags", "tags") or "fifo" in file.name:
                     self.show(file)
-        pathlib.Path("/proc/sysrq-trigger").write_text("w")
-        print(kernel_log()[-30000:], flush=True)
         # Last: reading these may hang as well.
         for target in self.targets:
             self.show(target.queue / "scheduler")
@@ -191,7 +198,7 @@ class Plan:
         except OSError as error:
             text = str(error)
         if text.strip():
-            print(f"{file}:\n{text}")
+            print(f"{file}:\n{text}", flush=True)
 
     def wait(self, condition, what):
         """Wait until @condition() holds, within the limit."""
