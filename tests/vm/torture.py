@@ -32,7 +32,7 @@ from torture_disturb import CGROUPS, CPUS, Hardware, Machine, Settings, prepare
 DURATION = int(os.environ.get("DURATION") or 60)
 PHASE = 60 if DEBUG_KERNEL else 20
 # At most this much longer, until every kind of I/O and disturbance has happened.
-MORE = 5 * PHASE
+MORE = 12 * PHASE
 # Seconds after which an I/O counts as lost: a hundred times what the slowest should take.
 LIMIT = 480 if DEBUG_KERNEL else 120
 MODPROBE = pathlib.Path("/proc/sys/kernel/modprobe")
