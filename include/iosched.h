@@ -25,11 +25,11 @@
  * it can no longer be merged or reordered.
  *
  * No request waits for ever. While a request is held, a completion, an
- * insertion or a timer that is armed for the earliest deadline, or for
- * IOSCHED_SLACK from now if that is earlier, runs the queue again. A request whose deadline
- * has passed is dispatched before others; when IOSCHED_SLACK more has passed,
- * neither @depth nor the policy holds it, only the lack of a device tag. Its
- * deadline is read_expire or write_expire after its insertion, or
+ * insertion or a timer runs the queue again. The timer is armed for the earliest
+ * deadline, or for IOSCHED_SLACK from now if that is earlier. A request whose
+ * deadline has passed is dispatched before others; when IOSCHED_SLACK more has
+ * passed, neither @depth nor the policy holds it, only the lack of a device tag.
+ * Its deadline is read_expire or write_expire after its insertion, or
  * prio_aging_expire while a higher tier is in use.
  *
  * A polled request completes only when its owner polls, which may be never. So
