@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-"""Publish results: a summary for Documentation/results/, the whole matrix for a release.
+"""Publish results: a summary and all figures in Documentation/results/.
 
     tests/bench/publish.py FOLDER NAME          publish FOLDER/results.json as NAME
     tests/bench/publish.py FOLDER NAME --add    add another part of the same matrix to NAME, or
@@ -8,8 +8,8 @@
                                                 presets and jobs, too, unless all of their
                                                 cells are replaced
 
-Writes Documentation/results/NAME.md (the summary), and into build/published/ NAME.json.xz
-(all figures without fio's raw output) and NAME.md (a table for each cell).
+Writes into Documentation/results/ NAME.md (the summary) and NAME.json.xz (all figures without
+fio's raw output, to which --add adds), and into build/published/ NAME.md (a table for each cell).
 """
 import json
 import lzma
@@ -184,7 +184,7 @@ def main():
         sys.exit(__doc__)
     folder, name = pathlib.Path(sys.argv[1]), sys.argv[2]
     saved = slim(json.loads((folder / "results.json").read_text()))
-    kept = PUBLISHED / f"{name}.json.xz"
+    kept = FOLDER / f"{name}.json.xz"
     if add and not kept.exists():
         raise model.Failed(f"no {kept.relative_to(model.PROJECT)} to add to")
     if add:
