@@ -14,12 +14,13 @@ HEADERS = $(eval HEADERS := $(shell scripts/find-headers $(KVER)))$(HEADERS)
 endif
 
 BUILD := $(CURDIR)/build/$(KVER)
+INSTALLED := $(patsubst %.c,%,$(wildcard *-iosched.c)) tests/ssdemu/ssdemu
 SOURCES := Kbuild $(wildcard *-iosched.c) include tests/kunit tests/ssdemu
 # W=1 and C=2 are passed on to the kernel's build.
 KBUILD = $(MAKE) -C $(HEADERS) M=$(BUILD) $(if $(W),W=$(W)) $(if $(C),C=$(C))
 
 .DEFAULT_GOAL := modules
-.PHONY: modules install check-abi link demo bench check soak lint docs clean help
+.PHONY: modules install uninstall check-abi link demo bench check soak lint docs clean help
 
 modules: $(BUILD)/iosched-kernel.h ## build all modules (KVER=<release> or KDIR=<tree>)
 	+$(KBUILD) modules
@@ -41,6 +42,10 @@ $(BUILD)/iosched-kernel.h: $(BUILD)/.links
 
 install: modules ## install into /lib/modules and run depmod
 	$(KBUILD) INSTALL_MOD_DIR=updates modules_install
+	depmod $(KVER)
+
+uninstall: ## remove what install has installed
+	rm -f $(addprefix /lib/modules/$(KVER)/updates/,$(INSTALLED:=.ko*))
 	depmod $(KVER)
 
 check-abi: modules ## prove that the .ko files have the kernel's own layouts

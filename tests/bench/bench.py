@@ -149,8 +149,8 @@ def arguments():
     parser.add_argument("--quick", action="store_true",
                         help="measure a part of the matrix, in about 10 minutes")
     parser.add_argument("--only", nargs="+", choices=KINDS, metavar="KIND",
-                        help=f"kinds to measure: {', '.join(KINDS)} (default: all; --quick: "
-                        "has cpu, benefit, trace and lock, by default without lock)")
+                        help=f"kinds to measure: {', '.join(KINDS)} (default: all; with "
+                        "--quick, --device or --part without lock and papers)")
     parser.add_argument("--device", nargs="+", metavar="PRESET",
                         help="measure on these devices only")
     parser.add_argument("--part", type=part, default=(1, 1), metavar="N/M",
@@ -161,7 +161,13 @@ def arguments():
     parser.add_argument("--folder", type=pathlib.Path,
                         help="folder for the results, below build/")
     args = parser.parse_args()
-    args.only = args.only or [kind for kind in KINDS if kind != "lock" or not args.quick]
+    unknown = {*(args.device or ())} - {*matrix.presets(), model.NULL_BLK}
+    if unknown:
+        parser.error(f"no such device: {', '.join(sorted(unknown))}")
+    if not args.only:
+        # Those that are not cells cannot be measured in part.
+        whole = not (args.quick or args.device) and args.part == (1, 1)
+        args.only = KINDS if whole else [*matrix.KINDS]
     return args
 
 

@@ -14,6 +14,7 @@ such a write with others, clear its flag, or hold it back. Not on 6.1: its scsi_
 some commands of this load, also under none and mq-deadline."""
 
 import collections
+import string
 
 from blktrace import record
 from checks import RELEASE, check, modprobe
@@ -101,7 +102,7 @@ def main():
     names = ours()
     with_cache = scsi_disks(len(names), dev_size_mb=32, ndelay=500000, max_queue=8)
     judges = {Disk(disk, name): with_fua for disk, name in zip(with_cache, names, strict=True)}
-    judges |= {Disk(f"vd{'abcd'[number]}", name): without_fua
+    judges |= {Disk(f"vd{string.ascii_lowercase[number]}", name): without_fua
                for number, name in enumerate(names)}
     for disk, judge in judges.items():
         check((disk.queue / "write_cache").read_text().startswith("write back"),
