@@ -22,7 +22,7 @@ import storage  # noqa: E402
 
 def runs():
     """Return the runs, without results."""
-    times = {"RAMP": "200ms", "RUNTIME": "1500ms"}
+    times = {"RAMP": "100ms", "RUNTIME": "500ms"}
     job, variables = matrix.mixed("randrw", "4k", 32)
     made = [model.Run("sata", job, scheduler, variables=variables | times)
             for scheduler in ("mq-deadline", "pass")]

@@ -20,8 +20,8 @@ SHARES = {75: 12, 30: 4, 1: 1, 100: TAGS}
 WRITER = {"rw": "randwrite", "iodepth": 64}
 # The readers begin before the writer and end after it.
 BOTH = {"readers": {"rw": "randread", "numjobs": 2, "ioengine": "psync", "time_based": 1,
-                    "runtime": 2},
-        "writer": {**WRITER, "time_based": 1, "startdelay": "500ms", "runtime": 1}}
+                    "runtime": 1},
+        "writer": {**WRITER, "time_based": 1, "startdelay": "250ms", "runtime": "500ms"}}
 ALONE = {"writer": {**WRITER, "number_ios": 2000}}
 
 
