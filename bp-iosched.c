@@ -155,6 +155,7 @@ static struct rb_root *bp_placed(struct request *rq)
 {
 	struct bp_data *bd = bp_of(iosched_of(rq->q));
 
+	lockdep_assert_held(&bd->io.lock);
 	return &bp_queue_of(bd, rq)->sort[rq_data_dir(rq)];
 }
 
@@ -164,6 +165,7 @@ static struct rb_root *bp_root(struct iosched *io, unsigned int tier,
 {
 	struct bp_data *bd = bp_of(io);
 
+	lockdep_assert_held(&io->lock);
 	return bd->base == BP_FAIR ? bp_fair_root(bd, tier, dir) :
 				     &bd->shared[tier].sort[dir];
 }
@@ -233,7 +235,7 @@ static struct request *bp_select(struct iosched *io, unsigned int tier)
 }
 
 /* Under the base fair, even the only request needs its queue and a slice. */
-static bool bp_alone(struct iosched *io, struct request *rq)
+static bool bp_take_alone(struct iosched *io, struct request *rq)
 {
 	struct bp_data *bd = bp_of(io);
 
@@ -287,11 +289,8 @@ static void bp_switch_base(struct iosched *io, void *base)
 static int bp_set_base(struct iosched *io, unsigned int *field,
 		       unsigned int value)
 {
-	spin_lock(&io->lock);
 	if (*field != value)
 		iosched_replace_all(io, bp_switch_base, &value);
-	spin_unlock(&io->lock);
-	iosched_run(io);
 	return 0;
 }
 
@@ -300,9 +299,9 @@ static int bp_set_base(struct iosched *io, unsigned int *field,
 	  "prefer writes to the erase block of the last one")		\
 	T(bp_data, block_size_kb, 1024, 4, 1048576, iosched_set,	\
 	  "KB in an erase block")					\
-	T(bp_data, lookahead, 2, 0, 16, iosched_set,			\
+	T(bp_data, lookahead, 2, 0, BP_LOOKAHEAD_MAX, iosched_set,			\
 	  "writes examined on each side of the last one, 0: all")	\
-	T(bp_data, open_blocks, 1, 1, 64, iosched_set,			\
+	T(bp_data, open_blocks, 1, 1, BP_OPEN_MAX, iosched_set,			\
 	  "erase blocks that the device keeps open")			\
 	T(bp_data, antic_us, 1000, 0, 1000000, iosched_set,		\
 	  "us to wait for the next request of a process, 0: never")	\
@@ -415,7 +414,7 @@ static const struct iosched_policy bp_policy = {
 	.placed		= bp_placed,
 	.removed	= bp_removed,
 	.select		= bp_select,
-	.alone		= bp_alone,
+	.take_alone	= bp_take_alone,
 	.dispatched	= bp_dispatched,
 	.released	= bp_released,
 };

@@ -255,7 +255,7 @@ static u64 pai_due(struct pai_data *pd, struct request *rq)
 	return rq->start_time_ns + (u64)us * NSEC_PER_USEC;
 }
 
-/* Rules 3 and 4: the oldest request that is due or not pending. */
+/* Rules 3 and 4: the oldest request that is due or not pending; notes those held. */
 static struct request *pai_next(struct pai_data *pd, unsigned int tier,
 				unsigned int dir)
 {
@@ -273,14 +273,6 @@ static struct request *pai_next(struct pai_data *pd, unsigned int tier,
 			break;
 	}
 	return NULL;
-}
-
-/* Rule 7. Either request may be NULL. */
-static struct request *pai_older(struct request *a, struct request *b)
-{
-	if (!a || !b)
-		return a ? a : b;
-	return a->start_time_ns <= b->start_time_ns ? a : b;
 }
 
 static enum hrtimer_restart pai_timeout(struct hrtimer *timer)
@@ -303,16 +295,33 @@ static void pai_arm(struct pai_data *pd, unsigned int tier)
 		hrtimer_start(&pd->timer, ns_to_ktime(due), HRTIMER_MODE_ABS);
 }
 
-/* Rule 8: the next request of the clustered page that the buffer has. */
+/* Rule 8: return true if @rq is of the clustered page that the buffer has. */
+static bool pai_continues(struct pai_run *run, struct request *rq)
+{
+	return iosched_rq_tier(rq) == run->tier && rq_data_dir(rq) == run->dir &&
+	       blk_rq_pos(rq) >= run->from && blk_rq_pos(rq) < run->to &&
+	       run->length < PAI_RUN;
+}
+
+/* Rule 8: the next request of that page, or NULL. */
 static struct request *pai_same_page(struct pai_data *pd, unsigned int tier)
 {
 	struct pai_run *run = &pd->run;
-	struct request *rq;
+	struct request *rq = iosched_from(&pd->sort[tier][run->dir], run->from);
 
-	if (tier != run->tier || run->length == PAI_RUN)
-		return NULL;
-	rq = iosched_from(&pd->sort[tier][run->dir], run->from);
-	return rq && blk_rq_pos(rq) < run->to ? rq : NULL;
+	return rq && pai_continues(run, rq) ? rq : NULL;
+}
+
+/* Rule 8: @rq is dispatched. */
+static void pai_count_run(struct pai_data *pd, struct request *rq)
+{
+	struct pai_run *run = &pd->run;
+
+	run->length = pai_continues(run, rq) ? run->length + 1 : 0;
+	run->tier = iosched_rq_tier(rq);
+	run->dir = rq_data_dir(rq);
+	run->from = blk_rq_pos(rq);
+	run->to = pai_page_end(&pd->params, iosched_rq_end(rq));
 }
 
 /*
@@ -325,37 +334,34 @@ static bool pai_may_hold(struct pai_data *pd, unsigned int tier)
 	       atomic_read(&pd->well_split_in_flight);
 }
 
+/* Rule 8, otherwise rule 7 for the requests that rules 3 to 5 let be dispatched. */
 static struct request *pai_select(struct iosched *io, unsigned int tier)
 {
 	struct pai_data *pd = pai_of(io);
-	struct request *read, *write;
-	struct request *rq = pai_same_page(pd, tier);
+	struct request *read, *write, *rq;
 
 	lockdep_assert_held(&io->lock);
-	if (rq) {
-		pd->run.length++;
+	rq = pai_same_page(pd, tier);
+	if (rq)
 		return rq;
-	}
-	pd->run.length = 0;
-
 	if (!pai_may_hold(pd, tier))
-		return pai_older(iosched_first(&pd->io, tier, READ),
-				 iosched_first(&pd->io, tier, WRITE));
+		return iosched_first_come(io, tier);
 
 	read = pai_next(pd, tier, READ);
 	write = pai_next(pd, tier, WRITE);
 	if (!read && !write)
 		pai_arm(pd, tier);
-	return pai_older(read, write);
+	return iosched_older(read, write);
 }
 
 /* Rule 5, for the only queued request. */
-static bool pai_alone(struct iosched *io, struct request *rq)
+static bool pai_take_alone(struct iosched *io, struct request *rq)
 {
 	struct pai_data *pd = pai_of(io);
-	enum pai_class class = pai_classify(pd, rq);
+	enum pai_class class;
 
 	lockdep_assert_held(&io->lock);
+	class = pai_classify(pd, rq);
 	pai_rq_set_class(rq, class);
 	return class != PAI_PENDING || !pai_may_hold(pd, iosched_rq_tier(rq));
 }
@@ -379,10 +385,7 @@ static void pai_dispatched(struct iosched *io, struct request *rq)
 	enum pai_class class = pai_class_of(rq);
 
 	lockdep_assert_held(&io->lock);
-	pd->run.tier = iosched_rq_tier(rq);
-	pd->run.dir = dir;
-	pd->run.from = blk_rq_pos(rq);
-	pd->run.to = pai_page_end(&pd->params, iosched_rq_end(rq));
+	pai_count_run(pd, rq);
 	if (class == PAI_WELL_SPLIT)
 		atomic_inc(&pd->well_split_in_flight);
 	pai_stats_dispatched(&pd->stats[dir], &pd->params, rq,
@@ -427,11 +430,8 @@ static void pai_apply_settings(struct iosched *io, void *unused)
 
 static int pai_set(struct iosched *io, unsigned int *field, unsigned int value)
 {
-	spin_lock(&io->lock);
 	WRITE_ONCE(*field, value);
 	iosched_replace_all(io, pai_apply_settings, NULL);
-	spin_unlock(&io->lock);
-	iosched_run(io);
 	return 0;
 }
 
@@ -523,7 +523,7 @@ static const struct iosched_policy pai_policy = {
 	.resized	= pai_resized,
 	.may_merge	= pai_may_merge,
 	.select		= pai_select,
-	.alone		= pai_alone,
+	.take_alone	= pai_take_alone,
 	.dispatched	= pai_dispatched,
 	.released	= pai_released,
 };

@@ -34,6 +34,7 @@
  *     each read then waits for a tag before it waits for the flash.)
  *  6. A request whose deadline has passed is dispatched first. (3.3; done by
  *     the core, which asks pass_ready().)
+ *  7. No request is merged across the border of a region. (Not in the paper.)
  *
  * Example (figure 6): two regions that serve two requests at a time well; R1 to
  * R4 wait for region 0, Q1 to Q4 for region 1. With region_depth=2, R1 and R2
@@ -145,7 +146,7 @@ static void pass_removed(struct iosched *io, struct request *rq,
 		list_del_init(&queue->ring);
 }
 
-/* No request crosses a region border: both sides may work in parallel. */
+/* Rule 7: both sides of a border may work in parallel. */
 static bool pass_may_merge(struct iosched *io, unsigned int dir,
 			   sector_t start, sector_t end)
 {
@@ -265,7 +266,7 @@ static bool pass_advance(struct pass_data *pd, struct pass_queue *queue,
 }
 
 /*
- * The next request of a sub-queue that is within its bounds. The
+ * Rules 2 and 5: the next request of a sub-queue that is within its bounds. The
  * sub-queue moves to the end of the ring when its turn ends.
  */
 static struct request *pass_take(struct pass_data *pd,
@@ -310,7 +311,7 @@ static struct request *pass_select(struct iosched *io, unsigned int tier)
 }
 
 /* The only queued request is dispatched within the bounds; its turn ends. */
-static bool pass_alone(struct iosched *io, struct request *rq)
+static bool pass_take_alone(struct iosched *io, struct request *rq)
 {
 	struct pass_data *pd = pass_of(io);
 	struct pass_queue *queue = pass_assign(pd, rq);
@@ -369,12 +370,9 @@ static int pass_resize(struct pass_data *pd, unsigned int size_mb)
 	if (IS_ERR(map)) {
 		ret = PTR_ERR(map);
 	} else {
-		spin_lock(&pd->io.lock);
 		WRITE_ONCE(pd->region_size_mb, size_mb);
 		iosched_replace_all(&pd->io, pass_map_switch, map);
-		spin_unlock(&pd->io.lock);
 		pass_reap(pd);
-		iosched_run(&pd->io);
 	}
 	mutex_unlock(&pd->resize_lock);
 	return ret;
@@ -474,7 +472,7 @@ static const struct iosched_policy pass_policy = {
 	.may_merge	= pass_may_merge,
 	.ready		= pass_ready,
 	.select		= pass_select,
-	.alone		= pass_alone,
+	.take_alone	= pass_take_alone,
 	.dispatched	= pass_dispatched,
 	.released	= pass_released,
 };

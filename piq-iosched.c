@@ -65,8 +65,8 @@
 /* Most requests of a direction in batches, as in the paper's figure 18 and more. */
 #define PIQ_MAX_WINDOW 1024
 
-/* Batch sizes are counted by their log2. */
-#define PIQ_SIZES 11
+/* Batch sizes are counted by their log2; each request of a batch has a unit. */
+#define PIQ_SIZES (const_ilog2(LV_MAX_UNITS) + 1)
 
 /* Kinds of conflicts: between reads, between writes, between the two. */
 enum {
@@ -194,14 +194,16 @@ static struct piq_map *piq_new_map(struct piq_data *pd)
 			     pd->window);
 }
 
+/* Use the map @arg from now on, and set it to the former one. */
 static void piq_map_switch(struct iosched *io, void *arg)
 {
 	struct piq_data *pd = piq_of(io);
-	struct piq_map *map = arg;
+	struct piq_map **map = arg, *former = piq_map_of(pd);
 
 	lockdep_assert_held(&io->lock);
-	piq_map_succeeds(map, piq_map_of(pd));
-	rcu_assign_pointer(pd->map, map);
+	piq_number_map(*map, former);
+	rcu_assign_pointer(pd->map, *map);
+	*map = former;
 }
 
 /* Store a setting on which the map depends, and replace the map. */
@@ -210,7 +212,7 @@ static int piq_set_map(struct iosched *io, unsigned int *field,
 {
 	struct piq_data *pd = piq_of(io);
 	unsigned int before = *field;
-	struct piq_map *map, *former;
+	struct piq_map *map;
 
 	WRITE_ONCE(*field, value);
 	map = piq_new_map(pd);
@@ -218,12 +220,8 @@ static int piq_set_map(struct iosched *io, unsigned int *field,
 		WRITE_ONCE(*field, before);
 		return PTR_ERR(map);
 	}
-	spin_lock(&io->lock);
-	former = piq_map_of(pd);
-	iosched_replace_all(io, piq_map_switch, map);
-	spin_unlock(&io->lock);
-	kvfree_rcu(former, rcu);
-	iosched_run(io);
+	iosched_replace_all(io, piq_map_switch, &map);
+	kvfree_rcu(map, rcu);
 	return 0;
 }
 
@@ -236,10 +234,7 @@ static void piq_scheme_switch(struct iosched *io, void *scheme)
 static int piq_set_scheme(struct iosched *io, unsigned int *field,
 			  unsigned int value)
 {
-	spin_lock(&io->lock);
 	iosched_replace_all(io, piq_scheme_switch, &value);
-	spin_unlock(&io->lock);
-	iosched_run(io);
 	return 0;
 }
 
@@ -306,7 +301,7 @@ static struct request *piq_behind(struct iosched *io, struct request *rq)
 	       list_next_entry(rq, queuelist);
 }
 
-/* Add requests outside the window to batches while there is room. */
+/* Rule 2: add requests outside the window to batches while there is room. */
 static void piq_admit(struct piq_data *pd, unsigned int tier, unsigned int dir)
 {
 	struct cb_queue *queue = &piq_map_of(pd)->queue[tier][dir];
@@ -338,6 +333,16 @@ static struct rb_root *piq_place(struct iosched *io, struct request *rq)
 	return piq_placed(rq);
 }
 
+/* Return true if the units of @vector are free, or a request needs none (rule 7). */
+static bool piq_units_free(struct piq_data *pd, unsigned int dir,
+			   const unsigned long *vector)
+{
+	struct piq_map *map = piq_map_of(pd);
+
+	return piq_buffered(pd, dir) ||
+	       !lv_meet(vector, map->units.held, map->lv.units);
+}
+
 /*
  * Only a request whose deadline has passed is dispatched whatever holds its
  * units, and before it is in a batch (rule 6).
@@ -346,14 +351,12 @@ static bool piq_ready(struct iosched *io, struct request *rq, bool due)
 {
 	unsigned int dir = rq_data_dir(rq);
 	struct piq_data *pd = piq_of(io);
-	struct piq_map *map = piq_map_of(pd);
 	struct cb_entry *entry = piq_entry(rq);
 
+	lockdep_assert_held(&io->lock);
 	if (due || !piq_batched(pd, dir))
 		return true;
-	return entry && (piq_buffered(pd, dir) ||
-			 !lv_meet(entry->vector, map->units.held,
-				  map->lv.units));
+	return entry && piq_units_free(pd, dir, entry->vector);
 }
 
 static void piq_count_batch(struct piq_data *pd, unsigned int dir,
@@ -459,8 +462,8 @@ static struct cb_batch *piq_prioritise(struct piq_data *pd, unsigned int tier,
  * In order of arrival: the oldest request if its units are free. Otherwise take them
  * and return NULL.
  */
-static struct request *piq_oldest(struct piq_data *pd, unsigned int tier,
-				  unsigned int dir)
+static struct request *piq_take_oldest(struct piq_data *pd, unsigned int tier,
+				       unsigned int dir)
 {
 	struct piq_map *map = piq_map_of(pd);
 	struct request *rq = iosched_first(&pd->io, tier, dir);
@@ -474,6 +477,15 @@ static struct request *piq_oldest(struct piq_data *pd, unsigned int tier,
 	return NULL;
 }
 
+/* Rule 7: no unit is taken for a direction that needs none. */
+static void piq_forget_taken(struct piq_data *pd, unsigned int dir)
+{
+	struct piq_map *map = piq_map_of(pd);
+
+	if (piq_buffered(pd, dir))
+		lv_zero(map->taken, map->lv.units);
+}
+
 /* Rule 3: the request of a direction to dispatch next, or NULL. */
 static struct request *piq_pick(struct piq_data *pd, unsigned int tier,
 				unsigned int dir, u64 now)
@@ -482,28 +494,16 @@ static struct request *piq_pick(struct piq_data *pd, unsigned int tier,
 	struct cb_queue *queue = &map->queue[tier][dir];
 	struct cb_entry *entry;
 
-	if (piq_buffered(pd, dir))
-		lv_zero(map->taken, map->lv.units);
+	piq_forget_taken(pd, dir);
 	if (!piq_batched(pd, dir))
-		return piq_oldest(pd, tier, dir);
+		return piq_take_oldest(pd, tier, dir);
 	if (!queue->nr)
 		return NULL;
 	entry = cb_find(queue, map->taken, piq_claims_before(pd, now));
 	return entry ? entry->item : NULL;
 }
 
-/* The scheme noop: the oldest request; none is held. */
-static struct request *piq_first_come(struct iosched *io, unsigned int tier)
-{
-	struct request *read = iosched_first(io, tier, READ);
-	struct request *write = iosched_first(io, tier, WRITE);
-
-	if (read && write)
-		return write->start_time_ns < read->start_time_ns ? write : read;
-	return read ? read : write;
-}
-
-/* Reads before writes, but for a prioritised write batch. */
+/* Rules 3 and 5: reads before writes, but for a prioritised write batch. */
 static struct request *piq_in_order(struct piq_data *pd, unsigned int tier)
 {
 	struct piq_map *map = piq_map_of(pd);
@@ -520,8 +520,7 @@ static struct request *piq_in_order(struct piq_data *pd, unsigned int tier)
 		struct cb_queue *queue = &map->queue[tier][WRITE];
 		struct cb_entry *entry;
 
-		if (piq_buffered(pd, WRITE))
-			lv_zero(map->taken, map->lv.units);
+		piq_forget_taken(pd, WRITE);
 		entry = cb_find_in(queue, batch, map->taken);
 		if (entry)
 			return entry->item;
@@ -538,8 +537,9 @@ static struct request *piq_select(struct iosched *io, unsigned int tier)
 	struct request *rq;
 
 	lockdep_assert_held(&io->lock);
+	/* The scheme noop holds no request. */
 	if (!piq_schemes[pd->scheme].reads_first)
-		return piq_first_come(io, tier);
+		return iosched_first_come(io, tier);
 	if (held_settle(&map->units, map->lv.units))
 		map->stuck = 0;
 	else if (map->stuck & BIT(tier))
@@ -568,7 +568,7 @@ static void piq_trace(struct piq_data *pd, struct request *rq,
 		     (unsigned long long)blk_rq_pos(rq));
 }
 
-/* @rq is dispatched from its batch. */
+/* @rq is dispatched from its batch. Rule 5: the end of one begins a turn. */
 static void piq_leave(struct piq_data *pd, struct request *rq,
 		      struct cb_entry *entry)
 {
@@ -605,11 +605,12 @@ static void piq_take(struct piq_data *pd, struct request *rq,
 }
 
 /* The only queued request is dispatched if its units are free: a batch of its own. */
-static bool piq_alone(struct iosched *io, struct request *rq)
+static bool piq_take_alone(struct iosched *io, struct request *rq)
 {
 	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
 	struct piq_data *pd = piq_of(io);
 	struct piq_map *map = piq_map_of(pd);
+	unsigned int number;
 	struct lv_span span;
 
 	lockdep_assert_held(&io->lock);
@@ -619,11 +620,13 @@ static bool piq_alone(struct iosched *io, struct request *rq)
 	map->stuck = 0;
 	span = piq_span(map, rq);
 	lv_set_span(&map->lv, span, map->vector);
-	if (!piq_buffered(pd, dir) &&
-	    lv_meet(map->vector, map->units.held, map->lv.units))
+	if (!piq_units_free(pd, dir, map->vector))
 		return false;
+	/* Rule 5, as if it had been sorted: it is a batch of reads, or passes none. */
+	pd->read_turn[tier] = false;
 	if (piq_batched(pd, dir)) {
-		piq_trace(pd, rq, cb_number(&map->queue[tier][dir]), 1, false);
+		number = cb_next_number(&map->queue[tier][dir]);
+		piq_trace(pd, rq, number, 1, false);
 		piq_count_batch(pd, dir, 1);
 	}
 	piq_take(pd, rq, span, map->vector);
@@ -639,7 +642,7 @@ static void piq_dispatched(struct iosched *io, struct request *rq)
 	struct lv_span span;
 
 	lockdep_assert_held(&io->lock);
-	/* piq_alone() has done this. */
+	/* piq_take_alone() has done this. */
 	if (piq_is_holding(rq))
 		return;
 	span = piq_span(map, rq);
@@ -673,13 +676,13 @@ static void piq_released(struct request *rq)
 #define PIQ_TUNABLES(T, C)						\
 	T(piq_data, page_size_kb, 4, 1, 1024, piq_set_map,		\
 	  "KB in a flash page, a power of two")				\
-	T(piq_data, channels, 8, 1, 1024, piq_set_map,			\
+	T(piq_data, channels, 8, 1, LV_MAX_UNITS, piq_set_map,	\
 	  "channels in the drive")					\
-	T(piq_data, chips, 8, 1, 1024, piq_set_map,			\
+	T(piq_data, chips, 8, 1, LV_MAX_UNITS, piq_set_map,	\
 	  "chips on a channel")						\
-	T(piq_data, dies, 2, 1, 1024, piq_set_map,			\
+	T(piq_data, dies, 2, 1, LV_MAX_UNITS, piq_set_map,	\
 	  "dies in a chip")						\
-	T(piq_data, planes, 2, 1, 1024, piq_set_map,			\
+	T(piq_data, planes, 2, 1, LV_MAX_UNITS, piq_set_map,	\
 	  "planes in a die")						\
 	T(piq_data, window, 64, 1, PIQ_MAX_WINDOW, piq_set_map,		\
 	  "requests of a direction in batches")				\
@@ -785,7 +788,7 @@ static const struct iosched_policy piq_policy = {
 	.resized	= piq_resized,
 	.ready		= piq_ready,
 	.select		= piq_select,
-	.alone		= piq_alone,
+	.take_alone	= piq_take_alone,
 	.dispatched	= piq_dispatched,
 	.released	= piq_released,
 };

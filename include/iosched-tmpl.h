@@ -20,6 +20,7 @@
 #include "tmpl/insert.h"
 #include "tmpl/dispatch.h"
 #include "tmpl/complete.h"
+#include "tmpl/tags.h"
 #include "tmpl/tunables.h"
 #include "tmpl/lifecycle.h"
 

@@ -65,6 +65,7 @@
 #ifndef _IOSCHED_H
 #define _IOSCHED_H
 
+#include <linux/sched/mm.h>
 #include <linux/timer.h>
 
 #include "iosched-compat.h"
@@ -224,10 +225,10 @@ struct iosched {
  *	saves a queue run that could not dispatch it.
  * @select: return the request of a tier to dispatch next, which the core then
  *	dispatches; NULL to hold all of them until iosched_wake() is called
- * @alone: (opt) return true if @rq, the only queued request, may be dispatched
- *	now. It was not sorted: neither place() nor select() was called, nor will
- *	removed() be; do what they would have left behind. Otherwise it is
- *	sorted.
+ * @take_alone: (opt) take @rq, the only queued request, to dispatch it; return
+ *	false if it may not be dispatched now; it is sorted then. Neither
+ *	place() nor select() was called, nor will removed() be: do what they
+ *	would have left behind.
  * @dispatched: (opt) @rq is dispatched. Not called for requests in the head
  *	list, which obey no bound.
  * @released: (opt) @rq has completed or was requeued after dispatched(). Any
@@ -253,7 +254,7 @@ struct iosched_policy {
 			  sector_t start, sector_t end);
 	bool (*ready)(struct iosched *io, struct request *rq, bool due);
 	struct request *(*select)(struct iosched *io, unsigned int tier);
-	bool (*alone)(struct iosched *io, struct request *rq);
+	bool (*take_alone)(struct iosched *io, struct request *rq);
 	void (*dispatched)(struct iosched *io, struct request *rq);
 	void (*released)(struct request *rq);
 };
@@ -376,6 +377,12 @@ static inline unsigned int iosched_all_in_flight(struct iosched *io)
 	       iosched_dir_in_flight(io, WRITE);
 }
 
+/* Return true if no two tiers are in use. May be wrong after they no longer are. */
+static inline bool iosched_one_tier(struct iosched *io)
+{
+	return is_power_of_2(io->tiers);
+}
+
 /* Most requests that the driver takes: its tags. */
 static inline unsigned int iosched_tags(struct iosched *io)
 {
@@ -436,6 +443,23 @@ static inline struct request *iosched_first(struct iosched *io,
 					queuelist);
 }
 
+/* The one that was allocated first of two requests, which may be NULL. */
+static inline struct request *iosched_older(struct request *a,
+					    struct request *b)
+{
+	if (!a || !b)
+		return a ? a : b;
+	return a->start_time_ns <= b->start_time_ns ? a : b;
+}
+
+/* The oldest request of a tier, or NULL. Under the lock. */
+static inline struct request *iosched_first_come(struct iosched *io,
+						 unsigned int tier)
+{
+	return iosched_older(iosched_first(io, tier, READ),
+			     iosched_first(io, tier, WRITE));
+}
+
 /* Time from the insertion of @rq to its deadline, in jiffies. */
 static inline unsigned long iosched_expire(struct iosched *io,
 					   struct request *rq)
@@ -457,6 +481,23 @@ static inline struct request *iosched_next(struct request *rq)
 	struct rb_node *node = rb_next(&rq->rb_node);
 
 	return rb_entry_safe(node, struct request, rb_node);
+}
+
+/**
+ * iosched_zalloc() - allocate zeroed memory for a policy
+ * @size: bytes
+ *
+ * Sleeps, but does not wait for I/O: the queue may be frozen.
+ *
+ * Return: memory that kvfree() frees, or NULL.
+ */
+static inline void *iosched_zalloc(size_t size)
+{
+	unsigned int flags = memalloc_noio_save();
+	void *memory = kvzalloc(size, GFP_KERNEL);
+
+	memalloc_noio_restore(flags);
+	return memory;
 }
 
 /* Return true if running @hctx dispatches requests from the elevator. */
@@ -522,13 +563,14 @@ static inline void iosched_wake(struct iosched *io)
 static void iosched_sort_alone(struct iosched *io);
 
 /**
- * iosched_replace_all() - place all queued requests anew
- * @io: elevator, lock held
- * @change: changes the policy's structures; called while no request is in them
+ * iosched_replace_all() - place all queued requests anew, and run the queue
+ * @io: elevator
+ * @change: changes the policy's structures; called under the lock while no
+ *	request is in them
  * @arg: passed to @change
  *
  * For a setting that decides where requests are placed. Requests in flight stay
- * counted where they were. Does not sleep; the caller runs the queue. Defined in
+ * counted where they were. Takes the lock, does not sleep. Defined in
  * tmpl/insert.h.
  */
 static void iosched_replace_all(struct iosched *io,

@@ -29,6 +29,7 @@
 #define _LOCATION_VECTOR_H
 
 #include <linux/bitmap.h>
+#include <linux/blkdev.h>
 #include <linux/errno.h>
 #include <linux/log2.h>
 #include <linux/math64.h>
@@ -94,6 +95,16 @@ static inline int lv_parse_order(const char *name, u8 order[LV_DIGITS])
 	return seen == (1U << LV_DIGITS) - 1 ? 0 : -EINVAL;
 }
 
+/* Number of units of a geometry, whose counts are at most LV_MAX_UNITS each. */
+static inline u64 lv_count(const unsigned int count[LV_DIGITS],
+			   enum lv_level level)
+{
+	u64 chips = (u64)count[LV_CHANNEL] * count[LV_WAY];
+
+	return level == LV_CHIP ? chips :
+				  chips * count[LV_DIE] * count[LV_PLANE];
+}
+
 /**
  * lv_init() - prepare a geometry
  * @g: to fill
@@ -114,7 +125,7 @@ static inline int lv_init(struct lv_geometry *g, unsigned int page_bytes,
 	unsigned int planes = 1, n;
 	int i;
 
-	if (page_bytes < 512 || !is_power_of_2(page_bytes))
+	if (page_bytes < SECTOR_SIZE || !is_power_of_2(page_bytes))
 		return -EINVAL;
 	for (i = 0; i < LV_DIGITS; i++) {
 		if (!count[i] || count[i] > LV_MAX_UNITS)
@@ -125,9 +136,9 @@ static inline int lv_init(struct lv_geometry *g, unsigned int page_bytes,
 			return -EINVAL;
 	}
 
-	g->page_shift = ilog2(page_bytes) - 9;
+	g->page_shift = ilog2(page_bytes) - SECTOR_SHIFT;
 	g->planes = planes;
-	g->units = level == LV_CHIP ? count[LV_CHANNEL] * count[LV_WAY] : planes;
+	g->units = lv_count(count, level);
 	g->identity = true;
 
 	for (n = 0; n < planes; n++) {

@@ -41,42 +41,58 @@ static struct bp_process *bp_thinker(struct bp_data *bd, unsigned int tier,
 }
 
 /*
- * Rules 2 and 3: return true if the next request waits for @reader. @next is
- * that request if it is a read, NULL if it is a write.
+ * Rules 2 and 3: the process whose next read the next request waits for, or NULL.
+ * @next is that request if it is a read, NULL if it is a write.
  */
-static bool bp_read_awaited(struct bp_data *bd, struct bp_queue *queue,
-			    struct bp_process *reader, struct request *next)
+static struct bp_process *bp_awaited_reader(struct bp_data *bd,
+					    unsigned int tier,
+					    struct request *next)
 {
+	struct bp_process *reader = bp_thinker(bd, tier, READ);
+	struct bp_queue *queue = &bd->shared[tier];
 	struct bp_limits limits = bp_limits_of(bd);
 
-	return queue->dir == READ && time_before(jiffies, queue->batch_end) &&
-	       !(next && bp_is_near(&reader->think, blk_rq_pos(next), &limits));
+	if (!reader || queue->dir != READ ||
+	    time_after_eq(jiffies, queue->batch_end))
+		return NULL;
+	if (next && bp_is_near(&reader->think, blk_rq_pos(next), &limits))
+		return NULL;
+	return reader;
 }
 
-/* Rule 4: return true if writes that leave the open blocks wait for @writer. */
-static bool bp_write_awaited(struct bp_data *bd, struct bp_process *writer)
+/*
+ * Rule 4: the process whose next write those wait for that leave the open blocks,
+ * or NULL. @next: as above.
+ */
+static struct bp_process *bp_awaited_writer(struct bp_data *bd,
+					    unsigned int tier,
+					    struct request *next)
 {
-	return bd->preference && bp_stays(&writer->think) &&
-	       bp_is_open(&bd->open, bd->open_blocks,
-			  bp_block_at(bd, writer->think.write_end - 1));
+	struct bp_process *writer = bp_thinker(bd, tier, WRITE);
+
+	if (!writer || next || !bd->preference || !bp_stays(&writer->think))
+		return NULL;
+	return bp_is_open(&bd->open, bd->open_blocks,
+			  bp_block_at(bd, writer->think.write_end - 1)) ?
+	       writer : NULL;
 }
 
 /* The queue of a tier that has requests, or NULL to wait for a process. */
 static struct bp_queue *bp_anticipatory_turn(struct bp_data *bd,
 					     unsigned int tier)
 {
-	struct bp_process *reader = bp_thinker(bd, tier, READ);
-	struct bp_process *writer = bp_thinker(bd, tier, WRITE);
 	struct bp_queue *queue = &bd->shared[tier];
+	struct bp_process *reader, *writer;
 	struct request *next = NULL;
 
 	if (bp_direction(queue) == READ)
 		next = bp_ascending(queue, READ);
-	if (reader && bp_read_awaited(bd, queue, reader, next) &&
-	    bp_wait(bd, reader))
+	reader = bp_awaited_reader(bd, tier, next);
+	if (reader && bp_wait(bd, reader))
 		return NULL;
-	if (writer && !next && bp_write_awaited(bd, writer) &&
-	    !bp_in_open_block(bd, &queue->sort[WRITE]) && bp_wait(bd, writer))
+	writer = bp_awaited_writer(bd, tier, next);
+	if (writer && !bp_in_open_block(bd, &queue->sort[WRITE]) &&
+	    bp_wait(bd, writer))
 		return NULL;
 	return queue;
 }
@@ -89,15 +105,12 @@ static bool bp_anticipatory_may_wait(struct bp_data *bd, struct request *rq)
 {
 	unsigned int tier = iosched_rq_tier(rq);
 	struct bp_process *own = bp_process_of(rq);
-	struct bp_process *reader = bp_thinker(bd, tier, READ);
-	struct bp_process *writer = bp_thinker(bd, tier, WRITE);
 	struct request *next = rq_data_dir(rq) == READ ? rq : NULL;
+	struct bp_process *reader = bp_awaited_reader(bd, tier, next);
+	struct bp_process *writer = bp_awaited_writer(bd, tier, next);
 
-	if (reader && reader != own && bp_process_idle(reader) &&
-	    bp_read_awaited(bd, &bd->shared[tier], reader, next))
-		return true;
-	return writer && !next && writer != own && bp_process_idle(writer) &&
-	       bp_write_awaited(bd, writer);
+	return (reader && reader != own && bp_process_idle(reader)) ||
+	       (writer && writer != own && bp_process_idle(writer));
 }
 
 /*

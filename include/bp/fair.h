@@ -114,7 +114,7 @@ static bool bp_keep_slice(struct bp_data *bd, struct bp_queue *queue)
 	       (queue->process && bp_wait(bd, queue->process));
 }
 
-/* Begin the slice of the next queue in the ring. @last had the one before. */
+/* Rule 2: begin the slice of the next queue in the ring. @last had the one before. */
 static struct bp_queue *bp_next_slice(struct bp_data *bd, unsigned int tier,
 				      struct bp_queue *last)
 {
@@ -133,8 +133,8 @@ static struct bp_queue *bp_next_slice(struct bp_data *bd, unsigned int tier,
 }
 
 /*
- * The queue of a tier that is served now, or NULL to wait for its process. The
- * tier has requests, so its ring is not empty.
+ * Rules 2 and 4: the queue of a tier that is served now, or NULL to wait for its
+ * process. The tier has requests, so its ring is not empty.
  */
 static struct bp_queue *bp_fair_turn(struct bp_data *bd, unsigned int tier)
 {
@@ -150,7 +150,7 @@ static struct bp_queue *bp_fair_turn(struct bp_data *bd, unsigned int tier)
 	return bp_queue_empty(queue) ? NULL : queue;
 }
 
-/* The process that is waited for came back. Others do not end the wait. */
+/* Rule 4: the process that is waited for came back. Others do not end the wait. */
 static void bp_fair_meet(struct bp_data *bd, struct bp_process *process)
 {
 	if (bd->antic.awaited == &process->think)

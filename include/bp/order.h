@@ -94,13 +94,25 @@ static struct request *bp_fullest(struct bp_data *bd, struct rb_root *root,
 	return best;
 }
 
-/* Apply the four cases to bd->in_front and bd->behind. */
-static enum bp_case bp_case_of(struct bp_data *bd, bool *go_front)
+/*
+ * Apply the four cases to @front and the writes in front of it, and to @back and
+ * those behind it; either may be NULL.
+ */
+static enum bp_case bp_case_of(struct bp_data *bd, struct request *front,
+			       struct request *back, bool *go_front)
 {
 	u64 last = bd->write_end ? bp_block_at(bd, bd->write_end - 1) : U64_MAX;
+	struct bp_side *in_front = &bd->in_front, *behind = &bd->behind;
+	unsigned int look = max(bd->lookahead, 1U);
 
-	return bp_prefer(&bd->in_front, &bd->behind, last,
-			 bp_block_sectors(bd), go_front);
+	in_front->nr = 0;
+	behind->nr = 0;
+	for (; front && in_front->nr < look; front = iosched_next(front))
+		bp_side_add(in_front, blk_rq_pos(front), blk_rq_sectors(front));
+	for (; back && behind->nr < look; back = iosched_prev(back))
+		bp_side_add(behind, blk_rq_pos(back), blk_rq_sectors(back));
+	return bp_prefer(in_front, behind, last, bp_block_sectors(bd),
+			 go_front);
 }
 
 /* Rules 3 and 4: the write that the four cases choose, and *@which of them. */
@@ -108,20 +120,12 @@ static struct request *bp_by_cases(struct bp_data *bd, struct bp_queue *queue,
 				   enum bp_case *which)
 {
 	struct rb_root *root = &queue->sort[WRITE];
-	struct request *front = iosched_from(root, bd->write_end), *back, *rq;
-	struct bp_side *in_front = &bd->in_front, *behind = &bd->behind;
-	unsigned int look = max(bd->lookahead, 1U);
+	struct request *front = iosched_from(root, bd->write_end), *back;
 	bool go_front;
 
-	in_front->nr = 0;
-	behind->nr = 0;
 	back = front ? iosched_prev(front) :
 		       rb_entry(rb_last(root), struct request, rb_node);
-	for (rq = front; rq && in_front->nr < look; rq = iosched_next(rq))
-		bp_side_add(in_front, blk_rq_pos(rq), blk_rq_sectors(rq));
-	for (rq = back; rq && behind->nr < look; rq = iosched_prev(rq))
-		bp_side_add(behind, blk_rq_pos(rq), blk_rq_sectors(rq));
-	*which = bp_case_of(bd, &go_front);
+	*which = bp_case_of(bd, front, back, &go_front);
 	if (*which == BP_NO_CASE && !bd->lookahead)
 		return bp_fullest(bd, root, front);
 	if (*which == BP_NO_CASE)
@@ -168,10 +172,7 @@ static void bp_prefer_only(struct bp_data *bd, struct request *rq)
 	enum bp_case which;
 	bool go_front;
 
-	bd->in_front.nr = 0;
-	bd->behind.nr = 0;
-	bp_side_add(&bd->in_front, blk_rq_pos(rq), blk_rq_sectors(rq));
-	which = bp_case_of(bd, &go_front);
+	which = bp_case_of(bd, rq, NULL, &go_front);
 	bp_count_choice(bd, which, bp_wants_open(bd, which) &&
 			!bp_crosses(bd, rq));
 }
@@ -189,7 +190,7 @@ static unsigned int bp_direction(struct bp_queue *queue)
 	return queue->dir;
 }
 
-/* @rq is the next request of @queue: continue its sweep, or begin a batch. */
+/* Rule 1: @rq is the next of @queue: continue its sweep, or begin a batch. */
 static void bp_advance(struct bp_data *bd, struct bp_queue *queue,
 		       struct request *rq)
 {

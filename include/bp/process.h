@@ -20,7 +20,6 @@
 #include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/rbtree.h>
-#include <linux/sched/mm.h>
 #include <linux/string.h>
 #include "bp/think-time.h"
 #include "iosched.h"
@@ -106,14 +105,14 @@ static inline void bp_queue_init(struct bp_queue *queue, unsigned int level,
 	queue->process = process;
 }
 
-/* Sleeps. The queue may be frozen, so the allocation must not need I/O. */
+/* Sleeps. */
 static inline int bp_processes_init(struct bp_processes *table,
 				    unsigned int level)
 {
-	unsigned int i, flags = memalloc_noio_save();
+	unsigned int i;
 
-	table->all = kvcalloc(BP_PROCESSES, sizeof(*table->all), GFP_KERNEL);
-	memalloc_noio_restore(flags);
+	table->all = iosched_zalloc(array_size(BP_PROCESSES,
+					       sizeof(*table->all)));
 	if (!table->all)
 		return -ENOMEM;
 	for (i = 0; i < 1 << BP_HASH_BITS; i++)

@@ -129,7 +129,7 @@ static inline bool bp_is_near(const struct bp_think *think, u64 sector,
 }
 
 /* Count a process as a newcomer that has not come back, once. */
-static inline void bp_newcomer(struct bp_newcomers *all, struct bp_think *think)
+static inline void bp_count_newcomer(struct bp_newcomers *all, struct bp_think *think)
 {
 	if (think->known || think->counted)
 		return;
@@ -138,15 +138,15 @@ static inline void bp_newcomer(struct bp_newcomers *all, struct bp_think *think)
 }
 
 /**
- * bp_came_back() - learn from a process that sends a request and had none left
+ * bp_learn_return() - learn from a process that sends a request and had none left
  * @think: the process
  * @all: what is known of newcomers
  * @now: current time
  * @limits: settings
  */
-static inline void bp_came_back(struct bp_think *think,
-				struct bp_newcomers *all, u32 now,
-				const struct bp_limits *limits)
+static inline void bp_learn_return(struct bp_think *think,
+				   struct bp_newcomers *all, u32 now,
+				   const struct bp_limits *limits)
 {
 	u32 pause = now - think->done;
 
@@ -157,14 +157,14 @@ static inline void bp_came_back(struct bp_think *think,
 }
 
 /**
- * bp_reads() - learn from a read that a process sends
+ * bp_learn_read() - learn from a read that a process sends
  * @think: the process
  * @sector: first sector of the read
  * @sectors: its size
  * @limits: settings
  */
-static inline void bp_reads(struct bp_think *think, u64 sector, u32 sectors,
-			    const struct bp_limits *limits)
+static inline void bp_learn_read(struct bp_think *think, u64 sector,
+				 u32 sectors, const struct bp_limits *limits)
 {
 	if (think->end)
 		bp_learn(&think->distance, bp_distance(think, sector),
@@ -173,15 +173,15 @@ static inline void bp_reads(struct bp_think *think, u64 sector, u32 sectors,
 }
 
 /**
- * bp_writes() - learn from a write that a process sends
+ * bp_learn_write() - learn from a write that a process sends
  * @think: the process
  * @sector: first sector of the write
  * @sectors: its size
  * @stays: it begins in the erase block in which the last one ended
  * @back: the process had no request left
  */
-static inline void bp_writes(struct bp_think *think, u64 sector, u32 sectors,
-			     bool stays, bool back)
+static inline void bp_learn_write(struct bp_think *think, u64 sector,
+				  u32 sectors, bool stays, bool back)
 {
 	if (think->write_end && back)
 		bp_learn(&think->strays, stays ? 0 : BP_WHOLE, BP_WHOLE,

@@ -45,14 +45,14 @@ static void bp_learn_from(struct bp_data *bd, struct bp_process *process,
 	struct bp_think *think = &process->think;
 	bool back = bp_process_idle(process);
 
-	bp_newcomer(&bd->newcomers, think);
+	bp_count_newcomer(&bd->newcomers, think);
 	if (back && think->done)
-		bp_came_back(think, &bd->newcomers, bp_now(), &limits);
+		bp_learn_return(think, &bd->newcomers, bp_now(), &limits);
 	if (rq_data_dir(rq) == READ)
-		bp_reads(think, blk_rq_pos(rq), blk_rq_sectors(rq), &limits);
+		bp_learn_read(think, blk_rq_pos(rq), blk_rq_sectors(rq), &limits);
 	else
-		bp_writes(think, blk_rq_pos(rq), blk_rq_sectors(rq),
-			  bp_stays_in_block(bd, think, rq), back);
+		bp_learn_write(think, blk_rq_pos(rq), blk_rq_sectors(rq),
+			       bp_stays_in_block(bd, think, rq), back);
 }
 
 static enum hrtimer_restart bp_timer(struct hrtimer *timer)

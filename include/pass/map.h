@@ -12,7 +12,6 @@
 #define _PASS_MAP_H
 
 #include <linux/math64.h>
-#include <linux/sched/mm.h>
 #include <linux/sizes.h>
 
 #include "iosched.h"
@@ -103,7 +102,7 @@ static struct pass_map *pass_map_alloc(struct request_queue *q,
 	sector_t capacity = pass_capacity(q);
 	sector_t sectors = (sector_t)size_mb * (SZ_1M >> SECTOR_SHIFT);
 	u64 nr = max_t(u64, DIV64_U64_ROUND_UP(capacity, sectors), 1);
-	unsigned int i, tier, flags;
+	unsigned int i, tier;
 	struct pass_map *map;
 
 	if (nr > PASS_MAX_REGIONS) {
@@ -112,9 +111,7 @@ static struct pass_map *pass_map_alloc(struct request_queue *q,
 		       DIV64_U64_ROUND_UP(nr * size_mb, PASS_MAX_REGIONS));
 		return ERR_PTR(-EINVAL);
 	}
-	flags = memalloc_noio_save();
-	map = kvzalloc(struct_size(map, region, nr), GFP_KERNEL);
-	memalloc_noio_restore(flags);
+	map = iosched_zalloc(struct_size(map, region, nr));
 	if (!map)
 		return ERR_PTR(-ENOMEM);
 

@@ -173,7 +173,7 @@ static inline struct cb_entry *cb_get(struct cb_queue *queue)
 }
 
 /* Number of a new batch, or of a batch of one request that needs no struct. */
-static inline unsigned int cb_number(struct cb_queue *queue)
+static inline unsigned int cb_next_number(struct cb_queue *queue)
 {
 	return ++queue->opened;
 }
@@ -184,7 +184,7 @@ static inline struct cb_batch *cb_open(struct cb_queue *queue, u64 since)
 
 	queue->free_batches = batch->free;
 	INIT_LIST_HEAD(&batch->entries);
-	batch->number = cb_number(queue);
+	batch->number = cb_next_number(queue);
 	batch->size = 0;
 	batch->gone = 0;
 	batch->since = since;
@@ -235,14 +235,26 @@ static inline void cb_place(struct cb_queue *queue, struct cb_entry *entry)
 }
 
 /* End a batch in which no entry waits. Return its size, or 0 if it continues. */
-static inline unsigned int cb_check_end(struct cb_queue *queue,
-					struct cb_batch *batch)
+static inline unsigned int cb_end_if_empty(struct cb_queue *queue,
+					   struct cb_batch *batch)
 {
 	if (!list_empty(&batch->entries))
 		return 0;
 	list_del(&batch->list);
 	cb_free_batch(queue, batch);
 	return batch->size;
+}
+
+/*
+ * Take an entry out of the list of its batch, which may end. Return the size of the
+ * batch if it has ended, or 0.
+ */
+static inline unsigned int cb_unlist(struct cb_queue *queue,
+				     struct cb_entry *entry)
+{
+	list_del(&entry->list);
+	queue->nr--;
+	return cb_end_if_empty(queue, entry->batch);
 }
 
 /**
@@ -257,13 +269,13 @@ static inline unsigned int cb_take(struct cb_queue *queue,
 {
 	struct cb_batch *batch = entry->batch;
 	unsigned long *waiting = cb_waiting(queue, batch);
+	unsigned int size;
 
 	lv_andnot(waiting, entry->vector, queue->units);
-	list_del(&entry->list);
-	cb_free_entry(queue, entry);
-	queue->nr--;
 	batch->gone++;
-	return cb_check_end(queue, batch);
+	size = cb_unlist(queue, entry);
+	cb_free_entry(queue, entry);
+	return size;
 }
 
 /**
@@ -277,13 +289,13 @@ static inline unsigned int cb_drop(struct cb_queue *queue,
 				   struct cb_entry *entry)
 {
 	struct cb_batch *batch = entry->batch;
+	unsigned int size;
 
 	cb_leave(queue, batch, entry);
-	list_del(&entry->list);
-	cb_free_entry(queue, entry);
-	queue->nr--;
 	batch->size--;
-	return cb_check_end(queue, batch);
+	size = cb_unlist(queue, entry);
+	cb_free_entry(queue, entry);
+	return size;
 }
 
 /**
@@ -308,10 +320,8 @@ static inline void cb_resize(struct cb_queue *queue, struct cb_entry *entry,
 		cb_join(queue, batch, entry);
 		return;
 	}
-	list_del(&entry->list);
-	queue->nr--;
 	batch->size--;
-	cb_check_end(queue, batch);
+	cb_unlist(queue, entry);
 	cb_place(queue, entry);
 }
 

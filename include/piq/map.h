@@ -11,8 +11,6 @@
 #ifndef _PIQ_MAP_H
 #define _PIQ_MAP_H
 
-#include <linux/sched/mm.h>
-
 #include "piq/conflict-batch.h"
 #include "piq/held-units.h"
 #include "iosched.h"
@@ -72,10 +70,9 @@ static inline struct piq_map *piq_map_alloc(const unsigned int count[LV_DIGITS],
 					    enum lv_level level,
 					    unsigned int window)
 {
-	unsigned int chips = count[LV_CHANNEL] * count[LV_WAY];
-	u64 planes = (u64)chips * count[LV_DIE] * count[LV_PLANE];
-	unsigned int units = level == LV_CHIP ? chips : planes;
-	unsigned int flags, tier, dir;
+	u64 planes = lv_count(count, LV_PLANE_LEVEL);
+	unsigned int units = lv_count(count, level);
+	unsigned int tier, dir;
 	struct piq_map *map;
 	u8 order[LV_DIGITS];
 	size_t bytes;
@@ -86,11 +83,8 @@ static inline struct piq_map *piq_map_alloc(const unsigned int count[LV_DIGITS],
 		return ERR_PTR(-EINVAL);
 	}
 	bytes = cb_queue_bytes(units, window);
-	flags = memalloc_noio_save();
-	map = kvzalloc(struct_size(map, batch_memory,
-				   bytes * IOSCHED_TIERS * IOSCHED_DIRS),
-		       GFP_KERNEL);
-	memalloc_noio_restore(flags);
+	map = iosched_zalloc(struct_size(map, batch_memory,
+					 bytes * IOSCHED_TIERS * IOSCHED_DIRS));
 	if (!map)
 		return ERR_PTR(-ENOMEM);
 
@@ -105,8 +99,8 @@ static inline struct piq_map *piq_map_alloc(const unsigned int count[LV_DIGITS],
 }
 
 /* Number @map, which replaces @former. */
-static inline void piq_map_succeeds(struct piq_map *map,
-				    const struct piq_map *former)
+static inline void piq_number_map(struct piq_map *map,
+				  const struct piq_map *former)
 {
 	map->number = (former->number + 1) & (ULONG_MAX >> PIQ_MAP_SHIFT);
 }

@@ -46,17 +46,33 @@ static struct request *iosched_oldest(struct list_head *fifo)
 	return list_first_entry_or_null(fifo, struct request, queuelist);
 }
 
-/* The oldest request of a FIFO if it was due at @when and may be dispatched. */
+/*
+ * The deadline of @rq, in jiffies. With @lower, a higher tier is in use, it is
+ * prio_aging_expire after the insertion.
+ */
+static unsigned long iosched_deadline(struct iosched *io, struct request *rq,
+				      bool lower)
+{
+	if (!lower)
+		return rq->fifo_time;
+	return rq->fifo_time - iosched_expire(io, rq) +
+	       msecs_to_jiffies(io->prio_aging_expire);
+}
+
+/*
+ * The oldest request of a FIFO if its deadline has passed and it may be dispatched,
+ * or NULL. @lower: see iosched_deadline().
+ */
 static struct request *iosched_due(struct iosched *io, struct list_head *fifo,
-				   unsigned long when)
+				   unsigned long now, bool lower)
 {
 	struct request *rq = list_first_entry_or_null(fifo, struct request,
 						      queuelist);
 
-	if (!rq || time_before(when, (unsigned long)rq->fifo_time))
+	if (!rq || time_before(now, iosched_deadline(io, rq, lower)))
 		return NULL;
 	rq = iosched_oldest(fifo);
-	if (time_before(when, (unsigned long)rq->fifo_time) ||
+	if (time_before(now, iosched_deadline(io, rq, lower)) ||
 	    !iosched_is_ready(io, rq, true))
 		return NULL;
 	return rq;
@@ -75,21 +91,10 @@ static struct request *iosched_earlier(struct request *a, struct request *b)
 static struct request *iosched_expired(struct iosched *io, unsigned int tier,
 				       unsigned long now)
 {
-	return iosched_earlier(iosched_due(io, &io->fifo[tier][READ], now),
-			       iosched_due(io, &io->fifo[tier][WRITE], now));
-}
+	struct list_head *fifo = io->fifo[tier];
 
-/*
- * The deadline of @rq, in jiffies. With @lower, a higher tier is in use, it is
- * prio_aging_expire after the insertion.
- */
-static unsigned long iosched_deadline(struct iosched *io, struct request *rq,
-				      bool lower)
-{
-	if (!lower)
-		return rq->fifo_time;
-	return rq->fifo_time - iosched_expire(io, rq) +
-	       msecs_to_jiffies(io->prio_aging_expire);
+	return iosched_earlier(iosched_due(io, &fifo[READ], now, false),
+			       iosched_due(io, &fifo[WRITE], now, false));
 }
 
 /* Arm the timer for @when (jiffies) unless it expires earlier. */

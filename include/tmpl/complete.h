@@ -19,6 +19,19 @@ static void iosched_run_after(struct iosched *io, struct request *rq)
 		blk_mq_sched_mark_restart_hctx(rq->mq_hctx);
 }
 
+/* @rq, which was dispatched, is in no bound any longer. */
+static void iosched_leave_bounds(struct iosched_done *done, struct request *rq,
+				 unsigned long state)
+{
+	if (state & IOSCHED_RQ_COUNTED)
+		IOSCHED_POLICY.released(rq);
+	if (unlikely(state & IOSCHED_RQ_POLLED)) {
+		atomic_dec(&done->polled);
+		/* Pairs with iosched_in_flight(), which must not be too low. */
+		smp_mb__after_atomic();
+	}
+}
+
 static void iosched_finish_request(struct request *rq)
 {
 	unsigned long state = iosched_rq_state(rq);
@@ -29,15 +42,10 @@ static void iosched_finish_request(struct request *rq)
 	if (!state)
 		return;
 	done = iosched_rq_done(io, rq);
-	if (state & IOSCHED_RQ_COUNTED)
-		IOSCHED_POLICY.released(rq);
-	if (unlikely(state & IOSCHED_RQ_POLLED)) {
-		atomic_dec(&done->polled);
-		/* Pairs with iosched_in_flight(), which must not be too low. */
-		smp_mb__after_atomic();
-	} else if (unlikely(!(state & IOSCHED_RQ_IN_FLIGHT))) {
+	iosched_leave_bounds(done, rq, state);
+	if (unlikely(!(state & IOSCHED_RQ_IN_FLIGHT))) {
 		atomic_inc(&done->bypassed);
-		/* As above. */
+		/* As in iosched_leave_bounds(). */
 		smp_mb__after_atomic();
 	}
 	iosched_rq_set_state(rq, 0);
@@ -57,13 +65,7 @@ static void iosched_requeue_request(struct request *rq)
 	if (!(state & IOSCHED_RQ_IN_FLIGHT))
 		return;
 	done = iosched_rq_done(io, rq);
-	if (state & IOSCHED_RQ_COUNTED)
-		IOSCHED_POLICY.released(rq);
-	if (state & IOSCHED_RQ_POLLED) {
-		atomic_dec(&done->polled);
-		/* Pairs with iosched_in_flight(), which must not be too low. */
-		smp_mb__after_atomic();
-	}
+	iosched_leave_bounds(done, rq, state);
 	iosched_rq_set_state(rq, state & ~(IOSCHED_RQ_IN_FLIGHT |
 					   IOSCHED_RQ_COUNTED |
 					   IOSCHED_RQ_POLLED));

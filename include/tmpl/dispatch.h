@@ -17,23 +17,17 @@ static struct request *iosched_pick(struct iosched *io, unsigned int tier,
 	return rq;
 }
 
-/*
- * A request of a lower tier that has waited for prio_aging_expire, or NULL. Its
- * fifo_time is read_expire or write_expire after its insertion, hence the sums.
- */
+/* A request of a lower tier that has waited for prio_aging_expire, or NULL. */
 static struct request *iosched_aged(struct iosched *io, unsigned long now)
 {
 	unsigned int tier;
 
-	now -= msecs_to_jiffies(io->prio_aging_expire);
 	for (tier = IOSCHED_BE; tier < IOSCHED_TIERS; tier++) {
-		struct request *rq;
+		struct list_head *fifo = io->fifo[tier];
+		struct request *rq = iosched_due(io, &fifo[READ], now, true);
 
-		rq = iosched_due(io, &io->fifo[tier][READ],
-				 now + msecs_to_jiffies(io->read_expire));
 		if (!rq)
-			rq = iosched_due(io, &io->fifo[tier][WRITE],
-					 now + msecs_to_jiffies(io->write_expire));
+			rq = iosched_due(io, &fifo[WRITE], now, true);
 		if (rq)
 			return rq;
 	}
@@ -89,9 +83,9 @@ static struct request *iosched_pick_bounded(struct iosched *io)
 
 	if (iosched_device_full(io))
 		return NULL;
-	if (!is_power_of_2(io->tiers))
+	if (!iosched_one_tier(io))
 		iosched_forget_tiers(io);
-	if (is_power_of_2(io->tiers)) {
+	if (iosched_one_tier(io)) {
 		unsigned int tier = __ffs(io->tiers);
 
 		return io->queued[tier] ? iosched_pick(io, tier, now) : NULL;
@@ -137,7 +131,7 @@ static struct request *iosched_find_overdue(struct iosched *io,
  * IOSCHED_SLACK from now at most: the timer wheel rounds longer times up, and a run
  * may have ended at a request that the driver would not take.
  */
-static struct request *iosched_overdue(struct iosched *io)
+static struct request *iosched_overdue_or_arm(struct iosched *io)
 {
 	unsigned long next = jiffies + IOSCHED_SLACK;
 	struct request *rq = NULL;
@@ -164,7 +158,7 @@ static struct request *iosched_hold(struct iosched *io,
 	/* Pairs with iosched_wake(). */
 	smp_mb();
 	rq = iosched_pick_bounded(io);
-	return rq ? rq : iosched_overdue(io);
+	return rq ? rq : iosched_overdue_or_arm(io);
 }
 
 /* Return the only request if it may be dispatched unsorted; otherwise sort it. */
@@ -172,11 +166,11 @@ static struct request *iosched_take_alone(struct iosched *io)
 {
 	struct request *rq = io->alone;
 
-	if (!IOSCHED_POLICY.alone || !rq)
+	if (!IOSCHED_POLICY.take_alone || !rq)
 		return NULL;
-	if (!is_power_of_2(io->tiers) || iosched_device_full(io) ||
+	if (!iosched_one_tier(io) || iosched_device_full(io) ||
 	    time_after_eq(jiffies, (unsigned long)rq->fifo_time) ||
-	    !IOSCHED_POLICY.alone(io, rq)) {
+	    !IOSCHED_POLICY.take_alone(io, rq)) {
 		iosched_sort_alone(io);
 		return NULL;
 	}
@@ -234,7 +228,7 @@ static struct request *iosched_next_request(struct iosched *io,
 	if (!head)
 		rq = iosched_pick_queued(io, hctx);
 	else if (iosched_any_queued(io))
-		rq = iosched_overdue(io);
+		rq = iosched_overdue_or_arm(io);
 	if (!rq)
 		return head ? iosched_hand_over(io, head) : NULL;
 	/* What allows @rq, such as time that has passed, may allow others too. */

@@ -23,7 +23,7 @@ static void iosched_sort(struct iosched *io, struct request *rq)
 		elv_rqhash_add(io->q, rq);
 		if (!io->q->last_merge)
 			io->q->last_merge = rq;
-		iosched_check_seal(io, rq);
+		iosched_seal_around(io, rq);
 	}
 }
 
@@ -31,7 +31,7 @@ static void iosched_sort_alone(struct iosched *io)
 {
 	struct request *rq = io->alone;
 
-	if (IOSCHED_POLICY.alone && rq) {
+	if (IOSCHED_POLICY.take_alone && rq) {
 		io->alone = NULL;
 		iosched_sort(io, rq);
 	}
@@ -42,7 +42,7 @@ static void iosched_enqueue(struct iosched *io, struct request *rq)
 	rq->fifo_time = jiffies + iosched_expire(io, rq);
 	if (IOSCHED_POLICY.arrives)
 		IOSCHED_POLICY.arrives(io, rq);
-	if (IOSCHED_POLICY.alone && !io->nr)
+	if (IOSCHED_POLICY.take_alone && !io->nr)
 		io->alone = rq;
 	else
 		iosched_sort(io, rq);
@@ -59,7 +59,7 @@ static bool iosched_must_wait(struct iosched *io, struct request *rq)
 	if (iosched_device_full(io))
 		return true;
 	/* @rq is not placed yet, or another deadline may have passed. */
-	if (rq == io->alone || !is_power_of_2(io->tiers) ||
+	if (rq == io->alone || !iosched_one_tier(io) ||
 	    iosched_expired(io, iosched_rq_tier(rq), jiffies))
 		return false;
 	return !iosched_is_ready(io, rq, false);
@@ -110,11 +110,11 @@ static bool iosched_insert(struct iosched *io, struct request *rq,
 		iosched_enqueue_first(io, rq, at_head);
 		return true;
 	}
-	if (iosched_may_append(io, rq)) {
+	if (iosched_prepare_append(io, rq)) {
 		io->merged = NULL;
 		if (blk_mq_sched_try_insert_merge(io->q, rq, free)) {
 			if (io->merged)
-				iosched_check_seal(io, io->merged);
+				iosched_seal_around(io, io->merged);
 			return true;
 		}
 	}
@@ -123,7 +123,7 @@ static bool iosched_insert(struct iosched *io, struct request *rq,
 	if (!READ_ONCE(io->held))
 		return false;
 	/* With several tiers in use, @rq may move the deadlines of others. */
-	if (!iosched_must_wait(io, rq) || !is_power_of_2(io->tiers))
+	if (!iosched_must_wait(io, rq) || !iosched_one_tier(io))
 		return true;
 	iosched_arm(io, rq->fifo_time);
 	return false;
@@ -161,7 +161,7 @@ iosched_replace_all(struct iosched *io,
 	unsigned int tier, dir;
 	struct request *rq;
 
-	lockdep_assert_held(&io->lock);
+	spin_lock(&io->lock);
 	iosched_sort_alone(io);
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		for (dir = READ; dir <= WRITE; dir++)
@@ -177,9 +177,11 @@ iosched_replace_all(struct iosched *io,
 			list_for_each_entry(rq, &io->fifo[tier][dir],
 					    queuelist) {
 				elv_rb_add(IOSCHED_POLICY.place(io, rq), rq);
-				iosched_check_seal(io, rq);
+				iosched_seal_around(io, rq);
 			}
 	WRITE_ONCE(io->held, 0);
+	spin_unlock(&io->lock);
+	iosched_run(io);
 }
 
 #endif /* _IOSCHED_TMPL_INSERT_H */

@@ -1,55 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Scheduler tags, and a scheduler's start and end on a device. A part of
+ * A scheduler's start and end on a device, and its timer. A part of
  * iosched-tmpl.h.
  */
 #ifndef _IOSCHED_TMPL_LIFECYCLE_H
 #define _IOSCHED_TMPL_LIFECYCLE_H
-
-/*
- * Tags
- */
-
-/* Requests other than synchronous reads may hold async_depth tags. */
-static void iosched_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
-{
-	struct iosched *io = iosched_of(data->q);
-	unsigned int depth;
-
-	if (op_is_sync(opf) && !op_is_write(opf))
-		return;
-	depth = iosched_async_depth(data->q, READ_ONCE(io->async_depth));
-	if (depth < data->q->nr_requests)
-		data->shallow_depth = iosched_shallow_depth(data, depth);
-}
-
-static void iosched_expect_async_depth(struct blk_mq_hw_ctx *hctx)
-{
-	struct iosched *io = iosched_of(hctx->queue);
-
-	iosched_min_shallow_depth(hctx,
-				  iosched_async_bounded(io->q, io->async_depth));
-}
-
-static void iosched_depth_updated(iosched_depth_t *handle)
-{
-	struct request_queue *q = iosched_depth_queue(handle);
-	struct blk_mq_hw_ctx *hctx;
-	unsigned long i;
-
-	queue_for_each_hw_ctx(q, hctx, i)
-		iosched_expect_async_depth(hctx);
-}
-
-static int iosched_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int idx)
-{
-	iosched_expect_async_depth(hctx);
-	return 0;
-}
-
-/*
- * Start and end
- */
 
 /*
  * Run the queue, by which time a deadline may have passed. A request may also wait

@@ -30,7 +30,7 @@ static void iosched_seal(struct iosched *io, struct request *rq)
 }
 
 /* Seal @rq, which is new or has grown, and the one before it, if necessary. */
-static void iosched_check_seal(struct iosched *io, struct request *rq)
+static void iosched_seal_around(struct iosched *io, struct request *rq)
 {
 	struct request *prev, *next;
 
@@ -80,11 +80,12 @@ static void iosched_stop_chain(struct iosched *io, struct request *rq,
 }
 
 /*
- * Return true if @rq, about to be inserted, may be appended to a queued request.
- * Discards that merge wherever they lie merge as bios only: the block layer does
- * not unlink a queued request that joins another one that way.
+ * Return true if @rq, about to be inserted, may be appended to a queued request,
+ * after sealing the requests that must not join these. Discards that merge wherever
+ * they lie merge as bios only: the block layer does not unlink a queued request that
+ * joins another one that way.
  */
-static bool iosched_may_append(struct iosched *io, struct request *rq)
+static bool iosched_prepare_append(struct iosched *io, struct request *rq)
 {
 	unsigned int dir = rq_data_dir(rq);
 	sector_t pos = blk_rq_pos(rq), end = iosched_rq_end(rq), begin = pos;
@@ -163,6 +164,14 @@ static int iosched_request_merge(struct request_queue *q, struct request **rq,
 						   ELEVATOR_FRONT_MERGE;
 }
 
+/* @rq has grown by a merge. */
+static void iosched_grown(struct iosched *io, struct request *rq)
+{
+	if (IOSCHED_POLICY.resized)
+		IOSCHED_POLICY.resized(io, rq);
+	io->merged = rq;
+}
+
 /* elevator_mq_ops: a bio was added to @rq. */
 static void iosched_request_merged(struct request_queue *q, struct request *rq,
 				   enum elv_merge type)
@@ -176,9 +185,7 @@ static void iosched_request_merged(struct request_queue *q, struct request *rq,
 		elv_rb_del(root, rq);
 		elv_rb_add(root, rq);
 	}
-	if (IOSCHED_POLICY.resized)
-		IOSCHED_POLICY.resized(io, rq);
-	io->merged = rq;
+	iosched_grown(io, rq);
 }
 
 /* Change the number of queued requests by @change for @rq. */
@@ -234,9 +241,7 @@ static void iosched_requests_merged(struct request_queue *q,
 	iosched_rq_stats(io, next)->merged++;
 	iosched_unlink(io, next, heir);
 	iosched_rq_set_state(next, 0);
-	if (IOSCHED_POLICY.resized)
-		IOSCHED_POLICY.resized(io, rq);
-	io->merged = rq;
+	iosched_grown(io, rq);
 }
 
 /* Not inlined: in most cases its caller has nothing to merge with. */
@@ -251,7 +256,7 @@ static noinline bool iosched_try_merge(struct iosched *io, struct bio *bio,
 	io->merged = NULL;
 	ret = blk_mq_sched_try_merge(io->q, bio, nr_segs, &free);
 	if (io->merged)
-		iosched_check_seal(io, io->merged);
+		iosched_seal_around(io, io->merged);
 	spin_unlock(&io->lock);
 
 	if (free)

@@ -341,7 +341,7 @@ static void bp_teach(struct bp_think *think, struct bp_newcomers *all,
 		     u32 pause, unsigned int times)
 {
 	while (times--)
-		bp_came_back(think, all, think->done + pause, &bp_soon);
+		bp_learn_return(think, all, think->done + pause, &bp_soon);
 }
 
 /* A process is worth waiting for if its mean think time is below the limit. */
@@ -383,7 +383,7 @@ static void bp_test_distance(struct kunit *test)
 
 	bp_teach(&think, &all, 100, 1);
 	for (i = 0; i < 10; i++)
-		bp_reads(&think, 1000 + 8 * i, 8, &bp_soon_near);
+		bp_learn_read(&think, 1000 + 8 * i, 8, &bp_soon_near);
 	KUNIT_EXPECT_EQ(test, think.end, 1080ULL);
 	KUNIT_EXPECT_EQ(test, think.distance >> BP_MEAN_SHIFT, 0U);
 	KUNIT_EXPECT_TRUE(test, bp_worth(&think, &all, &bp_soon_near));
@@ -397,7 +397,7 @@ static void bp_test_distance(struct kunit *test)
 
 	/* Distant reads end the waiting, unless everything counts as near. */
 	for (i = 0; i < 20; i++)
-		bp_reads(&think, i % 2 ? 1ULL << 40 : 0, 8, &bp_soon_near);
+		bp_learn_read(&think, i % 2 ? 1ULL << 40 : 0, 8, &bp_soon_near);
 	KUNIT_EXPECT_FALSE(test, bp_worth(&think, &all, &bp_soon_near));
 	KUNIT_EXPECT_TRUE(test, bp_worth(&think, &all, &bp_soon));
 }
@@ -413,8 +413,8 @@ static void bp_test_new_processes(struct kunit *test)
 	/* Many processes with a single request end the waiting for new ones. */
 	for (i = 0; i < 20; i++) {
 		think = (struct bp_think){ };
-		bp_newcomer(&all, &think);
-		bp_newcomer(&all, &think);
+		bp_count_newcomer(&all, &think);
+		bp_count_newcomer(&all, &think);
 	}
 	KUNIT_EXPECT_FALSE(test, bp_worth(&think, &all, &bp_soon));
 	/* A known process is judged by its own behaviour. */
@@ -423,7 +423,7 @@ static void bp_test_new_processes(struct kunit *test)
 	/* Processes that come back restore the waiting for new ones. */
 	for (i = 0; i < 20; i++) {
 		think = (struct bp_think){ };
-		bp_newcomer(&all, &think);
+		bp_count_newcomer(&all, &think);
 		bp_teach(&think, &all, 100, 3);
 	}
 	think = (struct bp_think){ };

@@ -641,9 +641,7 @@ static void core_test_replace(struct kunit *test)
 	for (i = 0; i < 4; i++)
 		fake_insert(i % 2 ? REQ_OP_READ : REQ_OP_WRITE, 100 * i, 8);
 	KUNIT_EXPECT_EQ(test, data->placed - data->removed, 4U);
-	spin_lock(&data->io.lock);
 	iosched_replace_all(&data->io, core_count, &left);
-	spin_unlock(&data->io.lock);
 	KUNIT_EXPECT_EQ(test, left, 0U);
 	KUNIT_EXPECT_EQ(test, data->placed - data->removed, 4U);
 	fake_finish();
@@ -850,9 +848,7 @@ static void cm_disturb(struct kunit *test)
 		model_set(test, "limit", &cm_limit, fake_random(5));
 		break;
 	case 1:
-		spin_lock(&io->lock);
 		iosched_replace_all(io, core_count, &left);
-		spin_unlock(&io->lock);
 		MODEL_ASSERT(test, !left, "%u requests are sorted while replacing", left);
 		model_replaced();
 		break;

@@ -192,16 +192,23 @@ static bool am_any_better(unsigned int tier)
 	return false;
 }
 
-/* Return the lowest request that starts in the last one or in its last page. */
+/* Return true if a request starts in the last one or in its last page. */
+static bool am_continues(struct model_request *mr)
+{
+	return am.last_page && mr->tier == am.last_tier &&
+	       mr->dir == am.last_dir && am.in_a_row < PAI_RUN &&
+	       mr->sector >= am.last_start &&
+	       (u32)mr->sector / am.last_page <=
+	       (u32)(am.last_end - 1) / am.last_page;
+}
+
+/* Return the lowest request that does. */
 static struct model_request *am_same_page(unsigned int tier)
 {
 	struct model_request *mr;
 
-	if (!am.last_page || tier != am.last_tier || am.in_a_row == PAI_RUN)
-		return NULL;
 	mr = model_lowest(tier, am.last_dir, am.last_start, -1);
-	return mr && (u32)mr->sector / am.last_page <=
-		     (u32)(am.last_end - 1) / am.last_page ? mr : NULL;
+	return mr && am_continues(mr) ? mr : NULL;
 }
 
 static struct model_request *am_select(unsigned int tier)
@@ -209,11 +216,8 @@ static struct model_request *am_select(unsigned int tier)
 	struct model_request *mr = am_same_page(tier);
 	unsigned int dir;
 
-	if (mr) {
-		am.in_a_row++;
+	if (mr)
 		return mr;
-	}
-	am.in_a_row = 0;
 	if (!am_any_better(tier))
 		return am_older(model_oldest(tier, READ),
 				model_oldest(tier, WRITE));
@@ -227,6 +231,7 @@ static struct model_request *am_select(unsigned int tier)
 
 static void am_dispatched(struct model_request *mr)
 {
+	am.in_a_row = am_continues(mr) ? am.in_a_row + 1 : 0;
 	am.last_tier = mr->tier;
 	am.last_dir = mr->dir;
 	am.last_start = mr->sector;

@@ -190,6 +190,31 @@ static void pai_test_same_page(struct kunit *test)
 	pai_end();
 }
 
+/* A request that is alone ends the run of a page, too. */
+static void pai_test_run_alone(struct kunit *test)
+{
+	unsigned int i;
+
+	pai_begin_example(test);
+	for (i = 0; i < 4; i++)
+		pai_insert_in_turn(REQ_OP_WRITE, 0);
+	for (i = 0; i < 4; i++)
+		pai_expect(test, 0);
+	fake_complete_all();
+	pai_insert_in_turn(REQ_OP_WRITE, 1000);
+	pai_expect(test, 1000);
+	fake_complete_all();
+
+	pai_insert_in_turn(REQ_OP_WRITE, 2000);
+	for (i = 0; i < 1 + PAI_RUN; i++)
+		pai_insert_in_turn(REQ_OP_WRITE, 1000);
+	for (i = 0; i < PAI_RUN; i++)
+		pai_expect(test, 1000);
+	pai_expect(test, 2000);
+	pai_expect(test, 1000);
+	pai_end();
+}
+
 /* Well-split requests pass a pending one until it is due. */
 static void pai_test_pending_passed(struct kunit *test)
 {
@@ -428,6 +453,7 @@ static struct kunit_case pai_cases[] = {
 	KUNIT_CASE(pai_test_demoted),
 	KUNIT_CASE(pai_test_not_pending),
 	KUNIT_CASE(pai_test_same_page),
+	KUNIT_CASE(pai_test_run_alone),
 	KUNIT_CASE(pai_test_pending_passed),
 	KUNIT_CASE(pai_test_due),
 	KUNIT_CASE(pai_test_requeue),

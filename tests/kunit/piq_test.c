@@ -267,6 +267,44 @@ static void piq_test_read_turn(struct kunit *test)
 	fake_finish();
 }
 
+/* Rule 5: a read that is alone is a batch of reads. */
+static void piq_test_read_turn_alone(struct kunit *test)
+{
+	struct piq_data *pd = piq_begin(test, PIQ_PLUS);
+	struct request *first, *second, *rq;
+
+	piq_send(REQ_OP_READ, 0, 1);
+	first = piq_expect(test, 0);
+	piq_send(REQ_OP_READ, 1, 1);
+	second = piq_expect(test, 1);
+	piq_send(REQ_OP_WRITE, 100, 1);
+	piq_send(REQ_OP_WRITE, 105, 1);
+	piq_send(REQ_OP_READ, 5, 1);
+	fake_advance_ms(20);
+	fake_complete(second);
+	rq = piq_expect(test, 105);
+	/* The read is dispatched before the last write of the batch. */
+	fake_complete(rq);
+	second = piq_expect(test, 5);
+	fake_complete(first);
+	rq = piq_expect(test, 100);
+	KUNIT_EXPECT_EQ(test, pd->prioritised, 1U);
+	fake_complete(second);
+	fake_complete(rq);
+
+	piq_send(REQ_OP_READ, 8, 1);
+	rq = piq_expect(test, 8);
+	piq_send(REQ_OP_WRITE, 104, 1);
+	piq_send(REQ_OP_READ, 12, 1);
+	fake_advance_ms(20);
+	fake_complete(rq);
+	rq = piq_expect(test, 104);
+	KUNIT_EXPECT_EQ(test, pd->prioritised, 2U);
+	fake_complete(rq);
+	piq_expect(test, 12);
+	fake_finish();
+}
+
 /* Rule 7: writes that the drive buffers hold no other request. */
 static void piq_test_buffered_writes(struct kunit *test)
 {
@@ -530,6 +568,7 @@ static struct kunit_case piq_cases[] = {
 	KUNIT_CASE(piq_test_insert_run_buffered),
 	KUNIT_CASE(piq_test_write_wait),
 	KUNIT_CASE(piq_test_read_turn),
+	KUNIT_CASE(piq_test_read_turn_alone),
 	KUNIT_CASE(piq_test_buffered_writes),
 	KUNIT_CASE(piq_test_wait_setting),
 	KUNIT_CASE(piq_test_write_claims),
