@@ -77,9 +77,10 @@ class Unit:
         self.file.unlink()
 
 
-def clear(disk, code, megabyte):
-    """Discard or zero one megabyte."""
+def clear(disk, code, megabyte, ready):
+    """Discard or zero one megabyte once all threads are @ready, a barrier."""
     fd = os.open(disk.path, os.O_RDWR | os.O_DIRECT)
+    ready.wait()
     range_ioctl(fd, code, megabyte * MB, MB)
     os.close(fd)
 
@@ -95,15 +96,18 @@ def prepared_anew(unit, disk):
         for state, code in ((NON_OPTIMIZED, BLKDISCARD), (OPTIMIZED, BLKZEROOUT)):
             before = disk.counters()["requeued"]
             gone = range(2, 12, 2) if code == BLKDISCARD else range(3, 13, 2)
-            threads = [threading.Thread(target=clear, args=(disk, code, at)) for at in gone]
+            # To start a thread may take longer than the transition.
+            ready = threading.Barrier(len(gone) + 1)
+            threads = [threading.Thread(target=clear, args=(disk, code, at, ready))
+                       for at in gone]
+            for thread in threads:
+                thread.start()
             with unit.in_transition(state):
-                for thread in threads:
-                    thread.start()
+                ready.wait()
                 for thread in threads:
                     thread.join()
-            # A thread that starts late may miss the transition.
             requeued = disk.counters()["requeued"] - before
-            check(requeued, f"{disk.label}: {requeued} requeues")
+            check(requeued >= len(gone), f"{disk.label}: {requeued} requeues")
         for at in range(SIZE_MB):
             os.preadv(fd, [buffer], at * MB)
             wanted = bytes(MB) if 2 <= at <= 11 else pattern

@@ -20,7 +20,7 @@ from ssd import NullBlk
 # Bytes.
 ZONE = 16 << 20
 MANAGED = 7 * ZONE
-MANAGERS, REPEATS = 8, amount(200)
+MANAGERS, REPEATS = 8, amount(500)
 
 
 def refused(disk, scheduler):
