@@ -14,8 +14,8 @@ HEADERS = $(eval HEADERS := $(shell scripts/find-headers $(KVER)))$(HEADERS)
 endif
 
 BUILD := $(CURDIR)/build/$(KVER)
-INSTALLED := $(patsubst %.c,%,$(wildcard *-iosched.c)) tests/ssdemu/ssdemu
-SOURCES := Kbuild $(wildcard *-iosched.c) include tests/kunit tests/ssdemu
+POLICIES := $(wildcard *-iosched.c)
+SOURCES := Kbuild $(POLICIES) include tests/kunit tests/ssdemu
 # W=1 and C=2 are passed on to the kernel's build.
 KBUILD = $(MAKE) -C $(HEADERS) M=$(BUILD) $(if $(W),W=$(W)) $(if $(C),C=$(C))
 
@@ -45,7 +45,7 @@ install: modules ## install into /lib/modules and run depmod
 	depmod $(KVER)
 
 uninstall: ## remove what install has installed
-	rm -f $(addprefix /lib/modules/$(KVER)/updates/,$(INSTALLED:=.ko*))
+	rm -f $(addprefix /lib/modules/$(KVER)/updates/,$(POLICIES:.c=.ko*) tests/ssdemu/ssdemu.ko*)
 	depmod $(KVER)
 
 check-abi: modules ## prove that the .ko files have the kernel's own layouts

@@ -40,8 +40,8 @@ def processors(args):
     # though its devices run in other threads: a driver and its device then miss each other's
     # updates of a queue, and an I/O never ends. So allow a second CPU, which the kernel is told
     # to ignore. In virtual time the threads take turns.
-    many = args.cpus > 1 or args.virtual_time
-    return ["-smp", str(args.cpus) if many else "1,maxcpus=2", "-accel", "tcg", "-cpu", "max"]
+    spare = ",maxcpus=2" if args.cpus == 1 and not args.virtual_time else ""
+    return ["-smp", f"{args.cpus}{spare}", "-accel", "tcg", "-cpu", "max"]
 
 
 def machine(args, kernel, run):

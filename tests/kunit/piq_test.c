@@ -239,6 +239,15 @@ static void piq_test_write_wait(struct kunit *test)
 	fake_finish();
 }
 
+/* Complete @rq after 20 ms; the request at @page is the next one then. */
+static struct request *piq_complete_late(struct kunit *test, struct request *rq,
+					 unsigned int page)
+{
+	fake_advance_ms(20);
+	fake_complete(rq);
+	return piq_expect(test, page);
+}
+
 /* Rule 5 on a drive whose operations take longer than write_wait_us. */
 static void piq_test_read_turn(struct kunit *test)
 {
@@ -251,16 +260,10 @@ static void piq_test_read_turn(struct kunit *test)
 	piq_send(REQ_OP_READ, 8, 1);
 	piq_send(REQ_OP_WRITE, 100, 1);
 	piq_send(REQ_OP_WRITE, 104, 1);
-	fake_advance_ms(20);
-	fake_complete(rq);
-	rq = piq_expect(test, 100);
+	rq = piq_complete_late(test, rq, 100);
 	/* A batch of reads, then a batch of writes again. */
-	fake_advance_ms(20);
-	fake_complete(rq);
-	rq = piq_expect(test, 4);
-	fake_advance_ms(20);
-	fake_complete(rq);
-	rq = piq_expect(test, 104);
+	rq = piq_complete_late(test, rq, 4);
+	rq = piq_complete_late(test, rq, 104);
 	KUNIT_EXPECT_EQ(test, pd->prioritised, 2U);
 	fake_complete(rq);
 	piq_expect(test, 8);
@@ -280,9 +283,7 @@ static void piq_test_read_turn_alone(struct kunit *test)
 	piq_send(REQ_OP_WRITE, 100, 1);
 	piq_send(REQ_OP_WRITE, 105, 1);
 	piq_send(REQ_OP_READ, 5, 1);
-	fake_advance_ms(20);
-	fake_complete(second);
-	rq = piq_expect(test, 105);
+	rq = piq_complete_late(test, second, 105);
 	/* The read is dispatched before the last write of the batch. */
 	fake_complete(rq);
 	second = piq_expect(test, 5);
@@ -296,9 +297,7 @@ static void piq_test_read_turn_alone(struct kunit *test)
 	rq = piq_expect(test, 8);
 	piq_send(REQ_OP_WRITE, 104, 1);
 	piq_send(REQ_OP_READ, 12, 1);
-	fake_advance_ms(20);
-	fake_complete(rq);
-	rq = piq_expect(test, 104);
+	rq = piq_complete_late(test, rq, 104);
 	KUNIT_EXPECT_EQ(test, pd->prioritised, 2U);
 	fake_complete(rq);
 	piq_expect(test, 12);

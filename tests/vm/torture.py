@@ -160,7 +160,7 @@ class Plan:
             pathlib.Path("/proc/sysrq-trigger").write_text(letter)
         print(kernel_log()[-30000:], flush=True)
         for _ in range(2):
-            print(run("ps", "-eo", "cputimes,stat,wchan:24,args", "--sort=-cputimes")[:2000],
+            print(run("ps", "-eo", "cputimes,stat,wchan:24,comm", "--sort=-cputimes")[:2000],
                   flush=True)
             time.sleep(5)
         for target in self.targets:
