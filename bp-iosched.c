@@ -299,9 +299,9 @@ static int bp_set_base(struct iosched *io, unsigned int *field,
 	  "prefer writes to the erase block of the last one")		\
 	T(bp_data, block_size_kb, 1024, 4, 1048576, iosched_set,	\
 	  "KB in an erase block")					\
-	T(bp_data, lookahead, 2, 0, BP_LOOKAHEAD_MAX, iosched_set,			\
+	T(bp_data, lookahead, 2, 0, BP_LOOKAHEAD_MAX, iosched_set,	\
 	  "writes examined on each side of the last one, 0: all")	\
-	T(bp_data, open_blocks, 1, 1, BP_OPEN_MAX, iosched_set,			\
+	T(bp_data, open_blocks, 1, 1, BP_OPEN_MAX, iosched_set,	\
 	  "erase blocks that the device keeps open")			\
 	T(bp_data, antic_us, 1000, 0, 1000000, iosched_set,		\
 	  "us to wait for the next request of a process, 0: never")	\

@@ -676,13 +676,13 @@ static void piq_released(struct request *rq)
 #define PIQ_TUNABLES(T, C)						\
 	T(piq_data, page_size_kb, 4, 1, 1024, piq_set_map,		\
 	  "KB in a flash page, a power of two")				\
-	T(piq_data, channels, 8, 1, LV_MAX_UNITS, piq_set_map,	\
+	T(piq_data, channels, 8, 1, LV_MAX_UNITS, piq_set_map,		\
 	  "channels in the drive")					\
-	T(piq_data, chips, 8, 1, LV_MAX_UNITS, piq_set_map,	\
+	T(piq_data, chips, 8, 1, LV_MAX_UNITS, piq_set_map,		\
 	  "chips on a channel")						\
-	T(piq_data, dies, 2, 1, LV_MAX_UNITS, piq_set_map,	\
+	T(piq_data, dies, 2, 1, LV_MAX_UNITS, piq_set_map,		\
 	  "dies in a chip")						\
-	T(piq_data, planes, 2, 1, LV_MAX_UNITS, piq_set_map,	\
+	T(piq_data, planes, 2, 1, LV_MAX_UNITS, piq_set_map,		\
 	  "planes in a die")						\
 	T(piq_data, window, 64, 1, PIQ_MAX_WINDOW, piq_set_map,		\
 	  "requests of a direction in batches")				\

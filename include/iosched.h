@@ -377,7 +377,7 @@ static inline unsigned int iosched_all_in_flight(struct iosched *io)
 	       iosched_dir_in_flight(io, WRITE);
 }
 
-/* Return true if no two tiers are in use. May be wrong after they no longer are. */
+/* Return true if only one tier is in use; false also if @tiers is out of date. */
 static inline bool iosched_one_tier(struct iosched *io)
 {
 	return is_power_of_2(io->tiers);
@@ -443,7 +443,7 @@ static inline struct request *iosched_first(struct iosched *io,
 					queuelist);
 }
 
-/* The one that was allocated first of two requests, which may be NULL. */
+/* Of two requests, either of which may be NULL, that allocated first. */
 static inline struct request *iosched_older(struct request *a,
 					    struct request *b)
 {

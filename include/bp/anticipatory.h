@@ -31,24 +31,26 @@
 #ifndef _BP_ANTICIPATORY_H
 #define _BP_ANTICIPATORY_H
 
-/* Process in @tier whose read, or write, was the last to complete, or NULL. */
+/* Process in @tier, not @own, whose read, or write, was the last to complete, or NULL. */
 static struct bp_process *bp_thinker(struct bp_data *bd, unsigned int tier,
-				     unsigned int dir)
+				     unsigned int dir, struct bp_process *own)
 {
 	struct bp_process *process = READ_ONCE(bd->thinker[dir]);
 
-	return process && process->tier == tier ? process : NULL;
+	return process && process != own && process->tier == tier ? process :
+								    NULL;
 }
 
 /*
- * Rules 2 and 3: the process whose next read the next request waits for, or NULL.
- * @next is that request if it is a read, NULL if it is a write.
+ * Rules 2 and 3: the process, other than @own, whose next read the next request
+ * waits for, or NULL. @next is that request if it is a read, NULL if it is a write.
  */
 static struct bp_process *bp_awaited_reader(struct bp_data *bd,
 					    unsigned int tier,
+					    struct bp_process *own,
 					    struct request *next)
 {
-	struct bp_process *reader = bp_thinker(bd, tier, READ);
+	struct bp_process *reader = bp_thinker(bd, tier, READ, own);
 	struct bp_queue *queue = &bd->shared[tier];
 	struct bp_limits limits = bp_limits_of(bd);
 
@@ -60,15 +62,13 @@ static struct bp_process *bp_awaited_reader(struct bp_data *bd,
 	return reader;
 }
 
-/*
- * Rule 4: the process whose next write those wait for that leave the open blocks,
- * or NULL. @next: as above.
- */
+/* Rule 4: as above, for writes that leave the open blocks and its next write. */
 static struct bp_process *bp_awaited_writer(struct bp_data *bd,
 					    unsigned int tier,
+					    struct bp_process *own,
 					    struct request *next)
 {
-	struct bp_process *writer = bp_thinker(bd, tier, WRITE);
+	struct bp_process *writer = bp_thinker(bd, tier, WRITE, own);
 
 	if (!writer || next || !bd->preference || !bp_stays(&writer->think))
 		return NULL;
@@ -87,10 +87,10 @@ static struct bp_queue *bp_anticipatory_turn(struct bp_data *bd,
 
 	if (bp_direction(queue) == READ)
 		next = bp_ascending(queue, READ);
-	reader = bp_awaited_reader(bd, tier, next);
+	reader = bp_awaited_reader(bd, tier, NULL, next);
 	if (reader && bp_wait(bd, reader))
 		return NULL;
-	writer = bp_awaited_writer(bd, tier, next);
+	writer = bp_awaited_writer(bd, tier, NULL, next);
 	if (writer && !bp_in_open_block(bd, &queue->sort[WRITE]) &&
 	    bp_wait(bd, writer))
 		return NULL;
@@ -106,11 +106,12 @@ static bool bp_anticipatory_may_wait(struct bp_data *bd, struct request *rq)
 	unsigned int tier = iosched_rq_tier(rq);
 	struct bp_process *own = bp_process_of(rq);
 	struct request *next = rq_data_dir(rq) == READ ? rq : NULL;
-	struct bp_process *reader = bp_awaited_reader(bd, tier, next);
-	struct bp_process *writer = bp_awaited_writer(bd, tier, next);
+	struct bp_process *awaited = bp_awaited_reader(bd, tier, own, next);
 
-	return (reader && reader != own && bp_process_idle(reader)) ||
-	       (writer && writer != own && bp_process_idle(writer));
+	if (awaited && bp_process_idle(awaited))
+		return true;
+	awaited = bp_awaited_writer(bd, tier, own, next);
+	return awaited && bp_process_idle(awaited);
 }
 
 /*

@@ -129,7 +129,8 @@ static inline bool bp_is_near(const struct bp_think *think, u64 sector,
 }
 
 /* Count a process as a newcomer that has not come back, once. */
-static inline void bp_count_newcomer(struct bp_newcomers *all, struct bp_think *think)
+static inline void bp_count_newcomer(struct bp_newcomers *all,
+				     struct bp_think *think)
 {
 	if (think->known || think->counted)
 		return;
@@ -138,15 +139,15 @@ static inline void bp_count_newcomer(struct bp_newcomers *all, struct bp_think *
 }
 
 /**
- * bp_learn_return() - learn from a process that sends a request and had none left
+ * bp_learn_pause() - learn from a process that sends a request and had none left
  * @think: the process
  * @all: what is known of newcomers
  * @now: current time
  * @limits: settings
  */
-static inline void bp_learn_return(struct bp_think *think,
-				   struct bp_newcomers *all, u32 now,
-				   const struct bp_limits *limits)
+static inline void bp_learn_pause(struct bp_think *think,
+				  struct bp_newcomers *all, u32 now,
+				  const struct bp_limits *limits)
 {
 	u32 pause = now - think->done;
 

@@ -47,7 +47,7 @@ static void bp_learn_from(struct bp_data *bd, struct bp_process *process,
 
 	bp_count_newcomer(&bd->newcomers, think);
 	if (back && think->done)
-		bp_learn_return(think, &bd->newcomers, bp_now(), &limits);
+		bp_learn_pause(think, &bd->newcomers, bp_now(), &limits);
 	if (rq_data_dir(rq) == READ)
 		bp_learn_read(think, blk_rq_pos(rq), blk_rq_sectors(rq), &limits);
 	else

@@ -341,7 +341,7 @@ static void bp_teach(struct bp_think *think, struct bp_newcomers *all,
 		     u32 pause, unsigned int times)
 {
 	while (times--)
-		bp_learn_return(think, all, think->done + pause, &bp_soon);
+		bp_learn_pause(think, all, think->done + pause, &bp_soon);
 }
 
 /* A process is worth waiting for if its mean think time is below the limit. */
