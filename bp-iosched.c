@@ -41,17 +41,15 @@
 #include <linux/sched.h>
 #include <linux/sizes.h>
 
+#include "bp/open-blocks.h"
 #include "bp/preference.h"
 #include "bp/process.h"
+#include "bp/queue.h"
 #include "bp/think-time.h"
 #include "compat-hrtimer.h"
 #include "iosched-debugfs.h"
 
 #define IOSCHED_NAME "bp"
-
-/* I/O priority levels of a class, and the level of tasks that set none. */
-#define BP_LEVELS	8
-#define BP_LEVEL_NORM	4
 
 enum {
 	BP_ANTICIPATORY,
@@ -88,7 +86,7 @@ struct bp_data {
 	struct iosched io;
 
 	struct bp_queue shared[IOSCHED_TIERS];
-	struct bp_queue async[IOSCHED_TIERS][BP_LEVELS];
+	struct bp_queue async[IOSCHED_TIERS][IOPRIO_NR_LEVELS];
 	struct list_head ring[IOSCHED_TIERS];
 	struct bp_queue *active[IOSCHED_TIERS];
 	struct bp_processes processes;
@@ -141,33 +139,51 @@ static void *bp_key(void)
 #include "bp/anticipatory.h"
 #include "bp/fair.h"
 
+/* Call a function that both bases have, of the one in use. */
+#define bp_base(bd, what, ...)						\
+({									\
+	struct bp_data *_bd = (bd);					\
+									\
+	_bd->base == BP_FAIR ? bp_fair_##what(_bd, ##__VA_ARGS__) :	\
+			       bp_anticipatory_##what(_bd, ##__VA_ARGS__); \
+})
+
 /*
  * Insertion
  */
-
-static struct bp_queue *bp_queue_of(struct bp_data *bd, struct request *rq)
-{
-	return bd->base == BP_FAIR ? bp_fair_queue(bd, rq) :
-				     &bd->shared[iosched_rq_tier(rq)];
-}
 
 static struct rb_root *bp_placed(struct request *rq)
 {
 	struct bp_data *bd = bp_of(iosched_of(rq->q));
 
 	lockdep_assert_held(&bd->io.lock);
-	return &bp_queue_of(bd, rq)->sort[rq_data_dir(rq)];
+	return &bp_base(bd, queue, rq)->sort[rq_data_dir(rq)];
 }
 
 /* The core only looks for a request that a bio can be merged with. */
 static struct rb_root *bp_root(struct iosched *io, unsigned int tier,
 			       unsigned int dir, sector_t sector)
 {
-	struct bp_data *bd = bp_of(io);
-
 	lockdep_assert_held(&io->lock);
-	return bd->base == BP_FAIR ? bp_fair_root(bd, tier, dir) :
-				     &bd->shared[tier].sort[dir];
+	return bp_base(bp_of(io), root, tier, dir);
+}
+
+/* Learn from a request that a process inserts. */
+static void bp_learn_from(struct bp_data *bd, struct bp_process *process,
+			  struct request *rq)
+{
+	struct bp_limits limits = bp_base(bd, limits);
+	struct bp_think *think = &process->think;
+	bool back = bp_process_idle(process);
+
+	bp_count_newcomer(&bd->newcomers, think);
+	if (back && think->done)
+		bp_learn_pause(think, &bd->newcomers, bp_now(), &limits);
+	if (rq_data_dir(rq) == READ)
+		bp_learn_read(think, blk_rq_pos(rq), blk_rq_sectors(rq), &limits);
+	else
+		bp_learn_write(think, blk_rq_pos(rq), blk_rq_sectors(rq),
+			       bp_stays_in_block(bd, think, rq), back);
 }
 
 /*
@@ -187,24 +203,20 @@ static void bp_identify(struct iosched *io, struct request *rq)
 		return;
 	process->pid = current->pid;
 	rq->elv.priv[0] = process;
-	if (bd->antic.awaited && bd->base == BP_FAIR)
-		bp_fair_meet(bd, process);
-	else if (bd->antic.awaited)
-		bp_anticipatory_meet(bd, process, rq);
+	if (bd->antic.awaited)
+		bp_base(bd, meet, process, rq);
 	bp_learn_from(bd, process, rq);
 }
 
-static struct rb_root *bp_place(struct iosched *io, struct request *rq)
+static void bp_place(struct iosched *io, struct request *rq)
 {
 	struct bp_data *bd = bp_of(io);
-	struct bp_queue *queue = bp_queue_of(bd, rq);
 
 	lockdep_assert_held(&io->lock);
 	if (bp_process_of(rq))
 		bp_process_of(rq)->queued++;
 	if (bd->base == BP_FAIR)
-		bp_fair_join(bd, queue, rq);
-	return &queue->sort[rq_data_dir(rq)];
+		bp_fair_join(bd, rq);
 }
 
 static void bp_removed(struct iosched *io, struct request *rq,
@@ -216,7 +228,7 @@ static void bp_removed(struct iosched *io, struct request *rq,
 	if (bp_process_of(rq))
 		bp_process_of(rq)->queued--;
 	if (bd->base == BP_FAIR)
-		bp_fair_leave(bd, bp_queue_of(bd, rq), iosched_rq_tier(rq));
+		bp_fair_leave(bd, rq);
 }
 
 /*
@@ -229,8 +241,7 @@ static struct request *bp_select(struct iosched *io, unsigned int tier)
 	struct bp_queue *queue;
 
 	lockdep_assert_held(&io->lock);
-	queue = bd->base == BP_FAIR ? bp_fair_turn(bd, tier) :
-				      bp_anticipatory_turn(bd, tier);
+	queue = bp_base(bd, turn, tier);
 	return queue ? bp_take(bd, queue) : NULL;
 }
 
@@ -240,11 +251,8 @@ static bool bp_take_alone(struct iosched *io, struct request *rq)
 	struct bp_data *bd = bp_of(io);
 
 	lockdep_assert_held(&io->lock);
-	if (bd->base == BP_FAIR || bd->antic.awaited ||
-	    bp_anticipatory_may_wait(bd, rq))
-		return false;
-	bp_take_only(bd, &bd->shared[iosched_rq_tier(rq)], rq);
-	return true;
+	return bd->base == BP_ANTICIPATORY &&
+	       bp_anticipatory_take_alone(bd, rq);
 }
 
 static void bp_dispatched(struct iosched *io, struct request *rq)
@@ -294,26 +302,33 @@ static int bp_set_base(struct iosched *io, unsigned int *field,
 	return 0;
 }
 
+/* Largest erase block: 1 GB. */
+#define BP_BLOCK_KB_MAX	1048576
+/* Longest wait: a second. */
+#define BP_ANTIC_US_MAX	1000000
+/* Largest distance: 1 TB. */
+#define BP_NEAR_KB_MAX	1073741824
+
 #define BP_TUNABLES(T, C)						\
 	T(bp_data, preference, 1, 0, 1, iosched_set,			\
 	  "prefer writes to the erase block of the last one")		\
-	T(bp_data, block_size_kb, 1024, 4, 1048576, iosched_set,	\
+	T(bp_data, block_size_kb, 1024, 4, BP_BLOCK_KB_MAX, iosched_set, \
 	  "KB in an erase block")					\
 	T(bp_data, lookahead, 2, 0, BP_LOOKAHEAD_MAX, iosched_set,	\
 	  "writes examined on each side of the last one, 0: all")	\
 	T(bp_data, open_blocks, 1, 1, BP_OPEN_MAX, iosched_set,	\
 	  "erase blocks that the device keeps open")			\
-	T(bp_data, antic_us, 1000, 0, 1000000, iosched_set,		\
+	T(bp_data, antic_us, 1000, 0, BP_ANTIC_US_MAX, iosched_set,	\
 	  "us to wait for the next request of a process, 0: never")	\
-	T(bp_data, antic_near_kb, 0, 0, 1073741824, iosched_set,	\
+	T(bp_data, antic_near_kb, 0, 0, BP_NEAR_KB_MAX, iosched_set,	\
 	  "KB within which a read is near another, 0: any")		\
-	T(bp_data, read_batch_ms, 500, 1, 3600000, iosched_set,		\
+	T(bp_data, read_batch_ms, 500, 1, IOSCHED_MS_MAX, iosched_set,	\
 	  "ms after which a batch of reads ends if writes are queued")	\
-	T(bp_data, write_batch_ms, 125, 1, 3600000, iosched_set,	\
+	T(bp_data, write_batch_ms, 125, 1, IOSCHED_MS_MAX, iosched_set,	\
 	  "ms after which a batch of writes ends if reads are queued")	\
-	T(bp_data, slice_sync_ms, 100, 1, 3600000, iosched_set,		\
+	T(bp_data, slice_sync_ms, 100, 1, IOSCHED_MS_MAX, iosched_set,	\
 	  "ms in a slice of a process")					\
-	T(bp_data, slice_async_ms, 40, 1, 3600000, iosched_set,		\
+	T(bp_data, slice_async_ms, 40, 1, IOSCHED_MS_MAX, iosched_set,	\
 	  "ms in a slice of asynchronous writes")			\
 	C(bp_data, base, BP_ANTICIPATORY, bp_bases, bp_set_base,	\
 	  "scheduler that the preference is added to (anticipatory, fair; default anticipatory)")
@@ -325,15 +340,15 @@ static int bp_init(struct iosched *io)
 
 	for (tier = 0; tier < IOSCHED_TIERS; tier++) {
 		INIT_LIST_HEAD(&bd->ring[tier]);
-		bp_queue_init(&bd->shared[tier], BP_LEVEL_NORM, NULL);
-		for (i = 0; i < BP_LEVELS; i++)
+		bp_queue_init(&bd->shared[tier], IOPRIO_BE_NORM, NULL);
+		for (i = 0; i < IOPRIO_NR_LEVELS; i++)
 			bp_queue_init(&bd->async[tier][i], i, NULL);
 	}
 	bp_open_init(&bd->open);
 	bd->newcomers.soon = BP_WHOLE;
 	compat_hrtimer_setup(&bd->timer, bp_timer, CLOCK_MONOTONIC,
 			     HRTIMER_MODE_REL);
-	return bp_processes_init(&bd->processes, BP_LEVEL_NORM);
+	return bp_processes_init(&bd->processes, IOPRIO_BE_NORM);
 }
 
 static void bp_exit(struct iosched *io)

@@ -71,11 +71,9 @@
 #include "pai/classes.h"
 #include "pai/geometry.h"
 #include "pai/limits.h"
+#include "pai/stats.h"
 
 #define IOSCHED_NAME "pai"
-
-/* Sectors in a KB, the unit of sizes in tunables. */
-#define PAI_KB	2
 
 /* Rule 8: most requests in a row that are dispatched by their page. */
 #define PAI_RUN	16
@@ -100,7 +98,6 @@ struct pai_data {
 	struct iosched io;		/* must be first */
 
 	/* run-time data, under io.lock */
-	struct rb_root sort[IOSCHED_TIERS][IOSCHED_DIRS];
 	unsigned int not_pending[IOSCHED_TIERS][IOSCHED_DIRS];	/* queued */
 	struct pai_run run;
 	/* when a pending request was last held or passed over, in ns */
@@ -186,26 +183,12 @@ static void pai_add_to_class(struct pai_data *pd, struct request *rq,
 		++*pai_not_pending(pd, rq);
 }
 
-static struct rb_root *pai_root(struct iosched *io, unsigned int tier,
-				unsigned int dir, sector_t sector)
-{
-	return &pai_of(io)->sort[tier][dir];
-}
-
-static struct rb_root *pai_placed(struct request *rq)
-{
-	return pai_root(iosched_of(rq->q), iosched_rq_tier(rq),
-			rq_data_dir(rq), blk_rq_pos(rq));
-}
-
-static struct rb_root *pai_place(struct iosched *io, struct request *rq)
+static void pai_place(struct iosched *io, struct request *rq)
 {
 	struct pai_data *pd = pai_of(io);
 
 	lockdep_assert_held(&io->lock);
 	pai_add_to_class(pd, rq, pai_classify(pd, rq));
-	return pai_root(io, iosched_rq_tier(rq), rq_data_dir(rq),
-			blk_rq_pos(rq));
 }
 
 static void pai_removed(struct iosched *io, struct request *rq,
@@ -307,7 +290,8 @@ static bool pai_continues(struct pai_run *run, struct request *rq)
 static struct request *pai_same_page(struct pai_data *pd, unsigned int tier)
 {
 	struct pai_run *run = &pd->run;
-	struct request *rq = iosched_from(&pd->sort[tier][run->dir], run->from);
+	struct request *rq = iosched_from(&pd->io.sort[tier][run->dir],
+					  run->from);
 
 	return rq && pai_continues(run, rq) ? rq : NULL;
 }
@@ -415,10 +399,10 @@ static void pai_apply_settings(struct iosched *io, void *unused)
 	struct pai_data *pd = pai_of(io);
 
 	pd->params = (struct pai_params) {
-		.page		= pd->clustered_page_kb * PAI_KB,
-		.block		= pd->clustered_block_kb * PAI_KB,
-		.buffer		= { pd->read_buffer_kb * PAI_KB,
-				    pd->write_buffer_kb * PAI_KB },
+		.page		= pd->clustered_page_kb * IOSCHED_KB_SECTORS,
+		.block		= pd->clustered_block_kb * IOSCHED_KB_SECTORS,
+		.buffer		= { pd->read_buffer_kb * IOSCHED_KB_SECTORS,
+				    pd->write_buffer_kb * IOSCHED_KB_SECTORS },
 		.align		= pd->align,
 		.split		= pd->split,
 		.well_split	= pd->well_split,
@@ -435,19 +419,24 @@ static int pai_set(struct iosched *io, unsigned int *field, unsigned int value)
 	return 0;
 }
 
-/* The largest sizes exceed those of any device, and cannot overflow. */
+/* Largest sizes: they exceed those of any device, and cannot overflow. */
+#define PAI_PAGE_KB_MAX	65536
+#define PAI_KB_MAX	1048576
+/* Longest wait to be merged: ten seconds. */
+#define PAI_US_MAX	10000000
+
 #define PAI_TUNABLES(T, C)						\
-	T(pai_data, clustered_page_kb, 16, 1, 65536, pai_set,		\
+	T(pai_data, clustered_page_kb, 16, 1, PAI_PAGE_KB_MAX, pai_set,	\
 	  "size of a clustered page, in KB")				\
-	T(pai_data, clustered_block_kb, 4096, 1, 1048576, pai_set,	\
+	T(pai_data, clustered_block_kb, 4096, 1, PAI_KB_MAX, pai_set,	\
 	  "size of a clustered block, in KB")				\
-	T(pai_data, read_buffer_kb, 0, 0, 1048576, pai_set,		\
+	T(pai_data, read_buffer_kb, 0, 0, PAI_KB_MAX, pai_set,		\
 	  "size of the read buffer, in KB, 0: none")			\
-	T(pai_data, write_buffer_kb, 0, 0, 1048576, pai_set,		\
+	T(pai_data, write_buffer_kb, 0, 0, PAI_KB_MAX, pai_set,		\
 	  "size of the write buffer, in KB, 0: none")			\
-	T(pai_data, read_pending_us, 100, 0, 10000000, iosched_set,	\
+	T(pai_data, read_pending_us, 100, 0, PAI_US_MAX, iosched_set, \
 	  "most time for which a read waits to be merged, in us")	\
-	T(pai_data, write_pending_us, 1000, 0, 10000000, iosched_set,	\
+	T(pai_data, write_pending_us, 1000, 0, PAI_US_MAX, iosched_set, \
 	  "most time for which a write waits to be merged, in us")	\
 	C(pai_data, align, PAI_ALIGN_PAGE, pai_align_names, pai_set,	\
 	  "boundaries that requests are aligned to: page, block (default page)") \
@@ -464,12 +453,7 @@ static int pai_set(struct iosched *io, unsigned int *field, unsigned int value)
 static int pai_init(struct iosched *io)
 {
 	struct pai_data *pd = pai_of(io);
-	unsigned int tier;
 
-	for (tier = 0; tier < IOSCHED_TIERS; tier++) {
-		pd->sort[tier][READ] = RB_ROOT;
-		pd->sort[tier][WRITE] = RB_ROOT;
-	}
 	compat_hrtimer_setup(&pd->timer, pai_timeout, CLOCK_MONOTONIC,
 			     HRTIMER_MODE_ABS);
 	pd->loan = pai_limits_open(io->q);
@@ -516,9 +500,7 @@ static const struct iosched_policy pai_policy = {
 	.exit		= pai_exit,
 	.start		= pai_start,
 	.stop		= pai_stop,
-	.root		= pai_root,
 	.place		= pai_place,
-	.placed		= pai_placed,
 	.removed	= pai_removed,
 	.resized	= pai_resized,
 	.may_merge	= pai_may_merge,

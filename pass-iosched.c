@@ -97,10 +97,9 @@ static struct rb_root *pass_root(struct iosched *io, unsigned int tier,
 				 unsigned int dir, sector_t sector)
 {
 	struct pass_map *map = pass_of(io)->map;
-	unsigned int index = pass_index(map, sector);
 
 	lockdep_assert_held(&io->lock);
-	return &map->region[index].queue[tier].sort[dir];
+	return &map->region[pass_index(map, sector)].queue[tier].sort[dir];
 }
 
 static struct rb_root *pass_placed(struct request *rq)
@@ -125,15 +124,15 @@ static struct pass_queue *pass_assign(struct pass_data *pd, struct request *rq)
 	return pass_queue_of(rq);
 }
 
-static struct rb_root *pass_place(struct iosched *io, struct request *rq)
+static void pass_place(struct iosched *io, struct request *rq)
 {
 	struct pass_data *pd = pass_of(io);
-	struct pass_queue *queue = pass_assign(pd, rq);
+	struct pass_queue *queue;
 
 	lockdep_assert_held(&io->lock);
+	queue = pass_assign(pd, rq);
 	if (!queue->nr++)
 		list_add_tail(&queue->ring, &pd->ring[iosched_rq_tier(rq)]);
-	return pass_placed(rq);
 }
 
 static void pass_removed(struct iosched *io, struct request *rq,
@@ -293,10 +292,10 @@ static struct request *pass_select(struct iosched *io, unsigned int tier)
 	struct pass_data *pd = pass_of(io);
 	struct list_head *ring = &pd->ring[tier];
 	struct pass_queue *queue, *passed = NULL;
-	bool writes_full = !list_empty(&io->fifo[tier][WRITE]) &&
-			   pass_writes_full(pd);
+	bool writes_full;
 
 	lockdep_assert_held(&io->lock);
+	writes_full = iosched_first(io, tier, WRITE) && pass_writes_full(pd);
 	while ((queue = list_first_entry_or_null(ring, struct pass_queue,
 						 ring)) != passed) {
 		if (pass_within_bounds(pd, queue->region,
@@ -314,10 +313,11 @@ static struct request *pass_select(struct iosched *io, unsigned int tier)
 static bool pass_take_alone(struct iosched *io, struct request *rq)
 {
 	struct pass_data *pd = pass_of(io);
-	struct pass_queue *queue = pass_assign(pd, rq);
 	bool is_read = rq_data_dir(rq) == READ;
+	struct pass_queue *queue;
 
 	lockdep_assert_held(&io->lock);
+	queue = pass_assign(pd, rq);
 	if (!pass_within_bounds(pd, queue->region, is_read,
 				!is_read && pass_writes_full(pd)))
 		return false;
@@ -401,14 +401,17 @@ static int pass_set_region_size(struct iosched *io, unsigned int *field,
  * Tunables and lifecycle
  */
 
+/* Largest region: 1 TB. */
+#define PASS_REGION_MB_MAX	1048576
+
 #define PASS_TUNABLES(T, C)						\
-	T(pass_data, region_size_mb, 4096, 1, 1048576,			\
+	T(pass_data, region_size_mb, 4096, 1, PASS_REGION_MB_MAX,	\
 	  pass_set_region_size, "size of a region, in MB")		\
-	T(pass_data, read_batch, 16, 1, 65535, iosched_set,		\
+	T(pass_data, read_batch, 16, 1, IOSCHED_REQUESTS_MAX, iosched_set,	\
 	  "most reads in a turn")					\
-	T(pass_data, write_batch, 16, 1, 65535, iosched_set,		\
+	T(pass_data, write_batch, 16, 1, IOSCHED_REQUESTS_MAX, iosched_set,	\
 	  "most writes in a turn")					\
-	T(pass_data, region_depth, 0, 0, 65535, iosched_set,		\
+	T(pass_data, region_depth, 0, 0, IOSCHED_REQUESTS_MAX, iosched_set,	\
 	  "most requests of a region in flight, 0: no bound")		\
 	T(pass_data, write_share, 75, 1, 100, iosched_set,		\
 	  "most of the device's tags for writes while reads are recent, in percent, 100: no bound")

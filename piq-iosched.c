@@ -131,7 +131,6 @@ struct piq_data {
 
 	/* run-time data, under io.lock */
 	struct piq_map __rcu *map;
-	struct rb_root sort[IOSCHED_TIERS][IOSCHED_DIRS];
 	/* first in the core's FIFO of those that found the window full */
 	struct request *outside[IOSCHED_TIERS][IOSCHED_DIRS];
 	u64 write_turn[IOSCHED_TIERS];	/* ns, end of the last prioritised batch */
@@ -253,18 +252,6 @@ static int piq_set_wait(struct iosched *io, unsigned int *field,
  * Where requests wait
  */
 
-static struct rb_root *piq_root(struct iosched *io, unsigned int tier,
-				unsigned int dir, sector_t sector)
-{
-	return &piq_of(io)->sort[tier][dir];
-}
-
-static struct rb_root *piq_placed(struct request *rq)
-{
-	return piq_root(iosched_of(rq->q), iosched_rq_tier(rq),
-			rq_data_dir(rq), blk_rq_pos(rq));
-}
-
 /* Count the conflicts of @rq, which enters the batches. */
 static void piq_count_conflicts(struct piq_data *pd, struct request *rq,
 				const unsigned long *vector)
@@ -314,7 +301,7 @@ static void piq_admit(struct piq_data *pd, unsigned int tier, unsigned int dir)
 	}
 }
 
-static struct rb_root *piq_place(struct iosched *io, struct request *rq)
+static void piq_place(struct iosched *io, struct request *rq)
 {
 	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
 	struct piq_data *pd = piq_of(io);
@@ -330,7 +317,6 @@ static struct rb_root *piq_place(struct iosched *io, struct request *rq)
 		else
 			piq_enter(pd, queue, rq);
 	}
-	return piq_placed(rq);
 }
 
 /* Return true if the units of @vector are free, or a request needs none (rule 7). */
@@ -673,6 +659,9 @@ static void piq_released(struct request *rq)
  * Start and end
  */
 
+/* Longest wait: a minute. */
+#define PIQ_US_MAX	60000000
+
 #define PIQ_TUNABLES(T, C)						\
 	T(piq_data, page_size_kb, 4, 1, 1024, piq_set_map,		\
 	  "KB in a flash page, a power of two")				\
@@ -686,9 +675,9 @@ static void piq_released(struct request *rq)
 	  "planes in a die")						\
 	T(piq_data, window, 64, 1, PIQ_MAX_WINDOW, piq_set_map,		\
 	  "requests of a direction in batches")				\
-	T(piq_data, write_wait_us, 1000, 0, 60000000, piq_set_wait,	\
+	T(piq_data, write_wait_us, 1000, 0, PIQ_US_MAX, piq_set_wait,	\
 	  "piq+: us until the first write batch is dispatched before reads")	\
-	T(piq_data, claim_us, 4000, 0, 60000000, piq_set_wait,		\
+	T(piq_data, claim_us, 4000, 0, PIQ_US_MAX, piq_set_wait,	\
 	  "us until a batch claims the units that it waits for")	\
 	T(piq_data, buffered_writes, 0, 0, 1, piq_set_wait,		\
 	  "1: the drive buffers writes: they hold no units")		\
@@ -781,9 +770,7 @@ static const struct iosched_policy piq_policy = {
 	.size		= sizeof(struct piq_data),
 	.init		= piq_init,
 	.exit		= piq_exit,
-	.root		= piq_root,
 	.place		= piq_place,
-	.placed		= piq_placed,
 	.removed	= piq_removed,
 	.resized	= piq_resized,
 	.ready		= piq_ready,

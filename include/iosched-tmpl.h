@@ -12,11 +12,14 @@
  * defines the elevator_type and the module's entry points.
  */
 #include "iosched.h"
-#include "iosched-layout.h"
 #include "iosched-debugfs.h"
 
-#include "tmpl/bounds.h"
+#include "tmpl/layout.h"
+#include "tmpl/seal.h"
+#include "tmpl/queue.h"
 #include "tmpl/merge.h"
+#include "tmpl/bounds.h"
+#include "tmpl/deadlines.h"
 #include "tmpl/insert.h"
 #include "tmpl/dispatch.h"
 #include "tmpl/complete.h"

@@ -5,15 +5,15 @@
  *
  * insert	The request is merged into a queued one, or added to an arrival
  *		FIFO (one for each I/O priority tier and direction, sorted by
- *		deadline) and to one of the policy's sector-sorted trees.
+ *		deadline) and to a sector-sorted tree.
  * hold		It waits there until the bounds let it be dispatched.
  * dispatch	The policy selects a request, or the core one whose deadline has
  *		passed.
  * complete	The request leaves, or the driver requeues it. The queue is run
  *		again if requests are held.
  *
- * The policy decides in which tree a request is sorted, which requests may be
- * merged, and which request is next. Each module instantiates the core at
+ * The policy decides which requests may be merged and which request is next, and
+ * may have trees of its own. Each module instantiates the core at
  * compile time: it defines a struct iosched_policy and includes iosched-tmpl.h
  * last, so that each hook is a direct call.
  *
@@ -66,6 +66,7 @@
 #define _IOSCHED_H
 
 #include <linux/sched/mm.h>
+#include <linux/sizes.h>
 #include <linux/timer.h>
 
 #include "iosched-compat.h"
@@ -80,6 +81,8 @@ enum {
 
 /* Directions, as in rq_data_dir(): discards and write-zeroes are writes. */
 #define IOSCHED_DIRS	2
+
+#define IOSCHED_KB_SECTORS	(SZ_1K >> SECTOR_SHIFT)
 
 /* rq->elv.priv[1]: zero until the request was inserted. */
 #define IOSCHED_RQ_OURS		BIT(0)	/* inserted, not yet finished */
@@ -134,12 +137,13 @@ struct iosched_done {
  * @head: requests that are dispatched before all others: polled, passthrough and
  *	requeued ones, and others that were inserted at the head
  * @fifo: the other queued requests in order of arrival
+ * @sort: the same by sector, unless the policy has trees of its own
  * @alone: the only queued request if it is not in @fifo and a tree; see
  *	iosched_sort_alone()
  * @queued: number of requests in @fifo, and @alone, by tier
  * @nr: number of all queued requests, those in @head included
  * @tiers: mask of the tiers in use; may have bits of tiers that no longer are
- * @merged: request that the merge in progress has made larger
+ * @merged: request that the merge in progress has made larger, or NULL
  * @room: lower bound of the free slots below the dispatch limit; 0 means
  *	unknown, recount
  * @stats: counters
@@ -163,6 +167,7 @@ struct iosched {
 	struct request_queue *q;
 	struct list_head head;
 	struct list_head fifo[IOSCHED_TIERS][IOSCHED_DIRS];
+	struct rb_root sort[IOSCHED_TIERS][IOSCHED_DIRS];
 	struct request *alone;
 	unsigned int queued[IOSCHED_TIERS];
 	unsigned int nr;
@@ -206,13 +211,14 @@ struct iosched {
  * @start: (opt) the queue, which is frozen, has the scheduler from now on. No lock.
  * @stop: (opt) the queue, which is frozen and has no request, no longer has the
  *	scheduler. Called before another scheduler's start(). No lock.
- * @root: return the tree in which a request of that tier and direction that
- *	starts at that sector would be sorted
+ * @root: (opt) return the tree in which a request of that tier and direction that
+ *	starts at that sector would be sorted. Without this and placed(), the core
+ *	has a tree for each tier and direction.
  * @arrives: (opt) @rq is inserted and was not merged. Runs in the task that sent
  *	it, unless @rq was dispatched before.
- * @place: choose the tree in which @rq is sorted, remember it in
- *	rq->elv.priv[0], and return it
- * @placed: return the tree that place() chose for @rq
+ * @place: (opt) @rq is about to be sorted: choose its tree, and remember it in
+ *	rq->elv.priv[0]
+ * @placed: (opt) return the tree that place() chose for @rq
  * @removed: (opt) @rq is taken out of its tree: to be dispatched (after
  *	dispatched()), to be placed anew, or because it was merged into another
  *	request. It is still in its FIFO. @heir is NULL, or the request that it
@@ -245,7 +251,7 @@ struct iosched_policy {
 	struct rb_root *(*root)(struct iosched *io, unsigned int tier,
 				unsigned int dir, sector_t sector);
 	void (*arrives)(struct iosched *io, struct request *rq);
-	struct rb_root *(*place)(struct iosched *io, struct request *rq);
+	void (*place)(struct iosched *io, struct request *rq);
 	struct rb_root *(*placed)(struct request *rq);
 	void (*removed)(struct iosched *io, struct request *rq,
 			struct request *heir);
@@ -558,7 +564,7 @@ static inline void iosched_wake(struct iosched *io)
  * @io: elevator, lock held
  *
  * Call this before using the FIFOs or trees: until then iosched.alone is in none
- * of them. Defined in tmpl/insert.h.
+ * of them. Defined in tmpl/queue.h.
  */
 static void iosched_sort_alone(struct iosched *io);
 
@@ -571,7 +577,7 @@ static void iosched_sort_alone(struct iosched *io);
  *
  * For a setting that decides where requests are placed. Requests in flight stay
  * counted where they were. Takes the lock, does not sleep. Defined in
- * tmpl/insert.h.
+ * tmpl/queue.h.
  */
 static void iosched_replace_all(struct iosched *io,
 				void (*change)(struct iosched *, void *),

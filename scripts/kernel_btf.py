@@ -269,7 +269,7 @@ class Btf:
 
     def digest(self, t):
         """Return FNV-1a of a struct's layout with the structs that it embeds, as
-        iosched_layout_digest() in include/iosched-layout.h computes it."""
+        iosched_layout_digest() in include/tmpl/layout.h computes it."""
         value = 0x811c9dc5
 
         def mix(number):

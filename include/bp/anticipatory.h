@@ -31,6 +31,28 @@
 #ifndef _BP_ANTICIPATORY_H
 #define _BP_ANTICIPATORY_H
 
+/* Rule 1: the queue of a request. */
+static struct bp_queue *bp_anticipatory_queue(struct bp_data *bd,
+					      struct request *rq)
+{
+	return &bd->shared[iosched_rq_tier(rq)];
+}
+
+static struct rb_root *bp_anticipatory_root(struct bp_data *bd,
+					    unsigned int tier, unsigned int dir)
+{
+	return &bd->shared[tier].sort[dir];
+}
+
+/* What is worth waiting for. */
+static struct bp_limits bp_anticipatory_limits(struct bp_data *bd)
+{
+	return (struct bp_limits) {
+		.wait = bd->antic_us,
+		.near_kb = bd->antic_near_kb,
+	};
+}
+
 /* Process in @tier, not @own, whose read, or write, was the last to complete, or NULL. */
 static struct bp_process *bp_thinker(struct bp_data *bd, unsigned int tier,
 				     unsigned int dir, struct bp_process *own)
@@ -52,7 +74,7 @@ static struct bp_process *bp_awaited_reader(struct bp_data *bd,
 {
 	struct bp_process *reader = bp_thinker(bd, tier, READ, own);
 	struct bp_queue *queue = &bd->shared[tier];
-	struct bp_limits limits = bp_limits_of(bd);
+	struct bp_limits limits = bp_anticipatory_limits(bd);
 
 	if (!reader || queue->dir != READ ||
 	    time_after_eq(jiffies, queue->batch_end))
@@ -81,6 +103,7 @@ static struct bp_process *bp_awaited_writer(struct bp_data *bd,
 static struct bp_queue *bp_anticipatory_turn(struct bp_data *bd,
 					     unsigned int tier)
 {
+	struct bp_limits limits = bp_anticipatory_limits(bd);
 	struct bp_queue *queue = &bd->shared[tier];
 	struct bp_process *reader, *writer;
 	struct request *next = NULL;
@@ -88,11 +111,11 @@ static struct bp_queue *bp_anticipatory_turn(struct bp_data *bd,
 	if (bp_direction(queue) == READ)
 		next = bp_ascending(queue, READ);
 	reader = bp_awaited_reader(bd, tier, NULL, next);
-	if (reader && bp_wait(bd, reader))
+	if (reader && bp_wait(bd, reader, &limits))
 		return NULL;
 	writer = bp_awaited_writer(bd, tier, NULL, next);
 	if (writer && !bp_in_open_block(bd, &queue->sort[WRITE]) &&
-	    bp_wait(bd, writer))
+	    bp_wait(bd, writer, &limits))
 		return NULL;
 	return queue;
 }
@@ -114,6 +137,15 @@ static bool bp_anticipatory_may_wait(struct bp_data *bd, struct request *rq)
 	return awaited && bp_process_idle(awaited);
 }
 
+/* Take @rq, the only request, unless it may have to wait. */
+static bool bp_anticipatory_take_alone(struct bp_data *bd, struct request *rq)
+{
+	if (bd->antic.awaited || bp_anticipatory_may_wait(bd, rq))
+		return false;
+	bp_take_only(bd, bp_anticipatory_queue(bd, rq), rq);
+	return true;
+}
+
 /*
  * @process inserts @rq: end the wait under way if it is for @process, or if @rq is a
  * read near the awaited one.
@@ -121,7 +153,7 @@ static bool bp_anticipatory_may_wait(struct bp_data *bd, struct request *rq)
 static void bp_anticipatory_meet(struct bp_data *bd, struct bp_process *process,
 				 struct request *rq)
 {
-	struct bp_limits limits = bp_limits_of(bd);
+	struct bp_limits limits = bp_anticipatory_limits(bd);
 	bool read = rq_data_dir(rq) == READ;
 	bool near = bp_is_near(bd->antic.awaited, blk_rq_pos(rq), &limits);
 

@@ -39,8 +39,8 @@ static unsigned int bp_level(struct request *rq)
 	unsigned short ioprio = req_get_ioprio(rq);
 
 	if (IOPRIO_PRIO_CLASS(ioprio) == IOPRIO_CLASS_NONE)
-		return BP_LEVEL_NORM;
-	return ioprio % BP_LEVELS;
+		return IOPRIO_BE_NORM;
+	return ioprio % IOPRIO_NR_LEVELS;
 }
 
 /* Rule 1: the queue of a request. */
@@ -65,23 +65,28 @@ static struct rb_root *bp_fair_root(struct bp_data *bd, unsigned int tier,
 	if (process && (dir == READ ||
 			!RB_EMPTY_ROOT(&process->queue.sort[dir])))
 		return &process->queue.sort[dir];
-	return &bd->async[tier][BP_LEVEL_NORM].sort[dir];
+	return &bd->async[tier][IOPRIO_BE_NORM].sort[dir];
 }
 
-/* @rq is placed in @queue: the queue joins the ring. */
-static void bp_fair_join(struct bp_data *bd, struct bp_queue *queue,
-			 struct request *rq)
+/* @rq is placed: its queue joins the ring. */
+static void bp_fair_join(struct bp_data *bd, struct request *rq)
 {
+	struct bp_queue *queue = bp_fair_queue(bd, rq);
+
 	queue->level = bp_level(rq);
 	if (list_empty(&queue->ring))
 		list_add_tail(&queue->ring, &bd->ring[iosched_rq_tier(rq)]);
 }
 
-/* Rule 5: of the empty queues, only the one that is served leaves the ring. */
-static void bp_fair_leave(struct bp_data *bd, struct bp_queue *queue,
-			  unsigned int tier)
+/*
+ * @rq is taken out of its queue. Rule 5: of the empty queues, only the one that is
+ * served leaves the ring.
+ */
+static void bp_fair_leave(struct bp_data *bd, struct request *rq)
 {
-	if (bp_queue_empty(queue) && queue == bd->active[tier])
+	struct bp_queue *queue = bp_fair_queue(bd, rq);
+
+	if (bp_queue_empty(queue) && queue == bd->active[iosched_rq_tier(rq)])
 		list_del_init(&queue->ring);
 }
 
@@ -102,16 +107,24 @@ static unsigned long bp_slice(struct bp_data *bd, struct bp_queue *queue)
 {
 	unsigned int ms = queue->process ? bd->slice_sync_ms :
 					   bd->slice_async_ms;
-	unsigned int parts = BP_LEVEL_PART + BP_LEVEL_NORM - queue->level;
+	unsigned int parts = BP_LEVEL_PART + IOPRIO_BE_NORM - queue->level;
 
 	return msecs_to_jiffies(DIV_ROUND_UP(ms * parts, BP_LEVEL_PART));
+}
+
+/* What is worth waiting for: a process in its slice, wherever it reads next. */
+static struct bp_limits bp_fair_limits(struct bp_data *bd)
+{
+	return (struct bp_limits) { .wait = bd->antic_us };
 }
 
 /* Rule 4: return true if @queue has requests, or its process is waited for. */
 static bool bp_keep_slice(struct bp_data *bd, struct bp_queue *queue)
 {
+	struct bp_limits limits = bp_fair_limits(bd);
+
 	return !bp_queue_empty(queue) ||
-	       (queue->process && bp_wait(bd, queue->process));
+	       (queue->process && bp_wait(bd, queue->process, &limits));
 }
 
 /* Rule 2: begin the slice of the next queue in the ring. @last had the one before. */
@@ -151,7 +164,8 @@ static struct bp_queue *bp_fair_turn(struct bp_data *bd, unsigned int tier)
 }
 
 /* Rule 4: the process that is waited for came back. Others do not end the wait. */
-static void bp_fair_meet(struct bp_data *bd, struct bp_process *process)
+static void bp_fair_meet(struct bp_data *bd, struct bp_process *process,
+			 struct request *rq)
 {
 	if (bd->antic.awaited == &process->think)
 		bp_stop_waiting(bd, BP_HIT);

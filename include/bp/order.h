@@ -23,7 +23,7 @@
 
 static u32 bp_block_sectors(struct bp_data *bd)
 {
-	return bd->block_size_kb * (SZ_1K >> SECTOR_SHIFT);
+	return bd->block_size_kb * IOSCHED_KB_SECTORS;
 }
 
 /* Block of a sector. */
@@ -37,6 +37,14 @@ static bool bp_crosses(struct bp_data *bd, struct request *rq)
 {
 	return !bp_is_open(&bd->open, bd->open_blocks,
 			   bp_block_at(bd, blk_rq_pos(rq)));
+}
+
+/* Return true if @rq begins in the block in which its process wrote last. */
+static bool bp_stays_in_block(struct bp_data *bd, struct bp_think *think,
+			      struct request *rq)
+{
+	return think->write_end && bp_block_at(bd, blk_rq_pos(rq)) ==
+				   bp_block_at(bd, think->write_end - 1);
 }
 
 /* Rule 2: the next request of a sweep. */

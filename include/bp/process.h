@@ -19,8 +19,9 @@
 #include <linux/hash.h>
 #include <linux/list.h>
 #include <linux/mm.h>
-#include <linux/rbtree.h>
 #include <linux/string.h>
+
+#include "bp/queue.h"
 #include "bp/think-time.h"
 #include "iosched.h"
 
@@ -35,30 +36,6 @@
  * Busy structs move to the end of the list, so later calls examine others.
  */
 #define BP_LOOK		8
-
-/**
- * struct bp_queue - requests that are ordered together
- * @sort: by sector, reads and writes apart
- * @pos: sector behind the last request of each direction
- * @dir: direction of the batch
- * @batch_end: when it ends, in jiffies
- * @process: owner, or NULL
- * @ring: among the queues that are served in turn (base fair)
- * @slice_end: when its slice ends, in jiffies (base fair)
- * @slices: number of slices so far (base fair)
- * @level: I/O priority level of the last request (base fair)
- */
-struct bp_queue {
-	struct rb_root sort[IOSCHED_DIRS];
-	u64 pos[IOSCHED_DIRS];
-	unsigned int dir;
-	unsigned long batch_end;
-	struct bp_process *process;
-	struct list_head ring;
-	unsigned long slice_end;
-	unsigned int slices;
-	unsigned int level;
-};
 
 /**
  * struct bp_process - a process that sends synchronous requests
@@ -89,21 +66,6 @@ struct bp_processes {
 	struct hlist_head hash[1 << BP_HASH_BITS];
 	struct list_head lru;	/* the longest unused first */
 };
-
-static inline bool bp_queue_empty(struct bp_queue *queue)
-{
-	return RB_EMPTY_ROOT(&queue->sort[READ]) &&
-	       RB_EMPTY_ROOT(&queue->sort[WRITE]);
-}
-
-static inline void bp_queue_init(struct bp_queue *queue, unsigned int level,
-				 struct bp_process *process)
-{
-	INIT_LIST_HEAD(&queue->ring);
-	queue->batch_end = jiffies;
-	queue->level = level;
-	queue->process = process;
-}
 
 /* Sleeps. */
 static inline int bp_processes_init(struct bp_processes *table,

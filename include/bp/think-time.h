@@ -24,10 +24,10 @@
 #ifndef _BP_THINK_TIME_H
 #define _BP_THINK_TIME_H
 
-#include <linux/blk_types.h>
 #include <linux/minmax.h>
-#include <linux/sizes.h>
 #include <linux/types.h>
+
+#include "iosched.h"
 
 /* A mean is kept times 8; the latest sample counts 1 / 8. */
 #define BP_MEAN_SHIFT	3
@@ -118,7 +118,7 @@ static inline u32 bp_distance(const struct bp_think *think, u64 sector)
 	u64 sectors = sector > think->end ? sector - think->end :
 					    think->end - sector;
 
-	return min_t(u64, sectors / (SZ_1K >> SECTOR_SHIFT), U32_MAX);
+	return min_t(u64, sectors / IOSCHED_KB_SECTORS, U32_MAX);
 }
 
 static inline bool bp_is_near(const struct bp_think *think, u64 sector,

@@ -20,41 +20,6 @@ static u32 bp_now(void)
 	return div_u64(ktime_get_ns(), NSEC_PER_USEC);
 }
 
-/* Only the base anticipatory knows distances. */
-static struct bp_limits bp_limits_of(struct bp_data *bd)
-{
-	return (struct bp_limits) {
-		.wait = bd->antic_us,
-		.near_kb = bd->base == BP_FAIR ? 0 : bd->antic_near_kb,
-	};
-}
-
-/* Return true if @rq begins in the block in which its process wrote last. */
-static bool bp_stays_in_block(struct bp_data *bd, struct bp_think *think,
-			      struct request *rq)
-{
-	return think->write_end && bp_block_at(bd, blk_rq_pos(rq)) ==
-				   bp_block_at(bd, think->write_end - 1);
-}
-
-/* Learn from a request that a process inserts. */
-static void bp_learn_from(struct bp_data *bd, struct bp_process *process,
-			  struct request *rq)
-{
-	struct bp_limits limits = bp_limits_of(bd);
-	struct bp_think *think = &process->think;
-	bool back = bp_process_idle(process);
-
-	bp_count_newcomer(&bd->newcomers, think);
-	if (back && think->done)
-		bp_learn_pause(think, &bd->newcomers, bp_now(), &limits);
-	if (rq_data_dir(rq) == READ)
-		bp_learn_read(think, blk_rq_pos(rq), blk_rq_sectors(rq), &limits);
-	else
-		bp_learn_write(think, blk_rq_pos(rq), blk_rq_sectors(rq),
-			       bp_stays_in_block(bd, think, rq), back);
-}
-
 static enum hrtimer_restart bp_timer(struct hrtimer *timer)
 {
 	struct bp_data *bd = container_of(timer, struct bp_data, timer);
@@ -88,15 +53,15 @@ static void bp_stop_waiting(struct bp_data *bd, enum bp_outcome outcome)
 }
 
 /*
- * Continue the wait under way, or begin one for @process. Return false if the
- * time of the wait is over, or a wait for @process is not worth it.
+ * Continue the wait under way, or begin one for @process within @limits. Return
+ * false if the time of the wait is over, or a wait for @process is not worth it.
  *
  * The timer of a wait that ended early is not cancelled. At worst it ends the
  * next wait early.
  */
-static bool bp_wait(struct bp_data *bd, struct bp_process *process)
+static bool bp_wait(struct bp_data *bd, struct bp_process *process,
+		    const struct bp_limits *limits)
 {
-	struct bp_limits limits = bp_limits_of(bd);
 	u32 left;
 
 	lockdep_assert_held(&bd->io.lock);
@@ -109,7 +74,7 @@ static bool bp_wait(struct bp_data *bd, struct bp_process *process)
 	if (!bp_process_idle(process))
 		return false;
 	left = bp_wait_begin(&bd->antic, &process->think, &bd->newcomers,
-			     bp_now(), &limits);
+			     bp_now(), limits);
 	if (!left)
 		return false;
 	left = min(left, bp_until_deadline(bd, process->tier));

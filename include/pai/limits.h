@@ -24,7 +24,7 @@
 #include <linux/workqueue.h>
 
 #include "compat-limits.h"
-#include "iosched-compat.h"
+#include "iosched.h"
 #include "pai/geometry.h"
 
 /**
@@ -144,7 +144,8 @@ static inline void pai_limits_override(struct pai_loan *loan,
 				   cut.boundary);
 	else
 		pr_warn("pai: %s: a boundary of %u KB conflicts with the device's limits and is not set\n",
-			loan->disk->disk_name, cut.boundary / 2);
+			loan->disk->disk_name,
+			cut.boundary / IOSCHED_KB_SECTORS);
 }
 
 /*

@@ -89,7 +89,7 @@ static inline struct piq_map *piq_map_alloc(const unsigned int count[LV_DIGITS],
 		return ERR_PTR(-ENOMEM);
 
 	lv_parse_order(order_name, order);
-	lv_init(&map->lv, page_kb << 10, count, order, level);
+	lv_init(&map->lv, page_kb * SZ_1K, count, order, level);
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		for (dir = READ; dir <= WRITE; dir++)
 			cb_queue_init(&map->queue[tier][dir], units, window,

@@ -81,7 +81,7 @@ static struct request *iosched_pick_bounded(struct iosched *io)
 {
 	unsigned long now = jiffies;
 
-	if (iosched_device_full(io))
+	if (!iosched_find_room(io))
 		return NULL;
 	if (!iosched_one_tier(io))
 		iosched_forget_tiers(io);
@@ -168,7 +168,7 @@ static struct request *iosched_take_alone(struct iosched *io)
 
 	if (!IOSCHED_POLICY.take_alone || !rq)
 		return NULL;
-	if (!iosched_one_tier(io) || iosched_device_full(io) ||
+	if (!iosched_one_tier(io) || !iosched_find_room(io) ||
 	    time_after_eq(jiffies, (unsigned long)rq->fifo_time) ||
 	    !IOSCHED_POLICY.take_alone(io, rq)) {
 		iosched_sort_alone(io);

@@ -11,32 +11,6 @@ static void iosched_prepare_request(struct request *rq)
 	rq->elv.priv[1] = NULL;
 }
 
-/* Add @rq to its tree, its FIFO and, if it may be merged, the hash. */
-static void iosched_sort(struct iosched *io, struct request *rq)
-{
-	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
-
-	lockdep_assert_held(&io->lock);
-	elv_rb_add(IOSCHED_POLICY.place(io, rq), rq);
-	list_add_tail(&rq->queuelist, &io->fifo[tier][dir]);
-	if (iosched_rq_mergeable(rq)) {
-		elv_rqhash_add(io->q, rq);
-		if (!io->q->last_merge)
-			io->q->last_merge = rq;
-		iosched_seal_around(io, rq);
-	}
-}
-
-static void iosched_sort_alone(struct iosched *io)
-{
-	struct request *rq = io->alone;
-
-	if (IOSCHED_POLICY.take_alone && rq) {
-		io->alone = NULL;
-		iosched_sort(io, rq);
-	}
-}
-
 static void iosched_enqueue(struct iosched *io, struct request *rq)
 {
 	rq->fifo_time = jiffies + iosched_expire(io, rq);
@@ -56,7 +30,7 @@ static void iosched_enqueue(struct iosched *io, struct request *rq)
  */
 static bool iosched_must_wait(struct iosched *io, struct request *rq)
 {
-	if (iosched_device_full(io))
+	if (!iosched_find_room(io))
 		return true;
 	/* @rq is not placed yet, or another deadline may have passed. */
 	if (rq == io->alone || !iosched_one_tier(io) ||
@@ -110,13 +84,10 @@ static bool iosched_insert(struct iosched *io, struct request *rq,
 		iosched_enqueue_first(io, rq, at_head);
 		return true;
 	}
-	if (iosched_prepare_append(io, rq)) {
-		io->merged = NULL;
-		if (blk_mq_sched_try_insert_merge(io->q, rq, free)) {
-			if (io->merged)
-				iosched_seal_around(io, io->merged);
-			return true;
-		}
+	if (iosched_prepare_append(io, rq) &&
+	    blk_mq_sched_try_insert_merge(io->q, rq, free)) {
+		iosched_seal_merged(io);
+		return true;
 	}
 	trace_block_rq_insert(rq);
 	iosched_enqueue(io, rq);
@@ -152,36 +123,6 @@ static void iosched_insert_requests(struct blk_mq_hw_ctx *hctx,
 	/* The block layer runs @hctx, but may not call the elevator for it. */
 	if (unhold && !iosched_hctx_able(hctx))
 		iosched_run(io);
-}
-
-static void __maybe_unused
-iosched_replace_all(struct iosched *io,
-		    void (*change)(struct iosched *, void *), void *arg)
-{
-	unsigned int tier, dir;
-	struct request *rq;
-
-	spin_lock(&io->lock);
-	iosched_sort_alone(io);
-	for (tier = 0; tier < IOSCHED_TIERS; tier++)
-		for (dir = READ; dir <= WRITE; dir++)
-			list_for_each_entry(rq, &io->fifo[tier][dir],
-					    queuelist) {
-				elv_rb_del(IOSCHED_POLICY.placed(rq), rq);
-				if (IOSCHED_POLICY.removed)
-					IOSCHED_POLICY.removed(io, rq, NULL);
-			}
-	change(io, arg);
-	for (tier = 0; tier < IOSCHED_TIERS; tier++)
-		for (dir = READ; dir <= WRITE; dir++)
-			list_for_each_entry(rq, &io->fifo[tier][dir],
-					    queuelist) {
-				elv_rb_add(IOSCHED_POLICY.place(io, rq), rq);
-				iosched_seal_around(io, rq);
-			}
-	WRITE_ONCE(io->held, 0);
-	spin_unlock(&io->lock);
-	iosched_run(io);
 }
 
 #endif /* _IOSCHED_TMPL_INSERT_H */

@@ -1,28 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A scheduler's start and end on a device, and its timer. A part of
- * iosched-tmpl.h.
+ * A scheduler's start and end on a device. A part of iosched-tmpl.h.
  */
 #ifndef _IOSCHED_TMPL_LIFECYCLE_H
 #define _IOSCHED_TMPL_LIFECYCLE_H
-
-/*
- * Run the queue, by which time a deadline may have passed. A request may also wait
- * because its driver refuses those of a hardware queue, so re-arm the timer while
- * requests are queued.
- */
-static void iosched_timeout(struct timer_list *timer)
-{
-	struct iosched *io = container_of(timer, struct iosched, timer);
-
-	/* Pairs with iosched_hold(): either it arms the timer or @nr is not 0. */
-	smp_mb();
-	if (!READ_ONCE(io->nr))
-		return;
-	mod_timer(timer, jiffies + IOSCHED_SLACK);
-	iosched_unhold(io);
-	iosched_run(io);
-}
 
 /*
  * The queue may still have another elevator, and keep it if the switch fails. It

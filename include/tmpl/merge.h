@@ -4,80 +4,11 @@
  *
  * The block layer finds merge candidates through q->last_merge and the elevator
  * hash, which has the requests by their end. It calls allow_merge() before it
- * adds a bio to a request, but no hook before it joins two requests. So a request
- * that must not grow at its end, because of a limit or because it must not join
- * the request that is queued after it, is "sealed": taken out of the hash.
+ * adds a bio to a request, but no hook before it joins two requests; tmpl/seal.h
+ * sees to those.
  */
 #ifndef _IOSCHED_TMPL_MERGE_H
 #define _IOSCHED_TMPL_MERGE_H
-
-#include <linux/hashtable.h>
-
-static bool iosched_may_join(struct iosched *io, struct request *front,
-			     struct request *back)
-{
-	return !IOSCHED_POLICY.may_merge ||
-	       IOSCHED_POLICY.may_merge(io, rq_data_dir(front),
-					blk_rq_pos(front),
-					iosched_rq_end(back));
-}
-
-static void iosched_seal(struct iosched *io, struct request *rq)
-{
-	elv_rqhash_del(io->q, rq);
-	if (io->q->last_merge == rq)
-		io->q->last_merge = NULL;
-}
-
-/* Seal @rq, which is new or has grown, and the one before it, if necessary. */
-static void iosched_seal_around(struct iosched *io, struct request *rq)
-{
-	struct request *prev, *next;
-
-	if (!IOSCHED_POLICY.may_merge || RB_EMPTY_NODE(&rq->rb_node))
-		return;
-	next = iosched_next(rq);
-	if (!IOSCHED_POLICY.may_merge(io, rq_data_dir(rq), blk_rq_pos(rq),
-				      iosched_rq_end(rq) + 1) ||
-	    (next && blk_rq_pos(next) == iosched_rq_end(rq) &&
-	     !iosched_may_join(io, rq, next)))
-		iosched_seal(io, rq);
-	prev = iosched_prev(rq);
-	if (prev && iosched_rq_end(prev) == blk_rq_pos(rq) &&
-	    !iosched_may_join(io, prev, rq))
-		iosched_seal(io, prev);
-}
-
-/*
- * @rq is about to join the request that begins at @begin. The block layer then
- * joins both to a request that ends there, the first such one in the hash, and so
- * on. Seal the request that must not join.
- */
-static void iosched_stop_chain(struct iosched *io, struct request *rq,
-			       sector_t begin)
-{
-	unsigned int dir = rq_data_dir(rq);
-	sector_t end = iosched_rq_end(rq);
-	struct request *front, *found;
-	struct hlist_node *next;
-
-	do {
-		found = NULL;
-		hash_for_each_possible_safe(io->q->elevator->hash, front, next,
-					    hash, begin) {
-			if (iosched_rq_end(front) != begin ||
-			    rq_data_dir(front) != dir)
-				continue;
-			if (!IOSCHED_POLICY.may_merge(io, dir,
-						      blk_rq_pos(front), end))
-				iosched_seal(io, front);
-			else if (!found)
-				found = front;
-		}
-		if (found)
-			begin = blk_rq_pos(found);
-	} while (found);
-}
 
 /*
  * Return true if @rq, about to be inserted, may be appended to a queued request,
@@ -154,8 +85,8 @@ static int iosched_request_merge(struct request_queue *q, struct request **rq,
 
 	if (!io->front_merges)
 		return ELEVATOR_NO_MERGE;
-	root = IOSCHED_POLICY.root(io, iosched_tier_of(bio->bi_ioprio),
-				   bio_data_dir(bio), bio->bi_iter.bi_sector);
+	root = iosched_root(io, iosched_tier_of(bio->bi_ioprio),
+			    bio_data_dir(bio), bio->bi_iter.bi_sector);
 	behind = elv_rb_find(root, bio_end_sector(bio));
 	if (!behind || !elv_bio_merge_ok(behind, bio))
 		return ELEVATOR_NO_MERGE;
@@ -180,47 +111,12 @@ static void iosched_request_merged(struct request_queue *q, struct request *rq,
 
 	lockdep_assert_held(&io->lock);
 	if (type == ELEVATOR_FRONT_MERGE) {
-		struct rb_root *root = IOSCHED_POLICY.placed(rq);
+		struct rb_root *root = iosched_tree_of(io, rq);
 
 		elv_rb_del(root, rq);
 		elv_rb_add(root, rq);
 	}
 	iosched_grown(io, rq);
-}
-
-/* Change the number of queued requests by @change for @rq. */
-static void iosched_count(struct iosched *io, struct request *rq, int change)
-{
-	unsigned int tier = iosched_rq_tier(rq);
-
-	WRITE_ONCE(io->queued[tier], io->queued[tier] + change);
-	WRITE_ONCE(io->nr, io->nr + change);
-}
-
-/*
- * Take @rq out of everything that it is queued in. @heir: request that moves to
- * its place in the FIFO, or NULL.
- */
-static void iosched_unlink(struct iosched *io, struct request *rq,
-			   struct request *heir)
-{
-	lockdep_assert_held(&io->lock);
-	/* Merged before it was queued. */
-	if (list_empty(&rq->queuelist))
-		return;
-	/* Requests at the head are in no tree. */
-	if (!RB_EMPTY_NODE(&rq->rb_node)) {
-		elv_rb_del(IOSCHED_POLICY.placed(rq), rq);
-		iosched_seal(io, rq);
-		iosched_count(io, rq, -1);
-		if (IOSCHED_POLICY.removed)
-			IOSCHED_POLICY.removed(io, rq, heir);
-	} else {
-		WRITE_ONCE(io->nr, io->nr - 1);
-	}
-	if (heir)
-		list_move(&heir->queuelist, &rq->queuelist);
-	list_del_init(&rq->queuelist);
 }
 
 /* elevator_mq_ops: @next was merged into @rq and will be freed. */
@@ -253,10 +149,8 @@ static noinline bool iosched_try_merge(struct iosched *io, struct bio *bio,
 
 	spin_lock(&io->lock);
 	iosched_sort_alone(io);
-	io->merged = NULL;
 	ret = blk_mq_sched_try_merge(io->q, bio, nr_segs, &free);
-	if (io->merged)
-		iosched_seal_around(io, io->merged);
+	iosched_seal_merged(io);
 	spin_unlock(&io->lock);
 
 	if (free)

@@ -218,22 +218,26 @@ static ssize_t name##_store(struct elevator_queue *eq,			\
 #define IOSCHED_TUNABLE_ENTRY(type, name, ...)				\
 	&name##_tunable,
 
-/* Times are an hour at most: longer than any device takes for a request. */
+/* Most ms of a time: an hour, longer than any device takes for a request. */
+#define IOSCHED_MS_MAX		3600000
+/* Most requests of a bound: more than any device has tags. */
+#define IOSCHED_REQUESTS_MAX	65535
+
 #define IOSCHED_CORE_TUNABLES(T, C)					\
-	T(iosched, read_expire, 500, 0, 3600000, iosched_set_expire,	\
+	T(iosched, read_expire, 500, 0, IOSCHED_MS_MAX, iosched_set_expire, \
 	  "ms until a read's deadline")					\
-	T(iosched, write_expire, 5000, 0, 3600000, iosched_set_expire,	\
+	T(iosched, write_expire, 5000, 0, IOSCHED_MS_MAX, iosched_set_expire, \
 	  "ms until a write's deadline")				\
-	T(iosched, prio_aging_expire, 10000, 0, 3600000, iosched_set,	\
+	T(iosched, prio_aging_expire, 10000, 0, IOSCHED_MS_MAX, iosched_set, \
 	  "ms until the deadline of a request while a higher priority class is in use")	\
 	T(iosched, front_merges, 1, 0, 1, iosched_set,			\
 	  "try front merges")					\
-	T(iosched, depth, 0, 0, 65535, iosched_set_depth,		\
+	T(iosched, depth, 0, 0, IOSCHED_REQUESTS_MAX, iosched_set_depth, \
 	  "most requests in flight on the device, 0: as many as it has tags")
 
 /* async_depth has a file here only if the kernel has no queue/async_depth. */
 #define IOSCHED_ASYNC_DEPTH_TUNABLE(T)					\
-	T(iosched, async_depth, 0, 0, 65535, iosched_set_async_depth,	\
+	T(iosched, async_depth, 0, 0, IOSCHED_REQUESTS_MAX, iosched_set_async_depth, \
 	  "requests other than synchronous reads per hardware queue, 0: no bound")
 
 #define IOSCHED_ASYNC_DEPTH_FILE(T)					\

@@ -16,7 +16,7 @@
 #define BM_SHARED	0
 #define BM_TASK(task)	(1 + (task))
 #define BM_LEVEL(level)	(1 + BM_TASKS + (level))
-#define BM_QUEUES	BM_LEVEL(BP_LEVELS)
+#define BM_QUEUES	BM_LEVEL(IOPRIO_NR_LEVELS)
 
 struct bm_queue {
 	sector_t pos[IOSCHED_DIRS];
@@ -162,7 +162,7 @@ static void bm_arrive(struct model_request *mr)
 
 static void bm_queued(struct model_request *mr)
 {
-	unsigned int level = mr->tier == IOSCHED_BE ? BP_LEVEL_NORM : 0;
+	unsigned int level = mr->tier == IOSCHED_BE ? IOPRIO_BE_NORM : 0;
 	long queue = BM_SHARED;
 
 	if (mr->sync && !mr->priv[1]) {

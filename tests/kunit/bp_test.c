@@ -658,7 +658,7 @@ static void bp_test_reused_process(struct kunit *test)
 	struct request *rq;
 
 	rq = fake_insert_prio(REQ_OP_READ, KB(1000), KB(REQUEST_KB),
-			      IOPRIO_CLASS_RT, BP_LEVEL_NORM);
+			      IOPRIO_CLASS_RT, IOPRIO_BE_NORM);
 	process = bp_process_of(rq);
 	bp_finish(test, 1000);
 	KUNIT_EXPECT_PTR_EQ(test, bd->active[IOSCHED_RT], &process->queue);
@@ -669,7 +669,7 @@ static void bp_test_reused_process(struct kunit *test)
 			    bp_process_of(bp_send(1, REQ_OP_READ, 3000)));
 	bp_task = &bp_tasks[2];
 	fake_insert_prio(REQ_OP_READ, KB(5000), KB(REQUEST_KB),
-			 IOPRIO_CLASS_RT, BP_LEVEL_NORM);
+			 IOPRIO_CLASS_RT, IOPRIO_BE_NORM);
 	bp_finish(test, 5000);
 	bp_finish(test, 3000);
 	bp_set_in_flight(&bd->processes, 0);
@@ -684,20 +684,20 @@ static void bp_test_levels(struct kunit *test)
 	struct request *rq;
 	unsigned int i;
 
-	for (i = 0; i < BP_LEVELS; i++) {
+	for (i = 0; i < IOPRIO_NR_LEVELS; i++) {
 		struct bp_queue *queue = &bd->processes.all[0].queue;
 
 		queue->level = i;
 		KUNIT_EXPECT_EQ(test, bp_slice(bd, queue),
 				msecs_to_jiffies(slices[i]));
-		queue->level = BP_LEVEL_NORM;
+		queue->level = IOPRIO_BE_NORM;
 		KUNIT_EXPECT_EQ(test, bp_slice(bd, &bd->async[0][i]),
 				msecs_to_jiffies(DIV_ROUND_UP(40 * slices[i], 100)));
 		rq = fake_alloc(REQ_OP_WRITE, KB(100 * i), 8,
 				IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, i));
 		KUNIT_EXPECT_EQ(test, bp_level(rq), i);
 		fake_insert_request(rq, false);
-		KUNIT_EXPECT_PTR_EQ(test, bp_queue_of(bd, rq),
+		KUNIT_EXPECT_PTR_EQ(test, bp_base(bd, queue, rq),
 				    &bd->async[IOSCHED_BE][i]);
 	}
 	bp_end();

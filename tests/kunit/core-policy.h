@@ -14,7 +14,6 @@
 
 struct core_data {
 	struct iosched io;
-	struct rb_root sort[IOSCHED_TIERS][IOSCHED_DIRS];
 	atomic_t in_flight;
 
 	unsigned int limit;
@@ -52,22 +51,9 @@ static void core_exit(struct iosched *io)
 		atomic_read(&data->in_flight));
 }
 
-static struct rb_root *core_root(struct iosched *io, unsigned int tier,
-				 unsigned int dir, sector_t sector)
-{
-	return &core_of(io)->sort[tier][dir];
-}
-
-static struct rb_root *core_placed(struct request *rq)
-{
-	return rq->elv.priv[0];
-}
-
-static struct rb_root *core_place(struct iosched *io, struct request *rq)
+static void core_place(struct iosched *io, struct request *rq)
 {
 	core_of(io)->placed++;
-	rq->elv.priv[0] = &core_of(io)->sort[iosched_rq_tier(rq)][rq_data_dir(rq)];
-	return rq->elv.priv[0];
 }
 
 static void core_removed(struct iosched *io, struct request *rq,
@@ -100,10 +86,10 @@ static bool core_ready(struct iosched *io, struct request *rq, bool due)
 
 static struct request *core_select(struct iosched *io, unsigned int tier)
 {
-	struct request *rq = iosched_from(&core_of(io)->sort[tier][READ], 0);
+	struct request *rq = iosched_from(&io->sort[tier][READ], 0);
 
 	if (!rq)
-		rq = iosched_from(&core_of(io)->sort[tier][WRITE], 0);
+		rq = iosched_from(&io->sort[tier][WRITE], 0);
 	return rq && core_ready(io, rq, false) ? rq : NULL;
 }
 
@@ -121,9 +107,7 @@ static const struct iosched_policy core_policy = {
 	.size		= sizeof(struct core_data),
 	.init		= core_init,
 	.exit		= core_exit,
-	.root		= core_root,
 	.place		= core_place,
-	.placed		= core_placed,
 	.removed	= core_removed,
 	.resized	= core_resized,
 	.may_merge	= core_may_merge,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What include/iosched-layout.h needs of the kernel, over a file with a
+ * What include/tmpl/layout.h needs of the kernel, over a file with a
  * kernel's BTF: "check FILE" says whether the module would load there.
  */
 #include <errno.h>
@@ -130,7 +130,7 @@ static int load(const char *path)
 	return at == end ? 0 : -1;
 }
 
-#include "iosched-layout.h"
+#include "tmpl/layout.h"
 
 int main(int argc, char **argv)
 {

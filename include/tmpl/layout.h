@@ -10,8 +10,8 @@
  * (IOSCHED_LAYOUTS), which scripts/gen-kernel-header has from the BTF of the
  * kernel that is built for.
  */
-#ifndef _IOSCHED_LAYOUT_H
-#define _IOSCHED_LAYOUT_H
+#ifndef _IOSCHED_TMPL_LAYOUT_H
+#define _IOSCHED_TMPL_LAYOUT_H
 
 #include "iosched-kernel.h"
 
@@ -136,4 +136,4 @@ static inline int iosched_check_layouts(void)
 }
 #endif
 
-#endif /* _IOSCHED_LAYOUT_H */
+#endif /* _IOSCHED_TMPL_LAYOUT_H */

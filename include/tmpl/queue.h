@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Where requests are queued: the trees, the FIFOs and the hash. A part of
+ * iosched-tmpl.h.
+ */
+#ifndef _IOSCHED_TMPL_QUEUE_H
+#define _IOSCHED_TMPL_QUEUE_H
+
+/* The tree in which a request that starts at @sector would be sorted. */
+static struct rb_root *iosched_root(struct iosched *io, unsigned int tier,
+				    unsigned int dir, sector_t sector)
+{
+	return IOSCHED_POLICY.root ? IOSCHED_POLICY.root(io, tier, dir, sector) :
+				     &io->sort[tier][dir];
+}
+
+/* The tree in which @rq is sorted. */
+static struct rb_root *iosched_tree_of(struct iosched *io, struct request *rq)
+{
+	return IOSCHED_POLICY.placed ?
+		IOSCHED_POLICY.placed(rq) :
+		&io->sort[iosched_rq_tier(rq)][rq_data_dir(rq)];
+}
+
+static void iosched_add_to_tree(struct iosched *io, struct request *rq)
+{
+	if (IOSCHED_POLICY.place)
+		IOSCHED_POLICY.place(io, rq);
+	elv_rb_add(iosched_tree_of(io, rq), rq);
+}
+
+/* Change the number of queued requests by @change for @rq. */
+static void iosched_count(struct iosched *io, struct request *rq, int change)
+{
+	unsigned int tier = iosched_rq_tier(rq);
+
+	WRITE_ONCE(io->queued[tier], io->queued[tier] + change);
+	WRITE_ONCE(io->nr, io->nr + change);
+}
+
+/* Add @rq to its tree, its FIFO and, if it may be merged, the hash. */
+static void iosched_sort(struct iosched *io, struct request *rq)
+{
+	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
+
+	lockdep_assert_held(&io->lock);
+	iosched_add_to_tree(io, rq);
+	list_add_tail(&rq->queuelist, &io->fifo[tier][dir]);
+	if (iosched_rq_mergeable(rq)) {
+		elv_rqhash_add(io->q, rq);
+		if (!io->q->last_merge)
+			io->q->last_merge = rq;
+		iosched_seal_around(io, rq);
+	}
+}
+
+static void iosched_sort_alone(struct iosched *io)
+{
+	struct request *rq = io->alone;
+
+	if (IOSCHED_POLICY.take_alone && rq) {
+		io->alone = NULL;
+		iosched_sort(io, rq);
+	}
+}
+
+/*
+ * Take @rq out of everything that it is queued in. @heir: request that moves to
+ * its place in the FIFO, or NULL.
+ */
+static void iosched_unlink(struct iosched *io, struct request *rq,
+			   struct request *heir)
+{
+	lockdep_assert_held(&io->lock);
+	/* Merged before it was queued. */
+	if (list_empty(&rq->queuelist))
+		return;
+	/* Requests at the head are in no tree. */
+	if (!RB_EMPTY_NODE(&rq->rb_node)) {
+		elv_rb_del(iosched_tree_of(io, rq), rq);
+		iosched_seal(io, rq);
+		iosched_count(io, rq, -1);
+		if (IOSCHED_POLICY.removed)
+			IOSCHED_POLICY.removed(io, rq, heir);
+	} else {
+		WRITE_ONCE(io->nr, io->nr - 1);
+	}
+	if (heir)
+		list_move(&heir->queuelist, &rq->queuelist);
+	list_del_init(&rq->queuelist);
+}
+
+static void __maybe_unused
+iosched_replace_all(struct iosched *io,
+		    void (*change)(struct iosched *, void *), void *arg)
+{
+	unsigned int tier, dir;
+	struct request *rq;
+
+	spin_lock(&io->lock);
+	iosched_sort_alone(io);
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		for (dir = READ; dir <= WRITE; dir++)
+			list_for_each_entry(rq, &io->fifo[tier][dir],
+					    queuelist) {
+				elv_rb_del(iosched_tree_of(io, rq), rq);
+				if (IOSCHED_POLICY.removed)
+					IOSCHED_POLICY.removed(io, rq, NULL);
+			}
+	change(io, arg);
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		for (dir = READ; dir <= WRITE; dir++)
+			list_for_each_entry(rq, &io->fifo[tier][dir],
+					    queuelist) {
+				iosched_add_to_tree(io, rq);
+				iosched_seal_around(io, rq);
+			}
+	WRITE_ONCE(io->held, 0);
+	spin_unlock(&io->lock);
+	iosched_run(io);
+}
+
+#endif /* _IOSCHED_TMPL_QUEUE_H */
