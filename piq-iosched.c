@@ -348,10 +348,29 @@ static bool piq_ready(struct iosched *io, struct request *rq, bool due)
 static void piq_count_batch(struct piq_data *pd, unsigned int dir,
 			    unsigned int size)
 {
-	if (!size)
-		return;
 	pd->batches[dir]++;
 	pd->sizes[dir][ilog2(size)]++;
+}
+
+/*
+ * A batch of @rq has ended after @size requests of it were dispatched; nothing to do
+ * if that is 0. Rule 5: the wait of the next write batch begins.
+ */
+static void piq_end_batch(struct piq_data *pd, struct request *rq,
+			  unsigned int size, bool prioritised)
+{
+	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
+
+	if (!size)
+		return;
+	piq_count_batch(pd, dir, size);
+	if (prioritised) {
+		pd->prioritised++;
+		pd->write_turn[tier] = ktime_get_ns();
+		pd->read_turn[tier] = true;
+	} else if (dir == READ) {
+		pd->read_turn[tier] = false;
+	}
 }
 
 /* @heir moves to the place of @rq: into its batch, if @rq is in one. */
@@ -377,6 +396,7 @@ static void piq_removed(struct iosched *io, struct request *rq,
 	struct piq_data *pd = piq_of(io);
 	struct piq_map *map = piq_map_of(pd);
 	struct cb_entry *entry;
+	bool prioritised;
 
 	lockdep_assert_held(&io->lock);
 	map->stuck = 0;
@@ -386,24 +406,29 @@ static void piq_removed(struct iosched *io, struct request *rq,
 		piq_inherit(pd, rq, heir);
 	entry = piq_entry(rq);
 	if (entry) {
-		piq_count_batch(pd, dir,
-				cb_drop(&map->queue[tier][dir], entry));
+		prioritised = entry->batch->prioritised;
+		piq_end_batch(pd, rq, cb_drop(&map->queue[tier][dir], entry),
+			      prioritised);
 		rq->elv.priv[0] = NULL;
 	}
 }
 
 static void piq_resized(struct iosched *io, struct request *rq)
 {
-	struct piq_map *map = piq_map_of(piq_of(io));
+	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
+	struct piq_data *pd = piq_of(io);
+	struct piq_map *map = piq_map_of(pd);
 	struct cb_entry *entry = piq_entry(rq);
+	bool prioritised;
 
 	lockdep_assert_held(&io->lock);
 	map->stuck = 0;
 	if (!entry)
 		return;
+	prioritised = entry->batch->prioritised;
 	lv_set_span(&map->lv, piq_span(map, rq), map->vector);
-	cb_resize(&map->queue[iosched_rq_tier(rq)][rq_data_dir(rq)], entry,
-		  map->vector);
+	piq_end_batch(pd, rq, cb_resize(&map->queue[tier][dir], entry,
+					map->vector), prioritised);
 }
 
 /*
@@ -554,26 +579,18 @@ static void piq_trace(struct piq_data *pd, struct request *rq,
 		     (unsigned long long)blk_rq_pos(rq));
 }
 
-/* @rq is dispatched from its batch. Rule 5: the end of one begins a turn. */
+/* @rq is dispatched from its batch. */
 static void piq_leave(struct piq_data *pd, struct request *rq,
 		      struct cb_entry *entry)
 {
 	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
 	struct cb_batch *batch = entry->batch;
 	bool prioritised = batch->prioritised;
-	unsigned int size;
 
 	piq_trace(pd, rq, batch->number, batch->gone ? 0 : batch->size,
 		  prioritised);
-	size = cb_take(&piq_map_of(pd)->queue[tier][dir], entry);
-	piq_count_batch(pd, dir, size);
-	if (size && prioritised) {
-		pd->prioritised++;
-		pd->write_turn[tier] = ktime_get_ns();
-		pd->read_turn[tier] = true;
-	} else if (size && dir == READ) {
-		pd->read_turn[tier] = false;
-	}
+	piq_end_batch(pd, rq, cb_take(&piq_map_of(pd)->queue[tier][dir], entry),
+		      prioritised);
 }
 
 /* Hold the units of @rq's @span, which are @vector. */
@@ -659,11 +676,13 @@ static void piq_released(struct request *rq)
  * Start and end
  */
 
+/* Largest flash page. */
+#define PIQ_PAGE_KB_MAX	1024
 /* Longest wait: a minute. */
 #define PIQ_US_MAX	60000000
 
 #define PIQ_TUNABLES(T, C)						\
-	T(piq_data, page_size_kb, 4, 1, 1024, piq_set_map,		\
+	T(piq_data, page_size_kb, 4, 1, PIQ_PAGE_KB_MAX, piq_set_map,	\
 	  "KB in a flash page, a power of two")				\
 	T(piq_data, channels, 8, 1, LV_MAX_UNITS, piq_set_map,		\
 	  "channels in the drive")					\
@@ -759,7 +778,7 @@ static void piq_units(struct iosched *io, struct seq_file *m)
 	seq_printf(m, "# %u units of %u planes\nunit served in_flight\n",
 		   map->lv.units, map->lv.planes);
 	for (unit = 0; unit < map->lv.units; unit++)
-		seq_printf(m, "%u %u %d\n", unit, map->units.taken[unit],
+		seq_printf(m, "%u %u %d\n", unit, map->units.served[unit],
 			   atomic_read(&map->units.holders[unit]));
 }
 

@@ -306,23 +306,28 @@ static inline unsigned int cb_drop(struct cb_queue *queue,
  *
  * The entry stays in its batch if that has no conflict; otherwise it is placed
  * anew.
+ *
+ * Return: the size of its former batch if that has ended, otherwise 0.
  */
-static inline void cb_resize(struct cb_queue *queue, struct cb_entry *entry,
-			     const unsigned long *vector)
+static inline unsigned int cb_resize(struct cb_queue *queue,
+				     struct cb_entry *entry,
+				     const unsigned long *vector)
 {
 	struct cb_batch *batch = entry->batch;
+	unsigned int size;
 
 	if (lv_within(vector, entry->vector, queue->units))
-		return;
+		return 0;
 	cb_leave(queue, batch, entry);
 	lv_copy(entry->vector, vector, queue->units);
 	if (!lv_meet(batch->vectors, vector, queue->units)) {
 		cb_join(queue, batch, entry);
-		return;
+		return 0;
 	}
 	batch->size--;
-	cb_unlist(queue, entry);
+	size = cb_unlist(queue, entry);
 	cb_place(queue, entry);
+	return size;
 }
 
 /* The first entry of a batch that needs none of the @taken units, or NULL. */

@@ -21,13 +21,13 @@
  * @holders: requests that hold the unit. Atomic.
  * @freed: units whose last holder has given them back since held_settle(). Atomic.
  * @held: units that are held, and some that are no longer. Under the lock.
- * @taken: how often each unit was taken. Under the lock.
+ * @served: how often each unit was taken. Under the lock.
  */
 struct held_units {
 	atomic_t holders[LV_MAX_UNITS];
 	atomic_long_t freed[BITS_TO_LONGS(LV_MAX_UNITS)];
 	DECLARE_BITMAP(held, LV_MAX_UNITS);
-	unsigned int taken[LV_MAX_UNITS];
+	unsigned int served[LV_MAX_UNITS];
 };
 
 /* Take the units of @vector, whether or not others hold them. Under the lock. */
@@ -42,7 +42,7 @@ static inline void held_take(struct held_units *units,
 		for (rest = vector[word]; rest; rest &= rest - 1) {
 			unit = word * BITS_PER_LONG + __ffs(rest);
 			atomic_inc(&units->holders[unit]);
-			units->taken[unit]++;
+			units->served[unit]++;
 		}
 		units->held[word] |= vector[word];
 	}

@@ -112,6 +112,17 @@ static bool qm_alive(unsigned int batch)
 	return false;
 }
 
+/* Return true if a member of the batch was dispatched. */
+static bool qm_has_gone(unsigned int batch)
+{
+	unsigned int i;
+
+	for (i = 0; i < qm.members; i++)
+		if (qm.member[i].batch == batch && !qm.member[i].mr)
+			return true;
+	return false;
+}
+
 /* Remove the members of batches in which none waits. */
 static void qm_bury(void)
 {
@@ -233,15 +244,32 @@ static void qm_queued(struct model_request *mr)
 		qm_put(mr, mr->start_ns);
 }
 
+/* Rule 5: begin the next turn if a batch has ended after some of it were dispatched. */
+static void qm_end(unsigned int batch, unsigned int tier, unsigned int dir)
+{
+	if (qm_alive(batch) || !qm_has_gone(batch))
+		return;
+	if (qm.batch[batch].prioritised) {
+		qm.prioritised++;
+		qm.write_turn[tier] = fake_ns;
+		qm.read_turn[tier] = true;
+	} else if (dir == READ) {
+		qm.read_turn[tier] = false;
+	}
+	qm_bury();
+}
+
 static void qm_unqueued(struct model_request *mr)
 {
 	struct qm_member *m = qm_member_of(mr);
+	unsigned int batch;
 
 	qm.stuck = 0;
 	if (!m)
 		return;
+	batch = m->batch;
 	*m = qm.member[--qm.members];
-	qm_bury();
+	qm_end(batch, mr->tier, mr->dir);
 }
 
 static void qm_inherits(struct model_request *mr, struct model_request *next)
@@ -279,14 +307,7 @@ static void qm_dispatched(struct model_request *mr)
 		return;
 	batch = m->batch;
 	m->mr = NULL;
-	if (!qm_alive(batch) && qm.batch[batch].prioritised) {
-		qm.prioritised++;
-		qm.write_turn[mr->tier] = fake_ns;
-		qm.read_turn[mr->tier] = true;
-	} else if (!qm_alive(batch) && mr->dir == READ) {
-		qm.read_turn[mr->tier] = false;
-	}
-	qm_bury();
+	qm_end(batch, mr->tier, mr->dir);
 }
 
 /* Return the units that the waiting members of a batch need. */
@@ -407,8 +428,28 @@ static struct model_request *qm_select(unsigned int tier)
 	return mr;
 }
 
+static struct model_request *qm_any_waiting(unsigned int tier,
+					    unsigned int dir)
+{
+	unsigned int i;
+
+	for (i = 0; i < qm.members; i++)
+		if (qm.member[i].mr && qm.member[i].tier == tier &&
+		    qm.member[i].dir == dir)
+			return qm.member[i].mr;
+	return NULL;
+}
+
+/* All requests leave their batches, reads first. */
 static void qm_forget(void)
 {
+	struct model_request *mr;
+	unsigned int tier, dir;
+
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		for (dir = READ; dir <= WRITE; dir++)
+			while ((mr = qm_any_waiting(tier, dir)))
+				qm_unqueued(mr);
 	qm.stuck = 0;
 	qm.members = 0;
 	qm.batches = 0;

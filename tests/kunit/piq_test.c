@@ -304,6 +304,32 @@ static void piq_test_read_turn_alone(struct kunit *test)
 	fake_finish();
 }
 
+/* Rule 5: a batch that ends because its last request moves to another ends its turn. */
+static void piq_test_turn_ends_by_merge(struct kunit *test)
+{
+	struct piq_data *pd = piq_begin(test, PIQ_PLUS);
+	struct request *first, *second, *rq;
+
+	piq_send(REQ_OP_READ, 0, 1);
+	first = piq_expect(test, 0);
+	piq_send(REQ_OP_READ, 3, 1);
+	second = piq_expect(test, 3);
+	piq_send(REQ_OP_WRITE, 101, 1);
+	piq_send(REQ_OP_WRITE, 104, 1);
+	piq_send(REQ_OP_READ, 4, 1);
+	rq = piq_complete_late(test, second, 101);
+	KUNIT_EXPECT_EQ(test, pd->prioritised, 0U);
+	/* The write of page 104 needs the unit of the dispatched one, too. */
+	piq_send(REQ_OP_WRITE, 105, 1);
+	KUNIT_EXPECT_EQ(test, pd->prioritised, 1U);
+	fake_complete(rq);
+	fake_complete(first);
+	rq = piq_expect(test, 4);
+	fake_complete(rq);
+	piq_expect(test, 104);
+	fake_finish();
+}
+
 /* Rule 7: writes that the drive buffers hold no other request. */
 static void piq_test_buffered_writes(struct kunit *test)
 {
@@ -568,6 +594,7 @@ static struct kunit_case piq_cases[] = {
 	KUNIT_CASE(piq_test_write_wait),
 	KUNIT_CASE(piq_test_read_turn),
 	KUNIT_CASE(piq_test_read_turn_alone),
+	KUNIT_CASE(piq_test_turn_ends_by_merge),
 	KUNIT_CASE(piq_test_buffered_writes),
 	KUNIT_CASE(piq_test_wait_setting),
 	KUNIT_CASE(piq_test_write_claims),
