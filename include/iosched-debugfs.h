@@ -38,32 +38,40 @@ static int show##_show(void *data, struct seq_file *m)			\
 static const char * const iosched_tier_names[] = { "rt", "be", "idle" };
 static const char * const iosched_dir_names[] = { "read", "write" };
 
-static void iosched_stats(struct iosched *io, struct seq_file *m)
+static void iosched_counters_of(struct iosched *io, struct seq_file *m,
+				unsigned int tier, unsigned int dir)
+{
+	struct iosched_stats *st = &io->stats[tier][dir];
+	struct iosched_done *done = &io->done[tier][dir];
+	/*
+	 * Completions change these in the reverse order. What is queued and what is
+	 * in flight follow from the same values, so their sum is right and neither
+	 * is negative.
+	 */
+	unsigned int completed = atomic_read_acquire(&done->completed);
+	unsigned int bypassed = atomic_read_acquire(&done->bypassed);
+	unsigned int requeued = atomic_read_acquire(&done->requeued);
+	unsigned int polled = atomic_read(&done->polled);
+
+	seq_printf(m, "%s %s %u %u %u %u %u %u %u %u %u\n",
+		   iosched_tier_names[tier], iosched_dir_names[dir],
+		   st->inserted, st->merged, st->dispatched, completed,
+		   st->expired, requeued, st->inserted - st->merged -
+		   st->dispatched - bypassed + requeued, st->dispatched +
+		   bypassed - completed - requeued - polled, polled);
+}
+
+static void iosched_counters(struct iosched *io, struct seq_file *m)
 {
 	unsigned int tier, dir;
 
 	seq_puts(m, "tier dir inserted merged dispatched completed expired requeued queued in_flight polled\n");
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
-		for (dir = READ; dir <= WRITE; dir++) {
-			struct iosched_stats *st = &io->stats[tier][dir];
-			struct iosched_done *done = &io->done[tier][dir];
-			unsigned int completed = atomic_read(&done->completed);
-			unsigned int polled = atomic_read(&done->polled);
-			unsigned int in_flight = iosched_in_flight(io, tier,
-								   dir);
-
-			seq_printf(m, "%s %s %u %u %u %u %u %u %u %u %u\n",
-				   iosched_tier_names[tier],
-				   iosched_dir_names[dir],
-				   st->inserted, st->merged, st->dispatched,
-				   completed, st->expired,
-				   atomic_read(&done->requeued),
-				   st->inserted - st->merged - completed -
-				   in_flight - polled, in_flight, polled);
-		}
+		for (dir = READ; dir <= WRITE; dir++)
+			iosched_counters_of(io, m, tier, dir);
 }
 
-IOSCHED_SHOW(iosched_stats)
+IOSCHED_SHOW(iosched_counters)
 
 static void iosched_list_show(struct seq_file *m, const char *name,
 			      struct list_head *list)
@@ -95,7 +103,7 @@ static void iosched_queue(struct iosched *io, struct seq_file *m)
 IOSCHED_SHOW(iosched_queue)
 
 #define IOSCHED_CORE_DEBUGFS						\
-	{ "stats", 0400, iosched_stats_show },				\
+	{ "stats", 0400, iosched_counters_show },				\
 	{ "queue", 0400, iosched_queue_show }
 
 #endif /* CONFIG_BLK_DEBUG_FS */

@@ -65,8 +65,11 @@
 #ifndef _IOSCHED_H
 #define _IOSCHED_H
 
+#include <linux/log2.h>
+#include <linux/rbtree.h>
 #include <linux/sched/mm.h>
 #include <linux/sizes.h>
+#include <linux/slab.h>
 #include <linux/timer.h>
 
 #include "iosched-compat.h"
@@ -87,7 +90,7 @@ enum {
 /* rq->elv.priv[1]: zero until the request was inserted. */
 #define IOSCHED_RQ_OURS		BIT(0)	/* inserted, not yet finished */
 #define IOSCHED_RQ_IN_FLIGHT	BIT(1)	/* dispatched, not yet completed */
-#define IOSCHED_RQ_COUNTED	BIT(2)	/* the policy was told dispatched() */
+#define IOSCHED_RQ_COUNTED	BIT(2)	/* released() is due */
 #define IOSCHED_RQ_POLLED	BIT(3)	/* in flight, in no bound */
 #define IOSCHED_RQ_TIER_SHIFT	4
 
@@ -99,7 +102,7 @@ enum {
  * @inserted: requests inserted, each once
  * @merged: requests that were merged into another one
  * @dispatched: dispatches; a requeued request counts again
- * @expired: dispatches after the deadline
+ * @expired: dispatches after read_expire or write_expire
  *
  * Under iosched.lock. With struct iosched_done: inserted = merged + queued +
  * in flight + polled + completed, at any time.
@@ -149,7 +152,7 @@ struct iosched_done {
  * @stats: counters
  * @timer: armed while requests are held, for the earliest deadline or the slack
  * @held: all queued requests are held; see iosched_wake(). Atomic.
- * @looked: hardware queue whose run last set @held
+ * @held_hctx: hardware queue whose run last set @held
  * @done: counters of completions. Atomic.
  *
  * Settings, read without @lock:
@@ -179,7 +182,7 @@ struct iosched {
 
 	/* Completions read this line; only holding and waking write it. */
 	unsigned int held ____cacheline_aligned_in_smp;
-	struct blk_mq_hw_ctx *looked;
+	struct blk_mq_hw_ctx *held_hctx;
 
 	struct iosched_done done[IOSCHED_TIERS][IOSCHED_DIRS]
 		____cacheline_aligned_in_smp;
@@ -216,9 +219,9 @@ struct iosched {
  *	has a tree for each tier and direction.
  * @arrives: (opt) @rq is inserted and was not merged. Runs in the task that sent
  *	it, unless @rq was dispatched before.
- * @place: (opt) @rq is about to be sorted: choose its tree, and remember it in
- *	rq->elv.priv[0]
- * @placed: (opt) return the tree that place() chose for @rq
+ * @place: (opt) @rq is about to be added to its tree: set rq->elv.priv[0] and what
+ *	the policy counts
+ * @placed: (opt, with root()) return the tree of @rq; called after place()
  * @removed: (opt) @rq is taken out of its tree: to be dispatched (after
  *	dispatched()), to be placed anew, or because it was merged into another
  *	request. It is still in its FIFO. @heir is NULL, or the request that it
@@ -520,7 +523,7 @@ static inline bool iosched_hctx_able(struct blk_mq_hw_ctx *hctx)
  */
 static inline void iosched_run(struct iosched *io)
 {
-	struct blk_mq_hw_ctx *hctx = READ_ONCE(io->looked);
+	struct blk_mq_hw_ctx *hctx = READ_ONCE(io->held_hctx);
 	unsigned long i;
 
 	if (hctx && iosched_hctx_able(hctx)) {

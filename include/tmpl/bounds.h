@@ -8,15 +8,15 @@
 
 /*
  * Find free slots below the dispatch limit, which is the device's tags, or @depth
- * if that is less. Return how many there are at least.
+ * if that is less. Return false if there is none.
  */
-static unsigned int iosched_find_room(struct iosched *io)
+static bool iosched_find_room(struct iosched *io)
 {
 	unsigned int most, in_flight;
 
 	/* Completions since the last count have only added free slots. */
 	if (io->room)
-		return io->room;
+		return true;
 	most = iosched_tags(io);
 	if (io->depth)
 		most = min(most, io->depth);

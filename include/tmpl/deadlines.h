@@ -22,7 +22,7 @@ static struct request *iosched_oldest(struct list_head *fifo)
 }
 
 /*
- * The deadline of @rq, in jiffies. With @lower, a higher tier is in use, it is
+ * The deadline of @rq, in jiffies. If @lower, because a higher tier is in use, it is
  * prio_aging_expire after the insertion.
  */
 static unsigned long iosched_deadline(struct iosched *io, struct request *rq,
@@ -62,7 +62,7 @@ static struct request *iosched_earlier(struct request *a, struct request *b)
 			  (unsigned long)b->fifo_time) ? b : a;
 }
 
-/* The request of a tier whose deadline passed first, or NULL. */
+/* The request of a tier whose deadline passed first and that may be dispatched, or NULL. */
 static struct request *iosched_expired(struct iosched *io, unsigned int tier,
 				       unsigned long now)
 {

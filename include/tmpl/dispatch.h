@@ -17,12 +17,15 @@ static struct request *iosched_pick(struct iosched *io, unsigned int tier,
 	return rq;
 }
 
-/* A request of a lower tier that has waited for prio_aging_expire, or NULL. */
+/*
+ * A request of a tier below the highest in use that has waited for
+ * prio_aging_expire, or NULL.
+ */
 static struct request *iosched_aged(struct iosched *io, unsigned long now)
 {
 	unsigned int tier;
 
-	for (tier = IOSCHED_BE; tier < IOSCHED_TIERS; tier++) {
+	for (tier = __ffs(io->tiers) + 1; tier < IOSCHED_TIERS; tier++) {
 		struct list_head *fifo = io->fifo[tier];
 		struct request *rq = iosched_due(io, &fifo[READ], now, true);
 
@@ -153,7 +156,7 @@ static struct request *iosched_hold(struct iosched *io,
 {
 	struct request *rq;
 
-	WRITE_ONCE(io->looked, hctx);
+	WRITE_ONCE(io->held_hctx, hctx);
 	WRITE_ONCE(io->held, 1);
 	/* Pairs with iosched_wake(). */
 	smp_mb();

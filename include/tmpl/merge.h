@@ -5,10 +5,12 @@
  * The block layer finds merge candidates through q->last_merge and the elevator
  * hash, which has the requests by their end. It calls allow_merge() before it
  * adds a bio to a request, but no hook before it joins two requests; tmpl/seal.h
- * sees to those.
+ * prevents the joins that the policy forbids.
  */
 #ifndef _IOSCHED_TMPL_MERGE_H
 #define _IOSCHED_TMPL_MERGE_H
+
+#include <linux/hashtable.h>
 
 /*
  * Return true if @rq, about to be inserted, may be appended to a queued request,

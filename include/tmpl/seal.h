@@ -18,6 +18,14 @@ static bool iosched_may_join(struct iosched *io, struct request *front,
 					iosched_rq_end(back));
 }
 
+/* Return true if @back begins where @front ends but must not join it; NULL is none. */
+static bool iosched_must_part(struct iosched *io, struct request *front,
+			      struct request *back)
+{
+	return front && back && iosched_rq_end(front) == blk_rq_pos(back) &&
+	       !iosched_may_join(io, front, back);
+}
+
 static void iosched_seal(struct iosched *io, struct request *rq)
 {
 	elv_rqhash_del(io->q, rq);
@@ -28,19 +36,16 @@ static void iosched_seal(struct iosched *io, struct request *rq)
 /* Seal @rq, which is new or has grown, and the one before it, if necessary. */
 static void iosched_seal_around(struct iosched *io, struct request *rq)
 {
-	struct request *prev, *next;
+	struct request *prev;
 
 	if (!IOSCHED_POLICY.may_merge || RB_EMPTY_NODE(&rq->rb_node))
 		return;
-	next = iosched_next(rq);
 	if (!IOSCHED_POLICY.may_merge(io, rq_data_dir(rq), blk_rq_pos(rq),
 				      iosched_rq_end(rq) + 1) ||
-	    (next && blk_rq_pos(next) == iosched_rq_end(rq) &&
-	     !iosched_may_join(io, rq, next)))
+	    iosched_must_part(io, rq, iosched_next(rq)))
 		iosched_seal(io, rq);
 	prev = iosched_prev(rq);
-	if (prev && iosched_rq_end(prev) == blk_rq_pos(rq) &&
-	    !iosched_may_join(io, prev, rq))
+	if (iosched_must_part(io, prev, rq))
 		iosched_seal(io, prev);
 }
 

@@ -56,7 +56,7 @@ static void core_test_deadlines(struct kunit *test)
 	fake_advance_ms(101);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), w);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), r);
-	fake_expect_file(test, iosched_stats_show,
+	fake_expect_file(test, iosched_counters_show,
 			 "tier dir inserted merged dispatched completed expired requeued queued in_flight polled\n"
 			 "rt read 0 0 0 0 0 0 0 0 0\n"
 			 "rt write 0 0 0 0 0 0 0 0 0\n"

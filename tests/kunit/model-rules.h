@@ -275,19 +275,23 @@ static bool model_full(void)
 	       (model.depth && in_flight >= model.depth);
 }
 
+/* Return true if a tier above this one is in use. */
+static bool model_above_in_use(unsigned int tier)
+{
+	while (tier--)
+		if (model_in_use(tier))
+			return true;
+	return false;
+}
+
 /* Return the deadline of a queued request in jiffies, later under a busy tier. */
 static unsigned long model_deadline(struct model_request *mr)
 {
-	unsigned int tier;
-
-	for (tier = 0; tier < mr->tier; tier++)
-		if (model_in_use(tier))
-			return mr->deadline +
-			       msecs_to_jiffies(model.prio_aging_expire) -
-			       msecs_to_jiffies(mr->dir == READ ?
-						model.read_expire :
-						model.write_expire);
-	return mr->deadline;
+	if (!model_above_in_use(mr->tier))
+		return mr->deadline;
+	return mr->deadline + msecs_to_jiffies(model.prio_aging_expire) -
+	       msecs_to_jiffies(mr->dir == READ ? model.read_expire :
+						  model.write_expire);
 }
 
 /* Return the request that is overdue, so that only a lack of tags can hold it. */
@@ -324,6 +328,8 @@ static struct model_request *model_next_bounded(void)
 	then = now - msecs_to_jiffies(model.prio_aging_expire);
 	for (tier = IOSCHED_BE; model_tiers() > 1 && tier < IOSCHED_TIERS;
 	     tier++) {
+		if (!model_above_in_use(tier))
+			continue;
 		mr = model_due(tier, READ,
 			       then + msecs_to_jiffies(model.read_expire));
 		if (!mr)
