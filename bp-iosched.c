@@ -31,7 +31,7 @@
  * larger of them before the other (case 1, then 2), then 2100, 2200: one
  * crossing.
  *
- * Data: a queue (struct bp_queue) has two sector-sorted trees, one of reads and
+ * Data: a queue (struct bp_queue, bp/queue.h) has two sector-sorted trees, one of reads and
  * one of writes. A process (struct bp_process, bp/process.h) has a queue, used
  * by the base fair, and what is known of its pauses (struct bp_think,
  * bp/think-time.h). Processes are told apart on insertion, by their I/O context
@@ -39,7 +39,6 @@
  */
 #include <linux/ktime.h>
 #include <linux/sched.h>
-#include <linux/sizes.h>
 
 #include "bp/open-blocks.h"
 #include "bp/preference.h"
@@ -139,7 +138,10 @@ static void *bp_key(void)
 #include "bp/anticipatory.h"
 #include "bp/fair.h"
 
-/* Call a function that both bases have, of the one in use. */
+/*
+ * Call the base's version of a function: queue, root, limits, meet, join, leave, turn
+ * or take_alone.
+ */
 #define bp_base(bd, what, ...)						\
 ({									\
 	struct bp_data *_bd = (bd);					\
@@ -160,7 +162,7 @@ static struct rb_root *bp_placed(struct request *rq)
 	return &bp_base(bd, queue, rq)->sort[rq_data_dir(rq)];
 }
 
-/* The core only looks for a request that a bio can be merged with. */
+/* For front merges of bios only. */
 static struct rb_root *bp_root(struct iosched *io, unsigned int tier,
 			       unsigned int dir, sector_t sector)
 {
@@ -215,8 +217,7 @@ static void bp_place(struct iosched *io, struct request *rq)
 	lockdep_assert_held(&io->lock);
 	if (bp_process_of(rq))
 		bp_process_of(rq)->queued++;
-	if (bd->base == BP_FAIR)
-		bp_fair_join(bd, rq);
+	bp_base(bd, join, rq);
 }
 
 static void bp_removed(struct iosched *io, struct request *rq,
@@ -227,8 +228,7 @@ static void bp_removed(struct iosched *io, struct request *rq,
 	lockdep_assert_held(&io->lock);
 	if (bp_process_of(rq))
 		bp_process_of(rq)->queued--;
-	if (bd->base == BP_FAIR)
-		bp_fair_leave(bd, rq);
+	bp_base(bd, leave, rq);
 }
 
 /*
@@ -245,14 +245,10 @@ static struct request *bp_select(struct iosched *io, unsigned int tier)
 	return queue ? bp_take(bd, queue) : NULL;
 }
 
-/* Under the base fair, even the only request needs its queue and a slice. */
 static bool bp_take_alone(struct iosched *io, struct request *rq)
 {
-	struct bp_data *bd = bp_of(io);
-
 	lockdep_assert_held(&io->lock);
-	return bd->base == BP_ANTICIPATORY &&
-	       bp_anticipatory_take_alone(bd, rq);
+	return bp_base(bp_of(io), take_alone, rq);
 }
 
 static void bp_dispatched(struct iosched *io, struct request *rq)
@@ -275,7 +271,7 @@ static void bp_released(struct request *rq)
 		return;
 	WRITE_ONCE(process->think.done, bp_now());
 	WRITE_ONCE(bd->thinker[rq_data_dir(rq)], process);
-	/* Code that finds the process idle reads what was written before. */
+	/* Pairs with bp_process_idle(). */
 	smp_mb__before_atomic();
 	atomic_dec(&process->in_flight);
 }
@@ -294,6 +290,17 @@ static void bp_switch_base(struct iosched *io, void *base)
 	WRITE_ONCE(bd->base, *(unsigned int *)base);
 }
 
+/* Store the size of a block. The open blocks are numbered by the old one. */
+static int bp_set_block(struct iosched *io, unsigned int *field,
+			unsigned int value)
+{
+	spin_lock(&io->lock);
+	WRITE_ONCE(*field, value);
+	bp_open_init(&bp_of(io)->open);
+	spin_unlock(&io->lock);
+	return 0;
+}
+
 static int bp_set_base(struct iosched *io, unsigned int *field,
 		       unsigned int value)
 {
@@ -306,13 +313,13 @@ static int bp_set_base(struct iosched *io, unsigned int *field,
 #define BP_BLOCK_KB_MAX	1048576
 /* Longest wait: a second. */
 #define BP_ANTIC_US_MAX	1000000
-/* Largest distance: 1 TB. */
-#define BP_NEAR_KB_MAX	1073741824
+/* Largest distance: the longest that bp_learn() tells from longer ones. */
+#define BP_NEAR_KB_MAX	268435455
 
 #define BP_TUNABLES(T, C)						\
 	T(bp_data, preference, 1, 0, 1, iosched_set,			\
 	  "prefer writes to the erase block of the last one")		\
-	T(bp_data, block_size_kb, 1024, 4, BP_BLOCK_KB_MAX, iosched_set, \
+	T(bp_data, block_size_kb, 1024, 4, BP_BLOCK_KB_MAX, bp_set_block, \
 	  "KB in an erase block")					\
 	T(bp_data, lookahead, 2, 0, BP_LOOKAHEAD_MAX, iosched_set,	\
 	  "writes examined on each side of the last one, 0: all")	\

@@ -20,7 +20,7 @@
  *  5. A request that is dispatched out of turn, because its deadline has
  *     passed, neither ends the slice under way nor costs its process the next
  *     one: the queue keeps its place in the ring even if it is empty now.
- *     When its turn comes, the process is waited for as in 4. (Not in the
+ *     On its turn the process is waited for as in 4. (Not in the
  *     paper.)
  *
  * Example (depth=1): processes A and B have slices of 100 ms. A sends each
@@ -79,8 +79,8 @@ static void bp_fair_join(struct bp_data *bd, struct request *rq)
 }
 
 /*
- * @rq is taken out of its queue. Rule 5: of the empty queues, only the one that is
- * served leaves the ring.
+ * @rq is taken out of its queue. Rule 5: an empty queue leaves the ring only while it
+ * has the slice.
  */
 static void bp_fair_leave(struct bp_data *bd, struct request *rq)
 {
@@ -112,7 +112,7 @@ static unsigned long bp_slice(struct bp_data *bd, struct bp_queue *queue)
 	return msecs_to_jiffies(DIV_ROUND_UP(ms * parts, BP_LEVEL_PART));
 }
 
-/* What is worth waiting for: a process in its slice, wherever it reads next. */
+/* Return what is worth waiting for: a process in its slice, wherever it reads next. */
 static struct bp_limits bp_fair_limits(struct bp_data *bd)
 {
 	return (struct bp_limits) { .wait = bd->antic_us };
@@ -161,6 +161,12 @@ static struct bp_queue *bp_fair_turn(struct bp_data *bd, unsigned int tier)
 	while (!bp_keep_slice(bd, queue))
 		queue = bp_next_slice(bd, tier, queue);
 	return bp_queue_empty(queue) ? NULL : queue;
+}
+
+/* Even the only request needs its queue and a slice. */
+static bool bp_fair_take_alone(struct bp_data *bd, struct request *rq)
+{
+	return false;
 }
 
 /* Rule 4: the process that is waited for came back. Others do not end the wait. */

@@ -7,6 +7,7 @@
 #ifndef _BP_OPEN_BLOCKS_H
 #define _BP_OPEN_BLOCKS_H
 
+#include <linux/limits.h>
 #include <linux/types.h>
 
 /* Most blocks that a drive is taken to keep open: those opened last. */

@@ -18,7 +18,7 @@
 
 #include <linux/hash.h>
 #include <linux/list.h>
-#include <linux/mm.h>
+#include <linux/slab.h>
 #include <linux/string.h>
 
 #include "bp/queue.h"
@@ -92,9 +92,11 @@ static inline void bp_processes_exit(struct bp_processes *table)
 	kvfree(table->all);
 }
 
+/* Return true if a process has no request. Its think.done is then up to date. */
 static inline bool bp_process_idle(struct bp_process *process)
 {
-	return !process->queued && !atomic_read(&process->in_flight);
+	/* Pairs with bp_released(). */
+	return !process->queued && !atomic_read_acquire(&process->in_flight);
 }
 
 /* The struct of a process, or NULL if it has none. */

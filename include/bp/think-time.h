@@ -101,10 +101,9 @@ struct bp_antic {
 	u64 waited;
 };
 
-/* Add a sample to a mean that is compared with @limit. */
+/* Add a sample to a mean that is compared with @limit, at most 2^28 - 1. */
 static inline void bp_learn(u32 *mean, u32 sample, u32 limit, bool first)
 {
-	limit = min_t(u32, limit, U32_MAX >> (BP_MEAN_SHIFT + 1));
 	sample = min(sample, 2 * limit);
 	if (first)
 		*mean = sample << BP_MEAN_SHIFT;

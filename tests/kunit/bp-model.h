@@ -600,6 +600,7 @@ static void bm_disturb(struct kunit *test)
 	case 2:
 		model_set(test, "block_size_kb", &bm.block_size_kb,
 			  4 + fake_random(60));
+		memset(bm.open, 0xff, sizeof(bm.open));
 		break;
 	case 3:
 		model_set(test, "lookahead", &bm.lookahead, fake_random(17));
