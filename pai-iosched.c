@@ -64,8 +64,6 @@
  * as well: higher priorities, expired deadlines, the head of the queue. How
  * long a due request waits for a busy device is not bounded here.
  */
-#include <linux/hrtimer.h>
-
 #include "compat-hrtimer.h"
 #include "iosched-debugfs.h"
 #include "pai/classes.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * PAI's arithmetic: where requests are cut and which of them are well-split,
- * given an SSD's parameters. It has no state and does not depend on the block
+ * given an SSD's parameters. It has no state and calls nothing of the block
  * layer, so it is tested by itself (tests/kunit/pai_test.c). All sizes are in
  * sectors; none has to be a power of two.
  *

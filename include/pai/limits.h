@@ -48,7 +48,7 @@ struct pai_limit {
  *	be kept
  * @lock: protects @params
  * @params: parameters of the SSD
- * @max: limit on the size of a request. Used by the worker only, as are those below.
+ * @max: limit on the size of a request
  * @boundary: limit on where a request may lie
  * @own: largest request that the driver and the user allow
  */

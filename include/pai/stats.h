@@ -6,8 +6,10 @@
 #define _PAI_STATS_H
 
 #include <linux/math64.h>
+#include <linux/minmax.h>
 #include <linux/seq_file.h>
 
+#include "iosched-debugfs.h"
 #include "iosched.h"
 #include "pai/classes.h"
 #include "pai/geometry.h"

@@ -20,7 +20,7 @@ def run(sched):
     """Statistics of the device with this scheduler of its own."""
     with Device("aos", capacity_mb=8192, fill=100, device_sched=sched) as dev:
         dev.reset()
-        dev.fio(rw="randrw", rwmixread=50, iodepth=64, number_ios=60000)
+        dev.fio(rw="randrw", rwmixread=50, iodepth=64, number_ios=20000)
         return dev.stats()
 
 

@@ -17,7 +17,7 @@ from ssd import Device
 
 KB = 1024
 PAGE = 4 * KB
-SCALES = (1, 4, 16, 1000)
+SCALES = (1, 16, 1000)
 KEYS = {"channels": 1, "chips": 1, "capacity_mb": 64, "read_ns": 50_000, "program_ns": 400_000,
         "erase_ns": 2_000_000, "command_ns": 500, "channel_mbps": 200, "host_mbps": 300,
         "firmware_ns": 5_000, "rw_switch_ns": 7_000, "random_ns": 3_000, "crowd_ns": 2_000,
