@@ -24,13 +24,12 @@ def runs():
     """Return the runs, without results."""
     times = {"RAMP": "100ms", "RUNTIME": "500ms"}
     job, variables = matrix.mixed("randrw", "4k", 32)
-    made = [model.Run("sata", job, scheduler, variables=variables | times)
-            for scheduler in ("mq-deadline", "pass")]
+    made = [model.Run("sata", job, "pass", variables=variables | times)]
     times = {"RAMP": "75ms", "RUNTIME": "400ms"}
     writer = {"WRITE": "write", "BS": "128k", "DEPTH": "16"}
     made += [model.Run("bp-transcend", job, scheduler, variables=more | times)
-             for job, more in (("threads", {}), ("interference", writer))
-             for scheduler in ("bfq", "mq-deadline", "bp")]
+             for job, scheduler, more in (("threads", "bfq", {}), ("threads", "bp", {}),
+                                          ("interference", "mq-deadline", writer))]
     variables = matrix.cost_workload("randrw", "4k", 32) | {"RUNTIME": "400ms"}
     return [*made, model.Run(model.NULL_BLK, "cost", "pass", {}, matrix.TIMED, variables)]
 
@@ -59,7 +58,7 @@ def check_recall(store, run):
 
 def check_changed_job(store, folder):
     """Check that a changed fio job makes the results of its runs unknown, and no others."""
-    mixed, threads = runs()[0], runs()[2]
+    mixed, threads = runs()[:2]
     jobs, model.JOBS = model.JOBS, folder / "jobs"
     shutil.copytree(jobs, model.JOBS)
     with open(model.JOBS / f"{mixed.job}.fio", "a", encoding="utf-8") as file:
