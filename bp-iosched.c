@@ -31,9 +31,9 @@
  * larger of them before the other (case 1, then 2), then 2100, 2200: one
  * crossing.
  *
- * Data: a queue (struct bp_queue, bp/queue.h) has two sector-sorted trees, one of reads and
- * one of writes. A process (struct bp_process, bp/process.h) has a queue, used
- * by the base fair, and what is known of its pauses (struct bp_think,
+ * Data: a queue (struct bp_queue, bp/queue.h) has two sector-sorted trees, one of
+ * reads and one of writes. A process (struct bp_process, bp/process.h) has a queue,
+ * used by the base fair, and what is known of its pauses (struct bp_think,
  * bp/think-time.h). Processes are told apart on insertion, by their I/O context
  * or, without one, by the task. Deadlines are the core's (include/iosched.h).
  */
@@ -178,7 +178,7 @@ static void bp_learn_from(struct bp_data *bd, struct bp_process *process,
 	struct bp_think *think = &process->think;
 	bool back = bp_process_idle(process);
 
-	bp_count_newcomer(&bd->newcomers, think);
+	bp_count_newcomer(think, &bd->newcomers);
 	if (back && think->done)
 		bp_learn_pause(think, &bd->newcomers, bp_now(), &limits);
 	if (rq_data_dir(rq) == READ)

@@ -353,8 +353,9 @@ static void piq_count_batch(struct piq_data *pd, unsigned int dir,
 }
 
 /*
- * A batch of @rq has ended after @size requests of it were dispatched; nothing to do
- * if that is 0. Rule 5: the wait of the next write batch begins.
+ * The batch that @rq was in has ended, after @size of its requests were dispatched.
+ * @size is 0 if it continues, or if none was. Rule 5: the wait of the next write
+ * batch begins.
  */
 static void piq_end_batch(struct piq_data *pd, struct request *rq,
 			  unsigned int size, bool prioritised)

@@ -44,21 +44,21 @@ static void iosched_counters_of(struct iosched *io, struct seq_file *m,
 	struct iosched_stats *st = &io->stats[tier][dir];
 	struct iosched_done *done = &io->done[tier][dir];
 	/*
-	 * Completions change these in the reverse order. What is queued and what is
-	 * in flight follow from the same values, so their sum is right and neither
-	 * is negative.
+	 * Completions change these in the reverse order, so that neither of the
+	 * numbers that follow from them is negative.
 	 */
 	unsigned int completed = atomic_read_acquire(&done->completed);
 	unsigned int bypassed = atomic_read_acquire(&done->bypassed);
 	unsigned int requeued = atomic_read_acquire(&done->requeued);
 	unsigned int polled = atomic_read(&done->polled);
+	unsigned int left = st->inserted - st->merged;
+	unsigned int queued = left - st->dispatched - bypassed + requeued;
 
 	seq_printf(m, "%s %s %u %u %u %u %u %u %u %u %u\n",
 		   iosched_tier_names[tier], iosched_dir_names[dir],
 		   st->inserted, st->merged, st->dispatched, completed,
-		   st->expired, requeued, st->inserted - st->merged -
-		   st->dispatched - bypassed + requeued, st->dispatched +
-		   bypassed - completed - requeued - polled, polled);
+		   st->expired, requeued, queued,
+		   left - queued - completed - polled, polled);
 }
 
 static void iosched_counters(struct iosched *io, struct seq_file *m)
@@ -103,7 +103,7 @@ static void iosched_queue(struct iosched *io, struct seq_file *m)
 IOSCHED_SHOW(iosched_queue)
 
 #define IOSCHED_CORE_DEBUGFS						\
-	{ "stats", 0400, iosched_counters_show },				\
+	{ "stats", 0400, iosched_counters_show },			\
 	{ "queue", 0400, iosched_queue_show }
 
 #endif /* CONFIG_BLK_DEBUG_FS */

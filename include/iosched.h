@@ -13,9 +13,9 @@
  *		again if requests are held.
  *
  * The policy decides which requests may be merged and which request is next, and
- * may have trees of its own. Each module instantiates the core at
- * compile time: it defines a struct iosched_policy and includes iosched-tmpl.h
- * last, so that each hook is a direct call.
+ * may have trees of its own. Each module instantiates the core at compile time: it
+ * defines a struct iosched_policy and includes iosched-tmpl.h last, so that each
+ * hook is a direct call.
  *
  * A request that is inserted while no other is queued is not sorted (@alone): in
  * most cases it is dispatched at once, and sorting it would be wasted work.
@@ -85,6 +85,7 @@ enum {
 /* Directions, as in rq_data_dir(): discards and write-zeroes are writes. */
 #define IOSCHED_DIRS	2
 
+/* Sectors in a KB. */
 #define IOSCHED_KB_SECTORS	(SZ_1K >> SECTOR_SHIFT)
 
 /* rq->elv.priv[1]: zero until the request was inserted. */
@@ -452,7 +453,7 @@ static inline struct request *iosched_first(struct iosched *io,
 					queuelist);
 }
 
-/* Of two requests, either of which may be NULL, that allocated first. */
+/* Of two requests, either of which may be NULL, the one that was allocated first. */
 static inline struct request *iosched_older(struct request *a,
 					    struct request *b)
 {

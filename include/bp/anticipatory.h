@@ -44,6 +44,7 @@ static struct rb_root *bp_anticipatory_root(struct bp_data *bd,
 	return &bd->shared[tier].sort[dir];
 }
 
+/* A queue that all share needs no turn. */
 static void bp_anticipatory_join(struct bp_data *bd, struct request *rq)
 {
 }

@@ -128,8 +128,8 @@ static inline bool bp_is_near(const struct bp_think *think, u64 sector,
 }
 
 /* Count a process as a newcomer that has not come back, once. */
-static inline void bp_count_newcomer(struct bp_newcomers *all,
-				     struct bp_think *think)
+static inline void bp_count_newcomer(struct bp_think *think,
+				     struct bp_newcomers *all)
 {
 	if (think->known || think->counted)
 		return;

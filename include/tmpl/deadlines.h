@@ -53,7 +53,7 @@ static struct request *iosched_due(struct iosched *io, struct list_head *fifo,
 	return rq;
 }
 
-/* Of two requests, either of which may be NULL, that with the earlier deadline. */
+/* Of two requests, either of which may be NULL, the one with the earlier deadline. */
 static struct request *iosched_earlier(struct request *a, struct request *b)
 {
 	if (!a || !b)

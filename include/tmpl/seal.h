@@ -18,7 +18,10 @@ static bool iosched_may_join(struct iosched *io, struct request *front,
 					iosched_rq_end(back));
 }
 
-/* Return true if @back begins where @front ends but must not join it; NULL is none. */
+/*
+ * Return true if @back begins where @front ends but must not join it. Either may be
+ * NULL.
+ */
 static bool iosched_must_part(struct iosched *io, struct request *front,
 			      struct request *back)
 {
@@ -49,7 +52,7 @@ static void iosched_seal_around(struct iosched *io, struct request *rq)
 		iosched_seal(io, prev);
 }
 
-/* After a merge that was tried: seal the request that it has made larger. */
+/* A merge was tried: seal the request that it has made larger, if any. */
 static void iosched_seal_merged(struct iosched *io)
 {
 	if (io->merged)

@@ -220,7 +220,7 @@ static ssize_t name##_store(struct elevator_queue *eq,			\
 
 /* Most ms of a time: an hour, longer than any device takes for a request. */
 #define IOSCHED_MS_MAX		3600000
-/* Largest bound on requests: of more than that, 0 is none. */
+/* Most requests of a bound or a batch. */
 #define IOSCHED_REQUESTS_MAX	65535
 
 #define IOSCHED_CORE_TUNABLES(T, C)					\

@@ -413,8 +413,8 @@ static void bp_test_new_processes(struct kunit *test)
 	/* Many processes with a single request end the waiting for new ones. */
 	for (i = 0; i < 20; i++) {
 		think = (struct bp_think){ };
-		bp_count_newcomer(&all, &think);
-		bp_count_newcomer(&all, &think);
+		bp_count_newcomer(&think, &all);
+		bp_count_newcomer(&think, &all);
 	}
 	KUNIT_EXPECT_FALSE(test, bp_worth(&think, &all, &bp_soon));
 	/* A known process is judged by its own behaviour. */
@@ -423,7 +423,7 @@ static void bp_test_new_processes(struct kunit *test)
 	/* Processes that come back restore the waiting for new ones. */
 	for (i = 0; i < 20; i++) {
 		think = (struct bp_think){ };
-		bp_count_newcomer(&all, &think);
+		bp_count_newcomer(&think, &all);
 		bp_teach(&think, &all, 100, 3);
 	}
 	think = (struct bp_think){ };

@@ -270,20 +270,32 @@ static void piq_test_read_turn(struct kunit *test)
 	fake_finish();
 }
 
+/*
+ * The first write of a prioritised batch, page 105, is dispatched and returned. The
+ * other, page 100, waits for @read, which is in flight; a read of page 5 waits, too.
+ */
+static struct request *piq_begin_write_turn(struct kunit *test,
+					    struct request **read)
+{
+	struct request *rq;
+
+	piq_send(REQ_OP_READ, 0, 1);
+	*read = piq_expect(test, 0);
+	piq_send(REQ_OP_READ, 1, 1);
+	rq = piq_expect(test, 1);
+	piq_send(REQ_OP_WRITE, 100, 1);
+	piq_send(REQ_OP_WRITE, 105, 1);
+	piq_send(REQ_OP_READ, 5, 1);
+	return piq_complete_late(test, rq, 105);
+}
+
 /* Rule 5: a read that is alone is a batch of reads. */
 static void piq_test_read_turn_alone(struct kunit *test)
 {
 	struct piq_data *pd = piq_begin(test, PIQ_PLUS);
 	struct request *first, *second, *rq;
 
-	piq_send(REQ_OP_READ, 0, 1);
-	first = piq_expect(test, 0);
-	piq_send(REQ_OP_READ, 1, 1);
-	second = piq_expect(test, 1);
-	piq_send(REQ_OP_WRITE, 100, 1);
-	piq_send(REQ_OP_WRITE, 105, 1);
-	piq_send(REQ_OP_READ, 5, 1);
-	rq = piq_complete_late(test, second, 105);
+	rq = piq_begin_write_turn(test, &first);
 	/* The read is dispatched before the last write of the batch. */
 	fake_complete(rq);
 	second = piq_expect(test, 5);
@@ -308,25 +320,18 @@ static void piq_test_read_turn_alone(struct kunit *test)
 static void piq_test_turn_ends_by_merge(struct kunit *test)
 {
 	struct piq_data *pd = piq_begin(test, PIQ_PLUS);
-	struct request *first, *second, *rq;
+	struct request *first, *rq;
 
-	piq_send(REQ_OP_READ, 0, 1);
-	first = piq_expect(test, 0);
-	piq_send(REQ_OP_READ, 3, 1);
-	second = piq_expect(test, 3);
-	piq_send(REQ_OP_WRITE, 101, 1);
-	piq_send(REQ_OP_WRITE, 104, 1);
-	piq_send(REQ_OP_READ, 4, 1);
-	rq = piq_complete_late(test, second, 101);
+	rq = piq_begin_write_turn(test, &first);
 	KUNIT_EXPECT_EQ(test, pd->prioritised, 0U);
-	/* The write of page 104 needs the unit of the dispatched one, too. */
-	piq_send(REQ_OP_WRITE, 105, 1);
+	/* The write of page 100 needs the unit of the dispatched one, too. */
+	piq_send(REQ_OP_WRITE, 101, 1);
 	KUNIT_EXPECT_EQ(test, pd->prioritised, 1U);
 	fake_complete(rq);
 	fake_complete(first);
-	rq = piq_expect(test, 4);
+	rq = piq_expect(test, 5);
 	fake_complete(rq);
-	piq_expect(test, 104);
+	piq_expect(test, 100);
 	fake_finish();
 }
 
