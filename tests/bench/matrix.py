@@ -168,9 +168,8 @@ WORKLOADS = WORKLOADS_QUICK | {
     "bursts of 64, mixed": Workload("bursts", {"GAP": "20ms"}, 64),
     **{f"4k random {name}, depth {depth}": random(rw, depth)
        for name, rw in (("read", "randread"), ("write", "randwrite"))
-       for depth in (1, 32, 128)},
-    **{f"4k random, 70 % reads, depth {depth}": random("randrw", depth, 70)
-       for depth in (32, 128)},
+       for depth in (1, 128)},
+    "4k random, 70 % reads, depth 128": random("randrw", 128, 70),
     **{f"64k sequential {name}, depth 32": sequential(rw)
        for name, rw in (("read", "read"), ("write", "write"), ("mixed", "rw"))},
     **{f"{number} sequential writers": streams(number) for number in (4, 8)},
@@ -203,8 +202,16 @@ KEPT = {"memory_backed": 1, "time_scale": 1}
 # Least nr_requests, as in the papers' time.
 REQUESTS = 128
 PRESETS_QUICK = ("pass-ssd1", "piq", "bp-transcend", "pai-a", "sata", "qlc")
-# Drives that are similar to another one, and have the workloads of the quick run.
-SIMILAR = ("aos", "bp-samsung", "pai-b", "pai-d")
+# Drives that are similar to another one have the workloads of the quick run. nvme is similar to
+# sata, and serves so many I/Os that a run takes a minute; it has these, too.
+SIMILAR = {**dict.fromkeys(("aos", "bp-samsung", "pai-b", "pai-d"), ()),
+           "nvme": ("4k random read, depth 128", "64k sequential mixed, depth 32",
+                    "database and its log, backup", "untar beside 4 sync readers",
+                    "copy beside 4 sync readers")}
+# Further drives of a paper: of this project's schedulers the paper's only.
+FURTHER = ("aos", "bp-samsung", "pai-b", "pai-c", "pai-d")
+# Drives on which no peer is tuned, and ours do not run with defaults.
+UNTUNED = (*FURTHER, "nvme")
 # ms: {drives: (ramp, window with writes, window of reads only)}. A window with writes lasts for
 # many of the drive's collections or block merges; it is as long as gives most percentiles
 # enough requests.
@@ -222,7 +229,7 @@ PHASE = 0.1
 # KB/ms: the write buffer is full before the measurement starts, at 4 KB random writes of
 # 55 MB/s.
 BUFFERED_KB_MS = 55
-DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+DEPTHS = (1, 4, 16, 64, 256)
 # {trace: factor}: a trace is replayed so many times faster than recorded, to load the device;
 # with each seed at another speed, by JITTER.
 TRACES_QUICK = {"umass_financial1_prefix": 100}
@@ -271,6 +278,8 @@ def competitors(preset: str, both: bool) -> collections.abc.Iterator[tuple[str, 
                             for name, value in TUNED[peer].items())
             yield peer, f"{peer} {values}", TUNED[peer]
     for scheduler in model.ours():
+        if preset in FURTHER and scheduler != model.paper_of(preset):
+            continue
         probed = model.probed_tunables(scheduler, preset)
         yield scheduler, scheduler, {f"iosched/{name}": value
                                      for name, value in probed.items()}
@@ -297,7 +306,8 @@ def emulated(kind: str, preset: str, name: str, workload: Workload, quick: bool,
     # outstanding, so that none waits for a place in it. Without a scheduler there is none.
     places = max(REQUESTS, 2 * tags, workload.outstanding or 0)
     backlog = {"nr_requests": places} if ordering or tags < REQUESTS / 2 else {}
-    both = kind == "benefit" and name in WORKLOADS_QUICK and not quick
+    both = (kind == "benefit" and name in WORKLOADS_QUICK and preset not in UNTUNED
+            and not quick)
     cell = Cell(kind, preset, name, [], ordering)
     for seed in range(1, (SEEDS_QUICK if quick else SEEDS) + 1):
         variables = workload.variables | {"SEED": str(seed)} | (
@@ -344,8 +354,9 @@ def few_blocks(preset: str) -> collections.abc.Iterator[tuple[str, Workload]]:
 
 def workloads(preset: str, quick: bool) -> collections.abc.Iterator[tuple[str, Workload]]:
     """Yield (name, workload) for a drive."""
-    few = quick or preset in SIMILAR
-    for name, workload in (WORKLOADS_QUICK if few else WORKLOADS).items():
+    chosen = WORKLOADS_QUICK if quick else WORKLOADS if preset not in SIMILAR else {
+        name: WORKLOADS[name] for name in (*WORKLOADS_QUICK, *SIMILAR[preset])}
+    for name, workload in chosen.items():
         # Its figures are similar to those of the threads.
         similar = quick and preset != "piq" and workload.job == "mixed"
         if not similar and preset.startswith(workload.drives or preset):

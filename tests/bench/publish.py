@@ -6,7 +6,8 @@
     tests/bench/publish.py FOLDER NAME --add    add another part of the same matrix to NAME, or
                                                 replace its cells; same sources required,
                                                 presets and jobs, too, unless all of their
-                                                cells are replaced
+                                                cells are replaced. Packages may differ: all
+                                                runs of a cell are of one machine
 
 Writes into Documentation/results/ NAME.md (the summary) and NAME.json.xz (all figures without
 fio's raw output, to which --add adds), and into build/published/ NAME.md (a table for each cell).
@@ -165,7 +166,7 @@ def added(kept, more):
     cells_of_both = once(lambda cell: (cell["kind"], cell["device"], cell["workload"]),
                          kept["cells"], more["cells"])
     check_texts(kept, more, cells_of_both)
-    parts = [{key: saved[key] for key in ("command", "commit", "host", "cpu_seconds")}
+    parts = [{key: saved[key] for key in ("command", "commit", "host", "image", "cpu_seconds")}
              for saved in (*kept.get("parts", [kept]), more)]
     parts = once(json.dumps, parts)
     return {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Results on disk: the store, result files, and the digest of what decides a result."""
+"""Results on disk: the store, result files, and the digests of what decides a result."""
 import collections.abc
 import dataclasses
 import functools
@@ -22,6 +22,9 @@ PROGRAM = "runs.py"
 # results of all other jobs, as they were.
 IN_GUEST = ("tests/bench/guest", "tests/lib/ssd.py", "tests/lib/checks.py", "scripts/read-trace",
             "scripts/ssdemu")
+# The project's files that decide a result, as git knows them, without presets and jobs.
+SOURCES = (*IN_GUEST, "Kbuild", "*-iosched.c", "include", "tests/ssdemu/*.[ch]",
+           "tests/ssdemu/Kbuild", "scripts/labvm", "scripts/lab-guest")
 
 
 class Store:
@@ -135,6 +138,18 @@ def image_digest(program: str = PROGRAM) -> str:
     return lab_digest(guest_options(program))
 
 
+@functools.cache
+def sources_digest() -> str:
+    """Return a digest of SOURCES in the working tree. Guests of two machines may have other
+    images, because a Debian package was updated, and yet the same of the project."""
+    listed = subprocess.run(["git", "ls-files", "-z", "--", *SOURCES], cwd=model.PROJECT,
+                            stdout=subprocess.PIPE, check=True).stdout
+    found = hashlib.sha256()
+    for name in sorted(listed.rstrip(b"\0").split(b"\0")):
+        found.update(name + b"\0" + (model.PROJECT / os.fsdecode(name)).read_bytes() + b"\0")
+    return found.hexdigest()
+
+
 def first_line(*command: str | pathlib.Path) -> str:
     """Return the first line that a command prints; "" if there is no such command."""
     try:
@@ -160,7 +175,8 @@ def circumstances(runs: list[model.Run], program: str = PROGRAM) -> dict:
         "what": "emulated device, virtual time",
         "command": [os.path.relpath(sys.argv[0], model.PROJECT), *sys.argv[1:]],
         "commit": commit(),
-        "sources": image_digest(program) if emulated else "",
+        "sources": sources_digest() if emulated else "",
+        "image": image_digest(program) if emulated else "",
         "kernel": release(),
         "guest": "scripts/lab --virtual-time: 1 CPU, 1 instruction = 1 ns",
         "qemu": first_line("qemu-system-x86_64", "--version"),

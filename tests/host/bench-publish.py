@@ -26,8 +26,8 @@ def part(cells, mbps, **texts):
         found[kind][name] = texts[f"{kind}_{name}"]
     return {**dict.fromkeys(publish.SAME, "same"), **found, "cells": made, "runs": [],
             "schedulers": {"peers": ["none"], "ours": ["pass"]}, "command": ["bench"],
-            "commit": "c", "host": "h", "cpu_seconds": 1, "only": ["benefit"], "locks": {},
-            "papers": []}
+            "commit": "c", "host": "h", "image": "i", "cpu_seconds": 1, "only": ["benefit"],
+            "locks": {}, "papers": []}
 
 
 def refused(kept, more):
@@ -52,6 +52,10 @@ def main():
     check(not refused(kept, part(sata + qlc, 2, jobs_mixed="two")), "another job, all of its cells")
     check(not refused(kept, part([("sd", "bursts")], 2, presets_nvme="two")), "a new preset")
     check(refused(kept, part(qlc, 2) | {"kernel": "another"}), "another kernel")
+    check(refused(kept, part(qlc, 2) | {"sources": "another"}), "other sources")
+    both = publish.added(kept, part(qlc, 2) | {"image": "another"})
+    check([part["image"] for part in both["parts"]] == ["i", "another"],
+          "another image of the same sources, named")
 
 
 if __name__ == "__main__":

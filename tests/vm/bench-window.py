@@ -23,7 +23,7 @@ WORKLOADS = matrix.WORKLOADS
 # always at work.
 CELLS = (("pai-a", "4k random write, depth 128", 128 << 12),
          ("pass-ssd1", "4k random write, depth 128", 128 << 12),
-         ("bp-transcend", "4k random write, depth 32", 32 << 12),
+         ("bp-transcend", "4k random write, depth 128", 128 << 12),
          ("piq", "4k random mixed, depth 64", 64 << 12),
          ("sata", "64k sequential read, depth 32", 32 << 16),
          ("sata", "4 sync readers, deep 128k writer", None),
