@@ -322,7 +322,7 @@ def emulated(kind: str, preset: str, name: str, workload: Workload, quick: bool,
 
 def cpu_cell(workload: str, keys: dict, settings: dict[str, str], quick: bool) -> Cell:
     """Return a cell of instructions of an I/O on a null_blk device."""
-    variables = settings | {"RUNTIME": "400ms" if quick else "2000ms"}
+    variables = settings | {"RUNTIME": "400ms" if quick else "800ms"}
     backlog = {"nr_requests": REQUESTS} if keys is BUSY else {}
     return Cell("cpu", model.NULL_BLK, workload, [
         model.Run(model.NULL_BLK, "cost", scheduler, {} if scheduler == "none" else backlog,
