@@ -215,14 +215,15 @@ UNTUNED = (*FURTHER, "nvme")
 # ms: {drives: (ramp, window with writes, window of reads only)}. A window with writes lasts for
 # many of the drive's collections or block merges; it is as long as gives most percentiles
 # enough requests.
-WINDOWS = {("bp-",): (2000, 12000, 3000), ("pai-",): (7000, 21000, 3000),
-           ("sd",): (30000, 60000, 5000), ("pass-",): (500, 5000, 5000),
-           ("piq", "aos"): (100, 1000, 1000), ("nvme", "qlc", "sata"): (1000, 5000, 500)}
+WINDOWS = {("bp-",): (2000, 12000, 3000), ("pai-c",): (3000, 8000, 3000),
+           ("pai-",): (7000, 21000, 3000), ("sd",): (30000, 60000, 5000),
+           ("pass-",): (500, 5000, 5000), ("piq", "aos"): (100, 1000, 1000),
+           ("nvme", "qlc", "sata"): (1000, 5000, 500)}
 # {drives: factor}: the quick run's times are shorter by this factor.
 SHORTER = {TODAY: 8, ("",): 4}
 # Seconds of real time that a full run takes on an idle CPU, where none was measured before.
-SECONDS = {("pass-", "null_blk"): 5, ("bp-", "piq", "aos"): 8, ("pai-",): 14, ("nvme",): 35,
-           TODAY: 11}
+SECONDS = {("pass-", "null_blk", "bp-", "piq"): 4, ("aos", "pai-c", "qlc", "sd"): 8,
+           ("pai-a",): 11, ("pai-",): 17, ("nvme",): 45, ("sata",): 25}
 # The window begins later with each seed, by this part of it: seeds differ in phase too, also
 # where nothing is random.
 PHASE = 0.1
