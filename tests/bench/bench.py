@@ -27,7 +27,7 @@ import storage
 
 # Runs in a guest: many, because a guest takes long to boot; not all, because guests run in
 # parallel.
-MOST_RUNS = 40
+MOST_RUNS = 48
 DEBUG_KERNEL = "debug-7.2"
 # Building the kernel for "lock" takes an hour, so the quick run does without it.
 KINDS = [*matrix.KINDS, "lock", "papers"]
