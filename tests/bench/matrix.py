@@ -82,12 +82,9 @@ def cost_workload(rw: str, bs: str, depth: int, jobs: int = 1, batch: int = 1) -
 
 COSTS_QUICK = {
     "4k random read, depth 1": cost_workload("randread", "4k", 1),
-    "4k random read, depth 32": cost_workload("randread", "4k", 32),
-    "4k random write, depth 32": cost_workload("randwrite", "4k", 32),
     "4k random mixed, depth 32": cost_workload("randrw", "4k", 32),
     "4k random mixed, depth 128 in batches of 32": cost_workload("randrw", "4k", 128, 1, 32),
     "128k sequential read, depth 32 in batches of 8": cost_workload("read", "128k", 32, 1, 8),
-    "4k random mixed, 4 submitters of depth 32": cost_workload("randrw", "4k", 32, 4),
 }
 COSTS = COSTS_QUICK | {
     f"4k random {name}, depth {depth}": cost_workload(rw, "4k", depth)
@@ -96,6 +93,7 @@ COSTS = COSTS_QUICK | {
     "128k sequential write, depth 32 in batches of 8": cost_workload("write", "128k", 32, 1, 8),
     "4k sequential read, depth 128 in batches of 32": cost_workload("read", "4k", 128, 1, 32),
     "4k random read, 4 submitters of depth 32": cost_workload("randread", "4k", 32, 4),
+    "4k random mixed, 4 submitters of depth 32": cost_workload("randrw", "4k", 32, 4),
 }
 
 
@@ -220,7 +218,7 @@ WINDOWS = {("bp-",): (2000, 12000, 3000), ("pai-c",): (3000, 8000, 3000),
            ("pass-",): (500, 5000, 5000), ("piq", "aos"): (100, 1000, 1000),
            ("nvme", "qlc", "sata"): (1000, 5000, 500)}
 # {drives: factor}: the quick run's times are shorter by this factor.
-SHORTER = {TODAY: 8, ("",): 4}
+SHORTER = {TODAY: 12, ("",): 4}
 # Seconds of real time that a full run takes on an idle CPU, where none was measured before.
 SECONDS = {("pass-", "null_blk", "bp-", "piq"): 4, ("aos", "pai-c", "qlc", "sd"): 8,
            ("pai-a",): 11, ("pai-",): 17, ("nvme",): 45, ("sata",): 25}
@@ -323,7 +321,7 @@ def emulated(kind: str, preset: str, name: str, workload: Workload, quick: bool,
 
 def cpu_cell(workload: str, keys: dict, settings: dict[str, str], quick: bool) -> Cell:
     """Return a cell of instructions of an I/O on a null_blk device."""
-    variables = settings | {"RUNTIME": "400ms" if quick else "800ms"}
+    variables = settings | {"RUNTIME": "200ms" if quick else "800ms"}
     backlog = {"nr_requests": REQUESTS} if keys is BUSY else {}
     return Cell("cpu", model.NULL_BLK, workload, [
         model.Run(model.NULL_BLK, "cost", scheduler, {} if scheduler == "none" else backlog,
