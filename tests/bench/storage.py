@@ -145,7 +145,7 @@ def sources_digest() -> str:
     listed = subprocess.run(["git", "ls-files", "-z", "--", *SOURCES], cwd=model.PROJECT,
                             stdout=subprocess.PIPE, check=True).stdout
     found = hashlib.sha256()
-    for name in sorted(listed.rstrip(b"\0").split(b"\0")):
+    for name in sorted(filter(None, listed.split(b"\0"))):
         found.update(name + b"\0" + (model.PROJECT / os.fsdecode(name)).read_bytes() + b"\0")
     return found.hexdigest()
 
