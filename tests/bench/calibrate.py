@@ -4,6 +4,7 @@
 
     tests/bench/calibrate.py [PRESET...]        # all presets in published.toml
     tests/bench/calibrate.py --again [PRESET...] # evaluate the results in build/calibrate/
+    tests/bench/calibrate.py --again --publish  # and write Documentation/results/calibration.md
 
 Each preset is one drive in a guest in virtual time. It is written once in order, measured, written
 at random until it has collected as much as a full drive does, and measured again, as data sheets
@@ -19,13 +20,15 @@ import tomllib
 import guests
 import model
 import storage
-from tables import align, number
+from tables import align, markdown, number
 
 FOLDER = model.PROJECT / "build/calibrate"
 PROGRAM = "calibrate_runs.py"
 PUBLISHED = model.PRESETS / "published.toml"
 # A figure may be off by this much, a ratio.
 ALLOWED = 0.2
+HEAD = ["figure", "unit", "published", "", "measured", "deviation", ""]
+PAGE = model.PROJECT / "Documentation/results/calibration.md"
 # What is asked of every drive, whether it was found or not. On a slow drive the whole time of
 # "at random" is the measurement.
 ASKED = (("read 1", "us"), ("read 32", "IOPS"), ("random write", "IOPS"),
@@ -163,22 +166,46 @@ def rows_of(preset: str, drive: dict, runs: dict[str, model.Run]) -> list[dict]:
 
 def verdict(row: dict) -> str:
     """Return whether a figure is as published, as text."""
-    if row["within"]:
-        return "within 20 %"
-    return f"OUT: lacks {row['lacks']}" if row["lacks"] else "OUT"
+    if "published" not in row:
+        return ""
+    return "within 20 %" if row["within"] else "OUT, not modelled" if row["lacks"] else "OUT"
+
+
+def cells(row: dict) -> list[str]:
+    """Return a figure as cells of a table."""
+    known = "published" in row
+    return [row["figure"], row["unit"], f"{row['published']:g}" if known else "",
+            row["how"] if known else "not found", number(row["measured"]),
+            f"{100 * row['deviation']:+.1f} %" if known else "", verdict(row)]
+
+
+def notes(rows: list[dict]) -> list[str]:
+    """Return what the drive lacks for the figures that it does not meet."""
+    return [f"{row['figure']}, {row['unit']}: the emulated drive lacks {row['lacks']}"
+            for row in rows if row.get("lacks") and not row["within"]]
 
 
 def print_table(drive: str, rows: list[dict]):
     """Print the figures of a drive."""
-    lines = [("figure", "unit", "published", "", "measured", "deviation", "")]
-    for row in rows:
-        known = "published" in row
-        lines.append((row["figure"], row["unit"], f"{row['published']:g}" if known else "-",
-                      row["how"] if known else "not found", number(row["measured"]),
-                      f"{100 * row['deviation']:+.1f} %" if known else "",
-                      verdict(row) if known else ""))
     print(f"\n{rows[0]['preset']}: {drive}")
-    print("\n".join(align(lines)))
+    print("\n".join(align([HEAD, *map(cells, rows)])))
+    print(*notes(rows), sep="\n")
+
+
+def page(presets: dict[str, dict], rows: dict[str, list[dict]], saved: dict[str, dict]) -> str:
+    """Return the text of Documentation/results/calibration.md; @saved: the files of results."""
+    lines = ["# Results: calibration", "",
+             "The presets of drives of today, measured as data sheets prescribe, beside the "
+             "figures that are published of the named drives (`tests/bench/calibrate.py`; the "
+             "meaning of the fourth column: `tests/ssdemu/presets/published.toml`).", ""]
+    for preset, drive in presets.items():
+        made = saved[preset]
+        lines += [f"## {preset}: {drive['drive']}", "",
+                  f"Commit {made['commit']}, Linux {made['kernel']}.", "",
+                  *markdown(HEAD, map(cells, rows[preset])), "",
+                  *(f"{line}." for line in notes(rows[preset])), "",
+                  *(f"- {name}: {text}" for name, text in drive["sources"].items()), ""]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def main() -> int:
@@ -186,19 +213,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--again", action="store_true", help="evaluate the last results")
+    parser.add_argument("--publish", action="store_true", help="write the tables to "
+                        "Documentation/results/calibration.md, of all presets")
     parser.add_argument("presets", nargs="*", metavar="PRESET")
     args = parser.parse_args()
+    if args.publish and args.presets:
+        parser.error("--publish is of all presets")
     drives = published(args.presets)
     runs = {preset: runs_of(preset, drive) for preset, drive in drives.items()}
-    if args.again:
-        for preset in drives:
-            storage.read_back(FOLDER / f"{preset}.json", list(runs[preset].values()))
-    else:
+    if not args.again:
         measure(drives, runs)
+    saved = {preset: storage.read_back(FOLDER / f"{preset}.json", list(runs[preset].values()))
+             for preset in drives}
     rows = {preset: rows_of(preset, drive, runs[preset]) for preset, drive in drives.items()}
     for preset, drive in drives.items():
         print_table(drive["drive"], rows[preset])
     (FOLDER / "calibrate.json").write_text(json.dumps(rows, indent="\t"))
+    if args.publish:
+        PAGE.write_text(page(drives, rows, saved), encoding="utf-8")
+        print(f"\n{PAGE.relative_to(model.PROJECT)}")
     return int(not all(row.get("within", True) or row["lacks"]
                        for part in rows.values() for row in part))
 
