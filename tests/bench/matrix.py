@@ -231,8 +231,7 @@ BUFFERED_KB_MS = 55
 DEPTHS = (1, 4, 16, 64, 256)
 # {trace: factor}: a trace is replayed so many times faster than recorded, to load the device;
 # with each seed at another speed, by JITTER.
-TRACES_QUICK = {"umass_financial1_prefix": 100}
-TRACES = TRACES_QUICK | {"msr_hm_0_first1000": 400, "hplajw_1week_1992": 100000}
+TRACES = {"umass_financial1_prefix": 100, "msr_hm_0_first1000": 400, "hplajw_1week_1992": 100000}
 JITTER = 0.02
 # The traces are folded to so many MB.
 TRACE_MB = 4096
@@ -402,9 +401,10 @@ def trace_cell(preset: str, trace: str, compress: int, quick: bool) -> Cell:
 
 
 def trace_cells(quick: bool) -> collections.abc.Iterator[Cell]:
-    """Yield cells of replayed traces; a trace that is not in TRACE_FOLDER is skipped."""
-    for preset in ("piq",) if quick else ("pass-ssd1", "piq", "pai-a", "sata", "qlc"):
-        for trace, compress in (TRACES_QUICK if quick else TRACES).items():
+    """Yield cells of replayed traces, none in the quick run; a trace that is not in
+    TRACE_FOLDER is skipped."""
+    for preset in () if quick else ("pass-ssd1", "piq", "pai-a", "sata", "qlc"):
+        for trace, compress in TRACES.items():
             if (TRACE_FOLDER / f"{trace}.csv.gz").exists():
                 yield trace_cell(preset, trace, compress, quick)
             else:
