@@ -8,7 +8,7 @@ build/bench/ (build/bench-quick/, build/bench-fleet/)
     *.png           the plots
     results.json    all figures, and what is needed to repeat them
 Results are kept in build/bench-store/ (storage.Store): after an interruption, or a change of
-some jobs or presets, only the missing ones are measured.
+some jobs or presets, only the missing ones are measured. --known reports what there is.
 """
 import argparse
 import functools
@@ -44,6 +44,14 @@ def by_guest(cells):
         guest, device = guest + cell.runs, cell.device
     if guest:
         yield guest
+
+
+def known(cells, store):
+    """Return those of @cells of which the store has each result."""
+    found = [cell for cell in cells if all([store.recall(run) for run in cell.runs])]
+    if not found:
+        raise model.Failed("no cell has been measured with these sources and packages")
+    return found
 
 
 def measure(cells, folder, store):
@@ -150,11 +158,14 @@ def arguments():
                         help="measure a part of the matrix, in about 10 minutes")
     parser.add_argument("--only", nargs="+", choices=KINDS, metavar="KIND",
                         help=f"kinds to measure: {', '.join(KINDS)} (default: all; with "
-                        "--quick, --device or --part without lock and papers)")
+                        "--quick, --device, --part or --known without lock and papers)")
     parser.add_argument("--device", nargs="+", metavar="PRESET",
                         help="measure on these devices only")
     parser.add_argument("--part", type=part, default=(1, 1), metavar="N/M",
                         help="measure the Nth of M parts of the cells")
+    parser.add_argument("--known", action="store_true",
+                        help="measure nothing: report the cells that are known, after an "
+                        "interruption")
     parser.add_argument("--hosts", type=pathlib.Path, metavar="FILE",
                         help="measure the drives of other machines in this file instead; all "
                         "their data is lost (tests/bench/fleet.py)")
@@ -164,9 +175,11 @@ def arguments():
     unknown = {*(args.device or ())} - {*matrix.presets(), model.NULL_BLK}
     if unknown:
         parser.error(f"no such device: {', '.join(sorted(unknown))}")
+    if args.known and (args.hosts or {*(args.only or ())} - {*matrix.KINDS}):
+        parser.error(f"--known: only of {', '.join(matrix.KINDS)}")
     if not args.only:
         # Those that are not cells cannot be measured in part.
-        whole = not (args.quick or args.device) and args.part == (1, 1)
+        whole = not (args.quick or args.device or args.known) and args.part == (1, 1)
         args.only = KINDS if whole else [*matrix.KINDS]
     return args
 
@@ -183,7 +196,10 @@ def main():
         cells = [cell for kind in args.only if kind in matrix.KINDS
                  for cell in matrix.KINDS[kind](args.quick)
                  if not args.device or cell.device in args.device][number - 1::parts]
-        measure(cells, folder, storage.Store(model.PROJECT / "build/bench-store"))
+        store = storage.Store(model.PROJECT / "build/bench-store")
+        if args.known:
+            cells = known(cells, store)
+        measure(cells, folder, store)
     papers, locks = [], {}
     if "lock" in args.only and not args.hosts:
         locks = lock_costs(folder, args.quick)
