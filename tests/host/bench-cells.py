@@ -1,7 +1,8 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
 # The benchmark's cells measure used drives (SLC cache full, block-mapped drives full), in windows
-# that serve a queue several times; programs on a file system run at time scale 1
+# that serve a queue several times; programs on a file system run at time scale 1; each peer is in
+# each cell
 # timeout: 60
 import pathlib
 import re
@@ -75,6 +76,25 @@ def queues():
           f"up to {max(need for _, need in places)} requests have a place in the scheduler")
 
 
+def rows():
+    """Check which schedulers are compared: each peer in each cell, each scheduler of ours on at least one drive
+    of each paper and on all of today, tuned values for each class of drives; three seeds."""
+    for cell in CELLS:
+        labels = [run.label for run in cell.runs]
+        ours = {label for label in labels if label in model.ours()}
+        own = {model.paper_of(cell.device)}
+        if not {*model.PEERS} <= {*labels} or ours != {*model.ours()} and (
+                ours != own or cell.device not in matrix.FURTHER):
+            check(False, f"{cell.device}, {cell.workload}: {', '.join(labels)}")
+        if len(labels) != matrix.SEEDS * len({*labels}):
+            check(False, f"{cell.device}, {cell.workload}: {len(labels)} runs")
+    for paper in {model.paper_of(preset) for preset in matrix.presets()}:
+        found = {run.label for cell in CELLS if model.paper_of(cell.device) == paper
+                 for run in cell.runs}
+        check({*model.ours()} <= found and any(label.startswith("bfq ") for label in found),
+              f"{paper or 'today'}: {len(found)} rows, tuned ones too")
+
+
 def seeds():
     """Check that no process with one seed has the random numbers of another with another seed."""
     for job in sorted({cell.runs[0].job for cell in CELLS}):
@@ -89,6 +109,7 @@ def main():
     merges()
     programs()
     queues()
+    rows()
     seeds()
 
 
