@@ -77,8 +77,8 @@ def queues():
 
 
 def rows():
-    """Check which schedulers are compared: each peer in each cell, each scheduler of ours on at least one drive
-    of each paper and on all of today, tuned values for each class of drives; three seeds."""
+    """Check which schedulers are compared, with three seeds: each peer in each cell, each of ours
+    on at least one drive of each paper and on all of today, tuned values in each class."""
     for cell in CELLS:
         labels = [run.label for run in cell.runs]
         ours = {label for label in labels if label in model.ours()}
