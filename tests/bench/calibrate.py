@@ -203,8 +203,8 @@ def page(presets: dict[str, dict], rows: dict[str, list[dict]], saved: dict[str,
         lines += [f"## {preset}: {drive['drive']}", "",
                   f"Commit {made['commit']}, Linux {made['kernel']}.", "",
                   *markdown(HEAD, map(cells, rows[preset])), "",
-                  *(f"{line}." for line in notes(rows[preset])), "",
-                  *(f"- {name}: {text}" for name, text in drive["sources"].items()), ""]
+                  *(f"- {line}." for line in notes(rows[preset])),
+                  *(f"- Source {name}: {text}" for name, text in drive["sources"].items()), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
