@@ -18,8 +18,8 @@ def quote(path):
 def one_cpu():
     """Reserve a CPU of the host; yield the words that run a program there. QEMU's threads
     take turns in virtual time, and to wake another CPU for each turn takes longer than the
-    turn. With the policy "batch" a thread that is woken does not preempt the one that wakes it,
-    for which it would wait at once. If guests have reserved all CPUs, this guest shares one."""
+    turn. With the policy SCHED_BATCH a woken thread does not preempt its waker, which holds the
+    lock that the thread takes first. If guests have reserved all CPUs, this guest shares one."""
     cpus = sorted(os.sched_getaffinity(0))
     os.makedirs(CACHE, exist_ok=True)
     with contextlib.ExitStack() as stack:
