@@ -17,6 +17,7 @@ The command runs as root in the project's folder. The lab exits with its status:
 """
 import argparse
 import contextlib
+import json
 import os
 import re
 import signal
@@ -122,8 +123,9 @@ def option_parser():
                          help="of the project the guest has these files and folders only; may "
                               "be repeated")
     virtual.add_argument("--digest", action="store_true",
-                         help="start no guest; print a digest of what decides its figures: "
-                              "files, kernel, QEMU and options")
+                         help="start no guest; print digests of what decides its figures, as "
+                              "JSON: of files, kernel, QEMU and options, and of the module of "
+                              "each scheduler")
     return parser
 
 
@@ -191,7 +193,7 @@ def run_lab(args, command):
             root = image.write_root(args, run, stage)
             args.memory += ROOT_MB * -(-os.path.getsize(f"{run}/initramfs") // (ROOT_MB << 20))
             if args.digest:
-                print(image.digest(args, booted, root))
+                print(json.dumps(image.digests(args, booted, root)))
                 return 0
             prefix = stack.enter_context(qemu.one_cpu())
         else:

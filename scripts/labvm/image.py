@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The initramfs of a guest: a small system that mounts the host's root, or, in virtual
 time, all files that the guest has (system.py)."""
+import glob
 import hashlib
 import os
 import re
@@ -11,6 +12,9 @@ from labvm import BUILD, GUEST_PROJECT, PROJECT, LabError, find_tool, qemu, syst
 
 # The folder with the command and its environment, in a guest in virtual time.
 GUEST_RUN = "/lab"
+# The project's schedulers.
+SCHEDULERS = {os.path.basename(path).removesuffix("-iosched.c")
+              for path in glob.glob(f"{PROJECT}/*-iosched.c")}
 # The modules that mount the root file system.
 BOOT_MODULES = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay")
 
@@ -75,13 +79,18 @@ def read_module(path):
 
 
 class Cpio:
-    """Write an initramfs in the newc format; digest: of all that was written."""
+    """Write an initramfs in the newc format.
+
+    digest      of all that was written, without the modules of the project's schedulers
+    schedulers  {scheduler: digest of its module}
+    """
 
     def __init__(self, file):
         self.file = file
         self.inode = 0
         self.names = {""}
         self.digest = hashlib.sha256()
+        self.schedulers = {}
 
     def add(self, name, mode, data=b"", device=(0, 0), mtime=0):
         """Add the missing folders of an entry, then the entry; @data: the content of a
@@ -93,10 +102,14 @@ class Cpio:
         fields = (self.inode, mode, 0, 0, 1, mtime, len(data), 0, 0, *device,
                   len(os.fsencode(name)) + 1, 0)
         head = "070701" + "".join(f"{field:08x}" for field in fields) + name
-        for part in (os.fsencode(head) + b"\0", data):
-            padded = part + b"\0" * (-len(part) % 4)
-            self.digest.update(padded)
-            self.file.write(padded)
+        written = b"".join(part + b"\0" * (-len(part) % 4)
+                           for part in (os.fsencode(head) + b"\0", data))
+        self.file.write(written)
+        module = os.path.basename(name).removesuffix("-iosched.ko")
+        if module in SCHEDULERS and name.endswith("-iosched.ko"):
+            self.schedulers[module] = hashlib.sha256(written).hexdigest()
+        else:
+            self.digest.update(written)
 
     def copy(self, path, name):
         """Add a file, link or folder of the host. All times are 0, except for Python's
@@ -151,7 +164,7 @@ def files_of_guest(args, run, stage):
 
 def write_root(args, run, stage):
     """Write @run/initramfs with all files of a guest in virtual time, @args: the lab's
-    options; return its digest."""
+    options; return the Cpio."""
     init = VIRTUAL_INIT.format(run=GUEST_RUN, project=GUEST_PROJECT)
     with open(f"{run}/initramfs", "wb") as file:
         cpio = Cpio(file)
@@ -163,13 +176,14 @@ def write_root(args, run, stage):
                 cpio.copy(source, name.lstrip("/"))
         cpio.add("init", 0o100755, init.encode())
         cpio.close()
-    return cpio.digest
+    return cpio
 
 
-def digest(args, kernel, root):
-    """Return a digest of all that decides what a guest in virtual time does: the digest
-    @root of its initramfs, its kernel, QEMU's version and options."""
-    found = root.copy()
+def digests(args, kernel, root):
+    """Return digests of all that decides what a guest in virtual time does: of its initramfs
+    @root (Cpio), its kernel, QEMU's version and options as \"guest\"; and of the module of each
+    of the project's schedulers by its name. A run under another scheduler does not use it."""
+    found = root.digest.copy()
     with open(kernel.image, "rb") as file:
         found.update(file.read())
     version = subprocess.run([find_tool("qemu-system-x86_64"), "--version"], check=True,
@@ -177,4 +191,4 @@ def digest(args, kernel, root):
     options = qemu.command(args, kernel, "", {})
     options.remove(kernel.image)
     found.update(version + repr(options).encode())
-    return found.hexdigest()
+    return {"guest": found.hexdigest()} | root.schedulers

@@ -28,15 +28,16 @@ SOURCES = (*IN_GUEST, "Kbuild", "*-iosched.c", "include", "tests/ssdemu/*.[ch]",
 
 
 class Store:
-    """Results of a guest's @program in a folder, each in a file named by a digest of the
-    guest's image, the run, and the run's files, all as they are when the store is made or a file is
-    first used. An interrupted benchmark continues with them. The folder also knows how long each
-    kind of run last took, with any image."""
+    """Results of a guest's @program in a folder. Each is in a file named by a digest of the guest's
+    image without the project's schedulers, that of the run's scheduler, the run, and the run's
+    files, all as they are when the store is made or a file is first used. An interrupted benchmark
+    continues with them. The folder also knows how long each kind of run last took, with any
+    image."""
 
     def __init__(self, folder: pathlib.Path, program: str = PROGRAM):
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self.program, self.image = program, image_digest(program)
+        self.program, self.image = program, lab_digests(guest_options(program))
         # Each guest is made from the working tree: what is measured is what was there at the start.
         commit()
         self.times = folder / "seconds"
@@ -60,15 +61,17 @@ class Store:
         spec = {key: value for key, value in dataclasses.asdict(run).items()
                 if key not in ("result", "label", "device", "seconds")}
         texts = [text_of(path) for path in run_files(run)]
-        key = json.dumps([self.image, spec, texts], sort_keys=True)
+        key = json.dumps([image_of(self.image, run), spec, texts], sort_keys=True)
         return self.folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
 
     def check(self, runs: list[model.Run]):
         """Raise Failed if a guest for @runs would be made of other sources than at the start."""
         changed = sorted({os.path.relpath(path, model.PROJECT) for run in runs
                           for path in run_files(run) if path.read_text() != text_of(path)})
-        if not changed and lab_digest.__wrapped__(guest_options(self.program)) != self.image:
-            changed = ["the guest's image"]
+        if not changed:
+            now = lab_digests.__wrapped__(guest_options(self.program))
+            if any(image_of(now, run) != image_of(self.image, run) for run in runs):
+                changed = ["the guest's image"]
         if changed:
             raise model.Failed(f"changed since the start: {', '.join(changed)}; start again, what "
                                "was measured so far is kept")
@@ -123,19 +126,26 @@ def guest_options(program: str = PROGRAM) -> tuple[str, ...]:
 
 
 @functools.cache
-def lab_digest(options: tuple[str, ...]) -> str:
-    """Return a digest of all that decides the figures of a guest of scripts/lab with these
-    options: its files and modules, the kernel, and QEMU."""
+def lab_digests(options: tuple[str, ...]) -> dict[str, str]:
+    """Return digests of all that decides the figures of a guest of scripts/lab with these
+    options: as "guest" of its files, the kernel, and QEMU; and by the name of each of the
+    project's schedulers that of its module."""
     done = subprocess.run([model.PROJECT / "scripts/lab", *options, "--digest", "--", "true"],
                           cwd=model.PROJECT, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise model.Failed(f"scripts/lab cannot make the guest: status {done.returncode}")
-    return done.stdout.strip()
+    return json.loads(done.stdout)
+
+
+def image_of(digests: dict[str, str], run: model.Run) -> list[str]:
+    """Return those of a guest's digests that decide the result of a run."""
+    return [digests["guest"], digests.get(run.scheduler, "")]
 
 
 def image_digest(program: str = PROGRAM) -> str:
-    """Return the digest of a guest of @program. The first call takes some seconds."""
-    return lab_digest(guest_options(program))
+    """Return a digest of a guest of @program. The first call takes some seconds."""
+    found = json.dumps(lab_digests(guest_options(program)), sort_keys=True)
+    return hashlib.sha256(found.encode()).hexdigest()
 
 
 @functools.cache

@@ -78,10 +78,10 @@ def check_changed_source(store, folder):
     program.chmod(place.stat().st_mode)
     option = f"--file={place.relative_to(model.PROJECT)}={program}"
     options = (*storage.guest_options(), option)
-    assert storage.lab_digest(options) == store.image, "forgets the results of the same image"
+    assert storage.lab_digests(options) == store.image, "forgets the results of the same image"
     program.write_text(program.read_text() + "# changed\n")
-    storage.lab_digest.cache_clear()
-    store.image = storage.lab_digest(options)
+    storage.lab_digests.cache_clear()
+    store.image = storage.lab_digests(options)
     assert not store.recall(runs()[0]), "takes the result of other sources"
     print("ok    a changed source makes all results unknown")
 

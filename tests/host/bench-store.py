@@ -26,7 +26,7 @@ from tables import Column, Table, labelled  # noqa: E402
 
 LAB = []
 # What scripts/lab --digest would print.
-DIGEST = ["image"]
+DIGESTS = {"guest": "image", "pass": "module", "bp": "module"}
 
 
 def lab(_command, _log, handle, _options, files):
@@ -86,7 +86,17 @@ def changes():
     check(storage.circumstances([run])["presets"]["sata"] == known == text,
           "the preset is reported as it was measured")
     preset.write_text(text)
-    DIGEST[0] = "another"
+    ours = {name: model.Run("sata", "oltp", name) for name in ("bp", "pass")}
+    for each in ours.values():
+        check(not refused(store, each), f"{each.scheduler}: measured and kept")
+    number = len(LAB)
+    DIGESTS["pass"] = "another"
+    check("image" in refused(store, ours["pass"]), "a changed scheduler")
+    storage.lab_digests.cache_clear()
+    later = storage.Store(store.folder)
+    check(not later.recall(ours["pass"]), "its results are void")
+    check(later.recall(ours["bp"]) and later.recall(run), "those of others are not")
+    DIGESTS["guest"] = "another"
     check("image" in refused(store, run), f"a changed module: {refused(store, run)}")
     check(len(LAB) == number, "no guest has started")
 
@@ -94,7 +104,7 @@ def changes():
 def main():
     os.makedirs(model.PROJECT / "build", exist_ok=True)
     guests.lab = lab
-    storage.lab_digest = functools.cache(lambda options: DIGEST[0])
+    storage.lab_digests = functools.cache(lambda options: dict(DIGESTS))
     storage.first_line = lambda *command: "made up"
     with tempfile.TemporaryDirectory(dir=model.PROJECT / "build") as name:
         model.PROJECT = pathlib.Path(name)
