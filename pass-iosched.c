@@ -35,6 +35,8 @@
  *  6. A request whose deadline has passed is dispatched first. (3.3; done by
  *     the core, which asks pass_ready().)
  *  7. No request is merged across the border of a region. (Not in the paper.)
+ *  8. While no request is queued, requests bypass the scheduler within the
+ *     bounds of rule 5, unless region_depth is set. (Not in the paper.)
  *
  * Example (figure 6): two regions that serve two requests at a time well; R1 to
  * R4 wait for region 0, Q1 to Q4 for region 1. With region_depth=2, R1 and R2
@@ -173,7 +175,8 @@ static bool pass_full(struct pass_data *pd, struct pass_region *region)
 static bool pass_writes_full(struct pass_data *pd)
 {
 	return pd->write_share < 100 &&
-	       time_before(jiffies, pd->last_read + PASS_READS_RECENT) &&
+	       time_before(jiffies, READ_ONCE(pd->last_read) +
+				    PASS_READS_RECENT) &&
 	       iosched_dir_in_flight(&pd->io, WRITE) >=
 	       max(iosched_tags(&pd->io) * pd->write_share / 100, 1U);
 }
@@ -198,9 +201,27 @@ static void pass_dispatched(struct iosched *io, struct request *rq)
 
 	lockdep_assert_held(&io->lock);
 	if (rq_data_dir(rq) == READ)
-		pass_of(io)->last_read = jiffies;
+		WRITE_ONCE(pass_of(io)->last_read, jiffies);
 	region->served[rq_data_dir(rq)]++;
 	atomic_inc(&region->in_flight);
+}
+
+/*
+ * Rule 8: its region is not known, so rule 4 allows none.
+ */
+static bool pass_may_bypass(struct iosched *io, unsigned int dir)
+{
+	struct pass_data *pd = pass_of(io);
+	unsigned long now = jiffies;
+
+	if (READ_ONCE(pd->region_depth))
+		return false;
+	if (dir == WRITE)
+		return !pass_writes_full(pd);
+	/* Each CPU reads this line: write it only if necessary. */
+	if (READ_ONCE(pd->last_read) != now)
+		WRITE_ONCE(pd->last_read, now);
+	return true;
 }
 
 static void pass_released(struct request *rq)
@@ -414,7 +435,9 @@ static int pass_set_region_size(struct iosched *io, unsigned int *field,
 	T(pass_data, region_depth, 0, 0, IOSCHED_REQUESTS_MAX, iosched_set,	\
 	  "most requests of a region in flight, 0: no bound")		\
 	T(pass_data, write_share, 75, 1, 100, iosched_set,		\
-	  "most of the device's tags for writes while reads are recent, in percent, 100: no bound")
+	  "most of the device's tags for writes while reads are recent, percent, 100: any") \
+	T(iosched, bypass, 1, 0, 1, iosched_set,			\
+	  "issue requests directly while none is queued and region_depth is 0")
 
 static int pass_init(struct iosched *io)
 {
@@ -477,6 +500,7 @@ static const struct iosched_policy pass_policy = {
 	.select		= pass_select,
 	.take_alone	= pass_take_alone,
 	.dispatched	= pass_dispatched,
+	.may_bypass	= pass_may_bypass,
 	.released	= pass_released,
 };
 

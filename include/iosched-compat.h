@@ -27,6 +27,21 @@
 #define IOSCHED_RQF_PREPARED	RQF_USE_SCHED
 #endif
 
+/* Set on a request that the block layer inserts; without it, it issues the request. */
+#ifdef RQF_ELV
+#define IOSCHED_RQF_ORDERED	RQF_ELV
+#else
+#define IOSCHED_RQF_ORDERED	RQF_SCHED_TAGS
+#endif
+
+/* Arguments of a request's end_io. */
+#ifdef IOSCHED_HAVE_END_IO_BATCH
+#define IOSCHED_END_IO_ARGS	struct request *rq, blk_status_t error, \
+				const struct io_comp_batch *batch
+#else
+#define IOSCHED_END_IO_ARGS	struct request *rq, blk_status_t error
+#endif
+
 /*
  * Prepare @rq if the block layer has not. A plug allocates requests in advance by
  * its first operation. 6.12 leaves them unprepared if that is passthrough, but

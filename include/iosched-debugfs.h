@@ -48,24 +48,30 @@ static void iosched_counters_of(struct iosched *io, struct seq_file *m,
 	 * numbers that follow from them is negative.
 	 */
 	unsigned int completed = atomic_read_acquire(&done->completed);
-	unsigned int bypassed = atomic_read_acquire(&done->bypassed);
+	unsigned int undispatched = atomic_read_acquire(&done->undispatched);
 	unsigned int requeued = atomic_read_acquire(&done->requeued);
 	unsigned int polled = atomic_read(&done->polled);
 	unsigned int left = st->inserted - st->merged;
-	unsigned int queued = left - st->dispatched - bypassed + requeued;
+	unsigned int queued = left - st->dispatched - undispatched + requeued;
 
-	seq_printf(m, "%s %s %u %u %u %u %u %u %u %u %u\n",
+	unsigned int bypassing = tier == IOSCHED_BE ?
+				 iosched_bypassing(io, dir) : 0;
+	unsigned int bypassed = tier == IOSCHED_BE ?
+				atomic_read(&io->bypassed[dir]) : 0;
+
+	seq_printf(m, "%s %s %u %u %u %u %u %u %u %u %u %u %u\n",
 		   iosched_tier_names[tier], iosched_dir_names[dir],
 		   st->inserted, st->merged, st->dispatched, completed,
 		   st->expired, requeued, queued,
-		   left - queued - completed - polled, polled);
+		   left - queued - completed - polled, polled, bypassed,
+		   bypassing);
 }
 
 static void iosched_counters(struct iosched *io, struct seq_file *m)
 {
 	unsigned int tier, dir;
 
-	seq_puts(m, "tier dir inserted merged dispatched completed expired requeued queued in_flight polled\n");
+	seq_puts(m, "tier dir inserted merged dispatched completed expired requeued queued in_flight polled bypassed bypassing\n");
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		for (dir = READ; dir <= WRITE; dir++)
 			iosched_counters_of(io, m, tier, dir);

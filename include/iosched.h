@@ -18,7 +18,8 @@
  * hook is a direct call.
  *
  * A request that is inserted while no other is queued is not sorted (@alone): in
- * most cases it is dispatched at once, and sorting it would be wasted work.
+ * most cases it is dispatched at once, and sorting it would be wasted work. If the
+ * policy agrees, such requests are not even inserted (tmpl/bypass.h).
  *
  * The core dispatches at most as many requests as the device has tags, or
  * @depth. A request dispatched beyond that would wait in hctx->dispatch, where
@@ -88,12 +89,14 @@ enum {
 /* Sectors in a KB. */
 #define IOSCHED_KB_SECTORS	(SZ_1K >> SECTOR_SHIFT)
 
-/* rq->elv.priv[1]: zero until the request was inserted. */
+/* rq->elv.priv[1]: zero until the request was inserted, or is to bypass the queue. */
 #define IOSCHED_RQ_OURS		BIT(0)	/* inserted, not yet finished */
 #define IOSCHED_RQ_IN_FLIGHT	BIT(1)	/* dispatched, not yet completed */
 #define IOSCHED_RQ_COUNTED	BIT(2)	/* released() is due */
 #define IOSCHED_RQ_POLLED	BIT(3)	/* in flight, in no bound */
-#define IOSCHED_RQ_TIER_SHIFT	4
+#define IOSCHED_RQ_BYPASS	BIT(4)	/* counted in bypassed; no other bit but: */
+#define IOSCHED_RQ_BYPASS_WRITE	BIT(5)	/* as a write */
+#define IOSCHED_RQ_TIER_SHIFT	6
 
 /* Longest time after its deadline for which bounds hold a request, in jiffies. */
 #define IOSCHED_SLACK	msecs_to_jiffies(100)
@@ -119,7 +122,7 @@ struct iosched_stats {
  * struct iosched_done - counters that completions change, of a tier and direction
  * @completed: requests completed; merged ones do not count
  * @requeued: requests that the driver requeued
- * @bypassed: requeued requests that completed without another dispatch by the
+ * @undispatched: requeued requests that completed without another dispatch by the
  *	elevator
  * @polled: polled requests in flight
  *
@@ -128,7 +131,7 @@ struct iosched_stats {
 struct iosched_done {
 	atomic_t completed;
 	atomic_t requeued;
-	atomic_t bypassed;
+	atomic_t undispatched;
 	atomic_t polled;
 };
 
@@ -155,6 +158,10 @@ struct iosched_done {
  * @held: all queued requests are held; see iosched_wake(). Atomic.
  * @held_hctx: hardware queue whose run last set @held
  * @done: counters of completions. Atomic.
+ * @bypassed: requests that were to bypass the queue, by direction. Atomic.
+ * @bypass_ended: those that have completed or were inserted. Atomic.
+ * @classes_until: time until which a request may be queued that is not best-effort,
+ *	in jiffies. Without @lock.
  *
  * Settings, read without @lock:
  * @read_expire: deadline of a read, in ms from its insertion
@@ -165,6 +172,7 @@ struct iosched_done {
  * @async_depth: scheduler tags for all but synchronous reads, per hardware
  *	queue; 0 for no bound
  * @depth: most requests in flight on the device; 0 for as many as it has tags
+ * @bypass: whether requests may bypass the queue, if the policy has may_bypass()
  */
 struct iosched {
 	spinlock_t lock;	/* see above */
@@ -187,6 +195,9 @@ struct iosched {
 
 	struct iosched_done done[IOSCHED_TIERS][IOSCHED_DIRS]
 		____cacheline_aligned_in_smp;
+	atomic_t bypass_ended[IOSCHED_DIRS];
+
+	atomic_t bypassed[IOSCHED_DIRS] ____cacheline_aligned_in_smp;
 
 	unsigned int read_expire ____cacheline_aligned_in_smp;
 	unsigned int write_expire;
@@ -194,6 +205,8 @@ struct iosched {
 	unsigned int front_merges;
 	unsigned int async_depth;
 	unsigned int depth;
+	unsigned int bypass;
+	unsigned long classes_until;
 };
 
 /**
@@ -241,6 +254,10 @@ struct iosched {
  *	would have left behind.
  * @dispatched: (opt) @rq is dispatched. Not called for requests in the head
  *	list, which obey no bound.
+ * @may_bypass: (opt) return true if a request of that direction, whose sector is not
+ *	known yet, may bypass the queue now: nothing is queued, and less is in flight
+ *	than the dispatch limit. No lock. Neither dispatched() nor released() is called
+ *	for it. The policy has the tunable iosched.bypass. See tmpl/bypass.h.
  * @released: (opt) @rq has completed or was requeued after dispatched(). Any
  *	context, no lock. The core then runs the queue if requests are held.
  */
@@ -266,6 +283,7 @@ struct iosched_policy {
 	struct request *(*select)(struct iosched *io, unsigned int tier);
 	bool (*take_alone)(struct iosched *io, struct request *rq);
 	void (*dispatched)(struct iosched *io, struct request *rq);
+	bool (*may_bypass)(struct iosched *io, unsigned int dir);
 	void (*released)(struct request *rq);
 };
 
@@ -334,13 +352,30 @@ iosched_rq_done(struct iosched *io, struct request *rq)
 	return &io->done[iosched_rq_tier(rq)][rq_data_dir(rq)];
 }
 
+/* Requests of a direction that bypass the queue and have not completed. */
+static inline unsigned int iosched_bypassing(struct iosched *io,
+					     unsigned int dir)
+{
+	unsigned int ended = atomic_read(&io->bypass_ended[dir]);
+
+	/* The other way round, the difference could be too low. */
+	smp_rmb();
+	return atomic_read(&io->bypassed[dir]) - ended;
+}
+
+static inline bool iosched_any_bypassing(struct iosched *io)
+{
+	return iosched_bypassing(io, READ) || iosched_bypassing(io, WRITE);
+}
+
 /**
  * iosched_in_flight() - requests dispatched and not completed, polled ones apart
  * @io: elevator
  * @tier: I/O priority tier
  * @dir: direction
  *
- * Exact under iosched.lock while nothing completes. A concurrent completion can
+ * Includes those that bypass the queue, which count as best-effort. Exact under
+ * iosched.lock while nothing completes. A concurrent completion can
  * only make it too high, never too low.
  *
  * Return: their number.
@@ -354,12 +389,13 @@ static inline unsigned int iosched_in_flight(struct iosched *io,
 			    atomic_read(&done->requeued);
 
 	/*
-	 * Pairs with completions, which first change polled and bypassed, then
+	 * Pairs with completions, which first change polled and undispatched, then
 	 * what is read above.
 	 */
 	smp_rmb();
 	return READ_ONCE(io->stats[tier][dir].dispatched) +
-	       atomic_read(&done->bypassed) - atomic_read(&done->polled) - gone;
+	       atomic_read(&done->undispatched) - atomic_read(&done->polled) - gone +
+	       (tier == IOSCHED_BE ? iosched_bypassing(io, dir) : 0);
 }
 
 /* As iosched_in_flight(), for a direction, a tier, or all. Under the lock. */
@@ -369,7 +405,7 @@ static inline unsigned int iosched_dir_in_flight(struct iosched *io,
 	unsigned int tier, in_flight = 0;
 
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
-		if (io->tiers & BIT(tier))
+		if ((io->tiers | BIT(IOSCHED_BE)) & BIT(tier))
 			in_flight += iosched_in_flight(io, tier, dir);
 	return in_flight;
 }

@@ -6,20 +6,26 @@
 #ifndef _IOSCHED_TMPL_BOUNDS_H
 #define _IOSCHED_TMPL_BOUNDS_H
 
-/*
- * Find free slots below the dispatch limit, which is the device's tags, or @depth
- * if that is less. Return false if there is none.
- */
+/* The dispatch limit: the device's tags, or @depth if that is less. */
+static unsigned int iosched_limit(struct iosched *io)
+{
+	unsigned int tags = iosched_tags(io), depth = READ_ONCE(io->depth);
+
+	return depth ? min(tags, depth) : tags;
+}
+
+/* Find free slots below the dispatch limit. Return false if there is none. */
 static bool iosched_find_room(struct iosched *io)
 {
 	unsigned int most, in_flight;
 
-	/* Completions since the last count have only added free slots. */
+	/*
+	 * Completions since the last count have only added free slots: while
+	 * requests are queued, none bypasses the queue.
+	 */
 	if (io->room)
 		return true;
-	most = iosched_tags(io);
-	if (io->depth)
-		most = min(most, io->depth);
+	most = iosched_limit(io);
 	in_flight = iosched_all_in_flight(io);
 	io->room = most - min(in_flight, most);
 	return io->room;

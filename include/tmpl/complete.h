@@ -13,7 +13,8 @@
 static void iosched_run_after(struct iosched *io, struct request *rq)
 {
 	/* A flush keeps its tag until its last step: do not wait for it. */
-	if (rq->end_io || !iosched_hctx_able(rq->mq_hctx))
+	if ((rq->end_io && rq->end_io != iosched_end_io) ||
+	    !iosched_hctx_able(rq->mq_hctx))
 		iosched_run(io);
 	else
 		blk_mq_sched_mark_restart_hctx(rq->mq_hctx);
@@ -32,24 +33,34 @@ static void iosched_leave_bounds(struct iosched_done *done, struct request *rq,
 	}
 }
 
-static void iosched_finish_request(struct request *rq)
+/* @rq, which was inserted, has completed. */
+static void iosched_leave(struct iosched *io, struct request *rq,
+			  unsigned long state)
 {
-	unsigned long state = iosched_rq_state(rq);
-	struct iosched *io = iosched_of(rq->q);
-	struct iosched_done *done;
+	struct iosched_done *done = iosched_rq_done(io, rq);
 
-	/* Never inserted, or merged. */
-	if (!state)
-		return;
-	done = iosched_rq_done(io, rq);
 	iosched_leave_bounds(done, rq, state);
 	if (unlikely(!(state & IOSCHED_RQ_IN_FLIGHT))) {
-		atomic_inc(&done->bypassed);
+		atomic_inc(&done->undispatched);
 		/* As in iosched_leave_bounds(). */
 		smp_mb__after_atomic();
 	}
 	iosched_rq_set_state(rq, 0);
 	atomic_inc(&done->completed);
+}
+
+static void iosched_finish_request(struct request *rq)
+{
+	unsigned long state = iosched_rq_state(rq);
+	struct iosched *io = iosched_of(rq->q);
+
+	/* Never inserted, or merged. */
+	if (!state)
+		return;
+	if (state & IOSCHED_RQ_BYPASS)
+		iosched_leave_bypass(io, rq);
+	else
+		iosched_leave(io, rq, state);
 	/* As in iosched_wake(): the room was made by atomic operations. */
 	smp_mb__after_atomic();
 	if (iosched_unhold(io))
@@ -62,6 +73,10 @@ static void iosched_requeue_request(struct request *rq)
 	unsigned long state = iosched_rq_state(rq);
 	struct iosched_done *done;
 
+	if (state & IOSCHED_RQ_BYPASS) {
+		iosched_leave_bypass(io, rq);
+		iosched_wake(io);
+	}
 	if (!(state & IOSCHED_RQ_IN_FLIGHT))
 		return;
 	done = iosched_rq_done(io, rq);

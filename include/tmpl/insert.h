@@ -5,10 +5,19 @@
 #ifndef _IOSCHED_TMPL_INSERT_H
 #define _IOSCHED_TMPL_INSERT_H
 
-static void iosched_prepare_request(struct request *rq)
+static void iosched_clear_request(struct request *rq)
 {
 	rq->elv.priv[0] = NULL;
 	rq->elv.priv[1] = NULL;
+}
+
+static void iosched_prepare_request(struct request *rq)
+{
+	struct iosched *io = iosched_of(rq->q);
+
+	iosched_clear_request(rq);
+	if (iosched_can_bypass(io, rq))
+		iosched_bypass(io, rq);
 }
 
 static void iosched_enqueue(struct iosched *io, struct request *rq)
@@ -51,10 +60,16 @@ static void iosched_enqueue_first(struct iosched *io, struct request *rq,
 	WRITE_ONCE(io->nr, io->nr + 1);
 }
 
-/* Account for @rq, which is inserted or was requeued. */
-static void iosched_take_over(struct iosched *io, struct request *rq)
+/*
+ * Account for @rq, which is inserted or was requeued. Return true if it was counted
+ * as in flight.
+ */
+static bool iosched_take_over(struct iosched *io, struct request *rq)
 {
-	iosched_late_prepare(rq, iosched_prepare_request);
+	bool bypassed;
+
+	iosched_late_prepare(rq, iosched_clear_request);
+	bypassed = iosched_end_bypass(io, rq);
 	RB_CLEAR_NODE(&rq->rb_node);
 	if (!iosched_rq_state(rq)) {
 		unsigned int tier = iosched_tier_of(req_get_ioprio(rq));
@@ -66,7 +81,12 @@ static void iosched_take_over(struct iosched *io, struct request *rq)
 					 tier << IOSCHED_RQ_TIER_SHIFT);
 		iosched_rq_stats(io, rq)->inserted++;
 	}
+	iosched_see_class(io, iosched_rq_tier(rq));
 	io->tiers |= BIT(iosched_rq_tier(rq));
+	/* Requests that bypass the queue are of this tier. */
+	if (IOSCHED_POLICY.may_bypass)
+		io->tiers |= BIT(IOSCHED_BE);
+	return bypassed;
 }
 
 /*
@@ -76,8 +96,13 @@ static void iosched_take_over(struct iosched *io, struct request *rq)
 static bool iosched_insert(struct iosched *io, struct request *rq,
 			   bool at_head, struct list_head *free)
 {
+	bool bypassed;
+
 	lockdep_assert_held(&io->lock);
-	iosched_take_over(io, rq);
+	/* While the queue was empty, requests may have taken free slots. */
+	if (IOSCHED_POLICY.may_bypass && !io->nr && iosched_any_bypassing(io))
+		io->room = 0;
+	bypassed = iosched_take_over(io, rq);
 	iosched_sort_alone(io);
 	/* 6.1 inserts passthrough requests from a plug; they are not ordered. */
 	if (at_head || iosched_rq_polled(rq) || blk_rq_is_passthrough(rq)) {
@@ -94,7 +119,7 @@ static bool iosched_insert(struct iosched *io, struct request *rq,
 	if (!READ_ONCE(io->held))
 		return false;
 	/* With several tiers in use, @rq may move the deadlines of others. */
-	if (!iosched_must_wait(io, rq) || !iosched_one_tier(io))
+	if (bypassed || !iosched_must_wait(io, rq) || !iosched_one_tier(io))
 		return true;
 	iosched_arm(io, rq->fifo_time);
 	return false;

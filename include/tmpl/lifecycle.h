@@ -20,6 +20,7 @@ static struct iosched *iosched_new(struct request_queue *q)
 		return ERR_PTR(-ENOMEM);
 	spin_lock_init(&io->lock);
 	io->q = q;
+	io->classes_until = jiffies;
 	timer_setup(&io->timer, iosched_timeout, 0);
 	INIT_LIST_HEAD(&io->head);
 	for (tier = 0; tier < IOSCHED_TIERS; tier++) {
@@ -76,6 +77,7 @@ static void iosched_check_left(struct iosched *io)
 	unsigned int tier, dir;
 
 	WARN_ON_ONCE(!list_empty(&io->head));
+	WARN_ON_ONCE(iosched_any_bypassing(io));
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		for (dir = READ; dir <= WRITE; dir++) {
 			struct iosched_stats *st = &io->stats[tier][dir];

@@ -166,6 +166,7 @@ static bool iosched_bio_merge(struct request_queue *q, struct bio *bio,
 {
 	struct iosched *io = iosched_of(q);
 
+	iosched_see_class(io, iosched_tier_of(bio->bi_ioprio));
 	/*
 	 * A polled bio must not be held, so it must not join a request. The block
 	 * layer cannot complete a request of several bios without sectors, which

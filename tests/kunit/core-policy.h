@@ -19,6 +19,7 @@ struct core_data {
 	unsigned int limit;
 	unsigned int longest;	/* most sectors of a merged request, 0: any */
 	unsigned int flavour;
+	bool bypassable;	/* what may_bypass() returns */
 
 	/* number of calls by the core */
 	unsigned int placed, removed, inherited, resized;
@@ -98,6 +99,11 @@ static void core_dispatched(struct iosched *io, struct request *rq)
 	atomic_inc(&core_of(io)->in_flight);
 }
 
+static bool core_may_bypass(struct iosched *io, unsigned int dir)
+{
+	return core_of(io)->bypassable;
+}
+
 static void core_released(struct request *rq)
 {
 	atomic_dec(&core_of(iosched_of(rq->q))->in_flight);
@@ -114,6 +120,7 @@ static const struct iosched_policy core_policy = {
 	.ready		= core_ready,
 	.select		= core_select,
 	.dispatched	= core_dispatched,
+	.may_bypass	= core_may_bypass,
 	.released	= core_released,
 };
 

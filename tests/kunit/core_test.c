@@ -57,13 +57,13 @@ static void core_test_deadlines(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), w);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), r);
 	fake_expect_file(test, iosched_counters_show,
-			 "tier dir inserted merged dispatched completed expired requeued queued in_flight polled\n"
-			 "rt read 0 0 0 0 0 0 0 0 0\n"
-			 "rt write 0 0 0 0 0 0 0 0 0\n"
-			 "be read 2 0 2 0 1 0 0 2 0\n"
-			 "be write 1 0 1 0 1 0 0 1 0\n"
-			 "idle read 0 0 0 0 0 0 0 0 0\n"
-			 "idle write 0 0 0 0 0 0 0 0 0\n");
+			 "tier dir inserted merged dispatched completed expired requeued queued in_flight polled bypassed bypassing\n"
+			 "rt read 0 0 0 0 0 0 0 0 0 0 0\n"
+			 "rt write 0 0 0 0 0 0 0 0 0 0 0\n"
+			 "be read 2 0 2 0 1 0 0 2 0 0 0\n"
+			 "be write 1 0 1 0 1 0 0 1 0 0 0\n"
+			 "idle read 0 0 0 0 0 0 0 0 0 0 0\n"
+			 "idle write 0 0 0 0 0 0 0 0 0 0 0\n");
 	fake_finish();
 }
 
@@ -252,7 +252,7 @@ static void core_test_no_run_when_full(struct kunit *test)
 }
 
 /* A requeued request may complete without another insertion. */
-static void core_test_bypass(struct kunit *test)
+static void core_test_undispatched(struct kunit *test)
 {
 	struct core_data *data = core_begin(test);
 	struct iosched_done *done = &data->io.done[IOSCHED_BE][READ];
@@ -264,7 +264,7 @@ static void core_test_bypass(struct kunit *test)
 	fake_requeue(rq);
 	KUNIT_EXPECT_EQ(test, iosched_in_flight(io, IOSCHED_BE, READ), 0U);
 	fake_complete(rq);
-	KUNIT_EXPECT_EQ(test, atomic_read(&done->bypassed), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&done->undispatched), 1);
 	KUNIT_EXPECT_EQ(test, iosched_in_flight(io, IOSCHED_BE, READ), 0U);
 	/* A flush is never inserted, so it is not counted. */
 	rq = fake_alloc(REQ_OP_FLUSH, 0, 0, 0);
@@ -273,6 +273,133 @@ static void core_test_bypass(struct kunit *test)
 	fake_requeue(rq);
 	fake_complete(rq);
 	KUNIT_EXPECT_EQ(test, atomic_read(&done->completed), 1);
+	fake_finish();
+}
+
+static struct core_data *core_begin_bypass(struct kunit *test)
+{
+	struct core_data *data = core_begin(test);
+
+	data->io.bypass = 1;
+	data->bypassable = true;
+	return data;
+}
+
+static bool core_bypasses(struct request *rq)
+{
+	return !(rq->rq_flags & RQF_SCHED_TAGS);
+}
+
+/* Requests bypass an empty queue within the bounds, which count them. */
+static void core_test_bypass(struct kunit *test)
+{
+	struct core_data *data = core_begin_bypass(test);
+	struct iosched *io = &data->io;
+	struct request *read, *write, *held, *flush;
+
+	fake_set(test, "depth", "2");
+	read = fake_alloc(REQ_OP_READ, 0, 8, 0);
+	KUNIT_EXPECT_TRUE(test, core_bypasses(read));
+	flush = fake_alloc(REQ_OP_WRITE | REQ_FUA, 0, 8, 0);
+	KUNIT_EXPECT_FALSE(test, core_bypasses(flush));
+	fake_complete(flush);
+	write = fake_alloc(REQ_OP_WRITE, 0, 8, 0);
+	KUNIT_EXPECT_TRUE(test, core_bypasses(write));
+	/* A plug may use it for an I/O in the other direction. */
+	write->cmd_flags = REQ_OP_READ;
+	KUNIT_EXPECT_EQ(test, iosched_in_flight(io, IOSCHED_BE, READ), 1U);
+	KUNIT_EXPECT_EQ(test, iosched_in_flight(io, IOSCHED_BE, WRITE), 1U);
+	held = fake_alloc(REQ_OP_READ, 0, 8, 0);
+	KUNIT_EXPECT_FALSE(test, core_bypasses(held));
+	fake_insert_request(held, false);
+	fake_expect_none(test);
+	fake_runs = 0;
+	fake_complete(read);
+	KUNIT_EXPECT_EQ(test, fake_runs, 1U);
+	/* While a request is queued, others queue behind it. */
+	read = fake_alloc(REQ_OP_READ, 0, 8, 0);
+	KUNIT_EXPECT_FALSE(test, core_bypasses(read));
+	fake_complete(read);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), held);
+	fake_complete(write);
+	KUNIT_EXPECT_EQ(test, iosched_in_flight(io, IOSCHED_BE, WRITE), 0U);
+	fake_set(test, "depth", "0");
+	data->bypassable = false;
+	read = fake_alloc(REQ_OP_READ, 0, 8, 0);
+	KUNIT_EXPECT_FALSE(test, core_bypasses(read));
+	fake_complete(read);
+	fake_finish();
+}
+
+/* A bypassing request that is inserted after all, or requeued, is an ordinary one. */
+static void core_test_bypass_inserted(struct kunit *test)
+{
+	struct core_data *data = core_begin_bypass(test);
+	struct iosched *io = &data->io;
+	struct request *rq, *other;
+
+	fake_set(test, "depth", "1");
+	rq = fake_alloc(REQ_OP_READ, 100, 8, 0);
+	other = fake_alloc(REQ_OP_READ, 0, 8, 0);
+	fake_insert_request(other, false);
+	fake_expect_none(test);
+	fake_insert_request(rq, false);
+	KUNIT_EXPECT_FALSE(test, core_bypasses(rq));
+	KUNIT_EXPECT_NULL(test, rq->end_io);
+	KUNIT_EXPECT_TRUE(test, fake_has_work());
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), other);
+	fake_complete(other);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rq);
+	fake_complete(rq);
+
+	rq = fake_alloc(REQ_OP_READ, 100, 8, 0);
+	KUNIT_EXPECT_TRUE(test, core_bypasses(rq));
+	other = fake_insert(REQ_OP_READ, 0, 8);
+	fake_expect_none(test);
+	fake_runs = 0;
+	fake_requeue(rq);
+	KUNIT_EXPECT_EQ(test, fake_runs, 1U);
+	KUNIT_EXPECT_EQ(test, iosched_in_flight(io, IOSCHED_BE, READ), 0U);
+	fake_insert_request(rq, true);
+	KUNIT_EXPECT_FALSE(test, core_bypasses(rq));
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rq);
+	fake_complete(rq);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), other);
+	fake_complete(other);
+
+	/* Or it is sent again without an insertion. */
+	rq = fake_alloc(REQ_OP_READ, 100, 8, 0);
+	fake_requeue(rq);
+	fake_complete(rq);
+	KUNIT_EXPECT_EQ(test, iosched_in_flight(io, IOSCHED_BE, READ), 0U);
+	fake_finish();
+}
+
+/* No request bypasses the queue while other classes than best-effort are in use. */
+static void core_test_bypass_classes(struct kunit *test)
+{
+	struct request *rq, *idle;
+
+	core_begin_bypass(test);
+	rq = fake_alloc(REQ_OP_READ, 0, 8, 0);
+	idle = core_insert(REQ_OP_READ, 100, IOPRIO_CLASS_IDLE);
+	fake_expect_none(test);
+	fake_complete(rq);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), idle);
+	fake_complete(idle);
+	rq = fake_alloc(REQ_OP_READ, 0, 8, 0);
+	KUNIT_EXPECT_FALSE(test, core_bypasses(rq));
+	fake_complete(rq);
+	/* A jiffy is a millisecond here. */
+	fake_advance_ms(HZ);
+	rq = fake_alloc(REQ_OP_READ, 0, 8, 0);
+	KUNIT_EXPECT_TRUE(test, core_bypasses(rq));
+	fake_complete(rq);
+	KUNIT_EXPECT_FALSE(test, fake_merge_bio(REQ_OP_READ, 0, 8,
+						IOPRIO_PRIO_VALUE(IOPRIO_CLASS_RT, 0)));
+	rq = fake_alloc(REQ_OP_READ, 0, 8, 0);
+	KUNIT_EXPECT_FALSE(test, core_bypasses(rq));
+	fake_complete(rq);
 	fake_finish();
 }
 
@@ -891,7 +1018,10 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_bounds),
 	KUNIT_CASE(core_test_held_until_dispatch),
 	KUNIT_CASE(core_test_no_run_when_full),
+	KUNIT_CASE(core_test_undispatched),
 	KUNIT_CASE(core_test_bypass),
+	KUNIT_CASE(core_test_bypass_inserted),
+	KUNIT_CASE(core_test_bypass_classes),
 	KUNIT_CASE(core_test_special_vec),
 	KUNIT_CASE(core_test_unprepared),
 	KUNIT_CASE(core_test_polled),

@@ -4,77 +4,15 @@
 # right: sd, whose data share memory with the elevator's tree node, prepares them again
 # check: 6.1
 # timeout: 300
-"""The drive is the kernel's SCSI target on the loopback fabric. A logical unit whose ALUA state
-changes answers all commands with NOT READY, 04/0a until the change is complete."""
 
-import contextlib
 import mmap
 import os
-import pathlib
 import threading
 
-from checks import check, modprobe, wait_for
+from checks import check
 from iosched import Disk, ours
 from linux_calls import BLKDISCARD, BLKZEROOUT, range_ioctl
-
-MB, SIZE_MB = 1 << 20, 16
-TARGET = pathlib.Path("/sys/kernel/config/target")
-CORE = TARGET / "core/fileio_0"
-LOOPBACK = TARGET / "loopback"
-MODPROBE = pathlib.Path("/proc/sys/kernel/modprobe")
-IMPLICIT_ALUA, OPTIMIZED, NON_OPTIMIZED, IN_TRANSITION = 1, 0, 1, 15
-# Milliseconds that a change of state takes; sd retries every second.
-TRANSITION = 4000
-
-
-class Unit:
-    """A logical unit of the target, and its disk."""
-
-    def __init__(self, number):
-        self.core = CORE / f"unit{number}"
-        self.port = LOOPBACK / f"naa.600140500000000{number}"
-        self.file = pathlib.Path(f"/dev/shm/unit{number}")
-        with open(self.file, "wb") as file:
-            file.truncate(SIZE_MB * MB)
-        self.core.mkdir(parents=True)
-        (self.core / "control").write_text(f"fd_dev_name={self.file},fd_dev_size={SIZE_MB * MB}")
-        (self.core / "enable").write_text("1")
-        for name in ("emulate_tpu", "emulate_tpws"):
-            (self.core / "attrib" / name).write_text("1")
-        self.group = self.core / "alua/default_tg_pt_gp"
-        (self.group / "alua_access_type").write_text(str(IMPLICIT_ALUA))
-        (self.group / "trans_delay_msecs").write_text(str(TRANSITION))
-        group = self.port / "tpgt_1"
-        (group / "lun/lun_0").mkdir(parents=True)
-        (group / "nexus").write_text(f"naa.600140600000000{number}")
-        (group / "lun/lun_0/unit").symlink_to(self.core)
-        wait_for(self.disks, f"the disk of unit {number}")
-        self.name = self.disks()[0]
-
-    def disks(self):
-        """Names of the unit's disks: none, then one."""
-        address = (self.port / "tpgt_1/address").read_text().strip()
-        return [path.name for path in
-                pathlib.Path("/sys/bus/scsi/devices").glob(f"{address}:*/block/*")]
-
-    @contextlib.contextmanager
-    def in_transition(self, state):
-        """Start a change to this state before the body, and wait for its end after it."""
-        change = threading.Thread(target=lambda: (self.group / "alua_access_state")
-                                  .write_text(str(state)))
-        change.start()
-        wait_for(lambda: int((self.group / "alua_access_state").read_text()) == IN_TRANSITION,
-                 "the transition")
-        yield
-        change.join()
-
-    def remove(self):
-        """Remove the unit."""
-        (self.port / "tpgt_1/lun/lun_0/unit").unlink()
-        for path in ("tpgt_1/lun/lun_0", "tpgt_1", ""):
-            (self.port / path).rmdir()
-        self.core.rmdir()
-        self.file.unlink()
+from scsi_target import MB, NON_OPTIMIZED, OPTIMIZED, SIZE_MB, units
 
 
 def clear(disk, code, megabyte, ready):
@@ -119,23 +57,9 @@ def prepared_anew(unit, disk):
 
 
 def main():
-    for name in ("target_core_mod", "target_core_file", "tcm_loop", "sd_mod"):
-        modprobe(name)
-    LOOPBACK.mkdir(exist_ok=True)
-    # Keep the ALUA device handler out: it would retry by itself.
-    before = MODPROBE.read_text()
-    MODPROBE.write_text("\n")
-    try:
-        units = [Unit(number) for number, _ in enumerate(ours())]
-    finally:
-        MODPROBE.write_text(before)
-    for unit, name in zip(units, ours(), strict=True):
-        prepared_anew(unit, Disk(unit.name, name))
-    for unit in units:
-        unit.remove()
-    CORE.rmdir()
-    LOOPBACK.rmdir()
-    modprobe("-r", "tcm_loop", "target_core_file")
+    with units(len(ours())) as found:
+        for unit, name in zip(found, ours(), strict=True):
+            prepared_anew(unit, Disk(unit.name, name))
 
 
 if __name__ == "__main__":

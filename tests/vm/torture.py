@@ -38,6 +38,8 @@ LIMIT = 480 if DEBUG_KERNEL else 120
 MODPROBE = pathlib.Path("/proc/sys/kernel/modprobe")
 HUNG_TASK = pathlib.Path("/proc/sys/kernel/hung_task_timeout_secs")
 REGION_MB = 4
+# Their requests may bypass a queue, as all are of one priority class.
+ONE_CLASS = ("scsi", "loop")
 FILE_SYSTEMS = {"nvme-fs": "xfs", "virtio": "ext4", "ssdemu": "f2fs"}
 
 
@@ -92,7 +94,8 @@ class Plan:
                 owner = len(self.workers) + 1
                 region = load.Region(owner, number * REGION_MB << 20,
                                      (REGION_MB << 20) // load.BLOCK)
-                self.workers.append(kind(target, region, self.rng_of(owner), priority))
+                self.workers.append(kind(target, region, self.rng_of(owner),
+                                         "be" if target.label in ONE_CLASS else priority))
             if target.folder:
                 for priority in ("be", "rt"):
                     owner = len(self.workers) + 1
@@ -281,7 +284,7 @@ class Plan:
         def even():
             now = statistics(target.name)
             return (now["inserted"] == now["merged"] + now["completed"] and
-                    not now["queued"] and not now["in_flight"])
+                    not now["queued"] and not now["in_flight"] and not now["bypassing"])
         # A file system may write at any time.
         end = time.monotonic() + (120 if DEBUG_KERNEL else 30)
         while not even():
