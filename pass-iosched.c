@@ -15,9 +15,13 @@
  * sub-queue.
  *
  *  1. The sub-queues that have requests take turns, round-robin. (3.2, 3.3)
- *  2. A turn dispatches one direction only; the next turn of the sub-queue
- *     prefers the other one. A turn ends after read_batch or write_batch
- *     requests, or when no request of its direction is left. (3.3)
+ *  2. A turn dispatches one direction only, and the next turn the other one. A
+ *     turn ends after read_batch or write_batch requests, or when no request
+ *     of its direction is left. (3.3) All sub-queues change direction
+ *     together: after a lap, in which each has had a turn, or when none can
+ *     dispatch a request of this direction. (Not in the paper, where a
+ *     sub-queue alternates by itself. But then some read while others write,
+ *     and the device has both at any time.)
  *  3. A turn dispatches in ascending order, from where the last turn of its
  *     direction stopped, and continues with the lowest address after the
  *     highest. (3.3; the paper does not say what follows the highest. A turn
@@ -28,10 +32,10 @@
  *     only the batch. On blk-mq a device takes many batches at once, so a
  *     bound on the batch does not bound what is outstanding.)
  *  5. While reads are recent, writes use at most write_share percent of the
- *     device's tags. When they do, a write turn pauses, or ends if the
- *     sub-queue has reads. (Not in the paper, whose device takes one batch at a
- *     time. On a device with tags to spare, writes alone can take all tags, and
- *     each read then waits for a tag before it waits for the flash.)
+ *     device's tags. When they do, a lap of writes ends. (Not in the paper,
+ *     whose device takes one batch at a time. On a device with tags to spare,
+ *     writes alone can take all tags, and each read then waits for a tag before
+ *     it waits for the flash.)
  *  6. A request whose deadline has passed is dispatched first. (3.3; done by
  *     the core, which asks pass_ready().)
  *  7. No request is merged across the border of a region. (Not in the paper.)
@@ -47,7 +51,8 @@
  * Data: a map (include/pass/map.h) leads from a sector to its region. A region
  * has a count of its requests in flight and, for each I/O priority tier, a
  * sub-queue: two trees sorted by sector, for reads and for writes. Each tier
- * has a ring of the sub-queues that have requests; the first one has its turn.
+ * has a ring of the sub-queues that have reads, and one of those that have
+ * writes; the first one in the ring of the lap's direction has its turn.
  * Arrival order and deadlines are the core's (include/iosched.h). The paper has
  * FIFOs in each sub-queue, but a FIFO for all regions finds the same requests.
  */
@@ -62,12 +67,26 @@
 /* Reads are recent for this long after one was dispatched, in jiffies. */
 #define PASS_READS_RECENT (HZ / 10)
 
+/**
+ * struct pass_lap - turns of one direction, of a tier
+ * @ring: sub-queues that have requests of each direction
+ * @nr: number of them
+ * @dir: direction of the lap
+ * @left: turns left in the lap, the current one included; 0 before the first
+ */
+struct pass_lap {
+	struct list_head ring[IOSCHED_DIRS];
+	unsigned int nr[IOSCHED_DIRS];
+	unsigned int dir;
+	unsigned int left;
+};
+
 struct pass_data {
 	struct iosched io;		/* must be first */
 
 	/* run-time data, under io.lock */
 	struct pass_map *map;
-	struct list_head ring[IOSCHED_TIERS];
+	struct pass_lap lap[IOSCHED_TIERS];
 	struct list_head retired;	/* former maps still in use */
 	unsigned long last_read;	/* time of its dispatch, in jiffies */
 	struct work_struct resize_work;
@@ -129,22 +148,33 @@ static struct pass_queue *pass_assign(struct pass_data *pd, struct request *rq)
 static void pass_place(struct iosched *io, struct request *rq)
 {
 	struct pass_data *pd = pass_of(io);
-	struct pass_queue *queue;
+	struct pass_lap *lap = &pd->lap[iosched_rq_tier(rq)];
+	struct pass_queue *queue = pass_assign(pd, rq);
+	unsigned int dir = rq_data_dir(rq);
 
 	lockdep_assert_held(&io->lock);
-	queue = pass_assign(pd, rq);
-	if (!queue->nr++)
-		list_add_tail(&queue->ring, &pd->ring[iosched_rq_tier(rq)]);
+	queue->nr++;
+	if (RB_EMPTY_ROOT(&queue->sort[dir])) {
+		list_add_tail(&queue->ring[dir], &lap->ring[dir]);
+		lap->nr[dir]++;
+	}
 }
 
+/* A sub-queue without requests of a direction has no open turn of it. */
 static void pass_removed(struct iosched *io, struct request *rq,
 			 struct request *heir)
 {
+	struct pass_lap *lap = &pass_of(io)->lap[iosched_rq_tier(rq)];
 	struct pass_queue *queue = pass_queue_of(rq);
+	unsigned int dir = rq_data_dir(rq);
 
 	lockdep_assert_held(&io->lock);
-	if (!--queue->nr)
-		list_del_init(&queue->ring);
+	queue->nr--;
+	if (RB_EMPTY_ROOT(&queue->sort[dir])) {
+		list_del_init(&queue->ring[dir]);
+		lap->nr[dir]--;
+		queue->taken[dir] = 0;
+	}
 }
 
 /* Rule 7: both sides of a border may work in parallel. */
@@ -179,13 +209,6 @@ static bool pass_writes_full(struct pass_data *pd)
 				    PASS_READS_RECENT) &&
 	       iosched_dir_in_flight(&pd->io, WRITE) >=
 	       max(iosched_tags(&pd->io) * pd->write_share / 100, 1U);
-}
-
-/* Return true if a read, or a write, of @region is within the bounds. */
-static bool pass_within_bounds(struct pass_data *pd, struct pass_region *region,
-			       bool is_read, bool writes_full)
-{
-	return !pass_full(pd, region) && (is_read || !writes_full);
 }
 
 /* Rule 6: a deadline overrides write_share, but not region_depth. */
@@ -242,107 +265,124 @@ static struct request *pass_ahead(struct pass_queue *queue, unsigned int dir)
 	return iosched_ascending(&queue->sort[dir], queue->pos[dir]);
 }
 
-static void pass_end_turn(struct pass_data *pd, struct pass_queue *queue)
+/* Rule 2: begin a lap of the other direction. */
+static void pass_next_lap(struct pass_lap *lap)
+{
+	lap->dir = !lap->dir;
+	lap->left = 0;
+}
+
+static void pass_end_turn(struct pass_data *pd, struct pass_lap *lap,
+			  struct pass_queue *queue)
 {
 	iosched_note(&pd->io, "pass turn %td %c %u",
 		     queue->region - pd->map->region,
-		     queue->dir == READ ? 'R' : 'W', queue->taken);
-	queue->taken = 0;
-	queue->dir = !queue->dir;
+		     lap->dir == READ ? 'R' : 'W', queue->taken[lap->dir]);
+	queue->taken[lap->dir] = 0;
+	if (!--lap->left)
+		pass_next_lap(lap);
 }
 
 /*
- * Change to the other direction. A turn may be open although no request of its
- * direction is left: the last ones were merged, or dispatched past their
- * deadline.
+ * Rule 2: count @rq, which is dispatched next, in a turn of the lap. The turn ends
+ * with a full batch, or with the @last request of its direction. Return true if it
+ * has ended.
  */
-static void pass_change_direction(struct pass_data *pd,
-				  struct pass_queue *queue)
+static bool pass_advance(struct pass_data *pd, struct pass_lap *lap,
+			 struct pass_queue *queue, struct request *rq,
+			 bool last)
 {
-	if (queue->taken)
-		pass_end_turn(pd, queue);
-	else
-		queue->dir = !queue->dir;
-}
-
-/*
- * Rule 2: count @rq, which is dispatched next, in a turn of its direction. The
- * turn ends with a full batch, or with the @last request of its direction.
- * Return true if it has ended.
- */
-static bool pass_advance(struct pass_data *pd, struct pass_queue *queue,
-			 struct request *rq, bool last)
-{
-	unsigned int dir = rq_data_dir(rq);
+	unsigned int dir = lap->dir;
 	unsigned int batch = dir == READ ? pd->read_batch : pd->write_batch;
 
-	if (queue->dir != dir)
-		pass_change_direction(pd, queue);
 	queue->pos[dir] = iosched_rq_end(rq);
-	if (++queue->taken < batch && !last)
+	if (++queue->taken[dir] < batch && !last)
 		return false;
-	pass_end_turn(pd, queue);
+	pass_end_turn(pd, lap, queue);
 	return true;
 }
 
 /*
- * Rules 2 and 5: the next request of a sub-queue that is within its bounds. The
- * sub-queue moves to the end of the ring when its turn ends.
+ * Rules 1 and 2: the next request of a sub-queue, which moves to the end of the
+ * ring when its turn ends.
  */
-static struct request *pass_take(struct pass_data *pd,
-				 struct pass_queue *queue, bool writes_full)
+static struct request *pass_take(struct pass_data *pd, struct pass_lap *lap,
+				 struct pass_queue *queue)
 {
-	unsigned int dir = queue->dir;
-	struct request *rq;
+	unsigned int dir = lap->dir;
+	struct request *rq = pass_ahead(queue, dir);
 
-	if (RB_EMPTY_ROOT(&queue->sort[dir]) || (dir == WRITE && writes_full))
-		dir = !dir;
-	rq = pass_ahead(queue, dir);
-	if (pass_advance(pd, queue, rq,
+	if (!lap->left)
+		lap->left = lap->nr[dir];
+	if (pass_advance(pd, lap, queue, rq,
 			 !iosched_next(rq) && !iosched_prev(rq)))
-		list_move_tail(&queue->ring, &pd->ring[iosched_rq_tier(rq)]);
+		list_move_tail(&queue->ring[dir], &lap->ring[dir]);
 	return rq;
 }
 
 /*
- * Rule 1: the first sub-queue of the ring that is within its bounds dispatches.
- * Those passed over move to the end of the ring. One lap at most.
+ * Rules 1, 4 and 5: the next request of the lap, or NULL if no sub-queue can
+ * dispatch one. Sub-queues whose region is full are passed over: they move to the
+ * end of the ring. Once around it at most.
  */
+static struct request *pass_go_on(struct pass_data *pd, struct pass_lap *lap,
+				  bool writes_full)
+{
+	struct list_head *ring = &lap->ring[lap->dir];
+	struct pass_queue *queue, *passed = NULL;
+
+	if (lap->dir == WRITE && writes_full)
+		return NULL;
+	while ((queue = list_first_entry_or_null(ring, struct pass_queue,
+						 ring[lap->dir])) != passed) {
+		if (!pass_full(pd, queue->region))
+			return pass_take(pd, lap, queue);
+		if (!passed)
+			passed = queue;
+		list_move_tail(&queue->ring[lap->dir], ring);
+	}
+	return NULL;
+}
+
 static struct request *pass_select(struct iosched *io, unsigned int tier)
 {
 	struct pass_data *pd = pass_of(io);
-	struct list_head *ring = &pd->ring[tier];
-	struct pass_queue *queue, *passed = NULL;
+	struct pass_lap *lap = &pd->lap[tier];
+	unsigned int left = lap->left;
+	struct request *rq;
 	bool writes_full;
 
 	lockdep_assert_held(&io->lock);
-	writes_full = iosched_first(io, tier, WRITE) && pass_writes_full(pd);
-	while ((queue = list_first_entry_or_null(ring, struct pass_queue,
-						 ring)) != passed) {
-		if (pass_within_bounds(pd, queue->region,
-				       !RB_EMPTY_ROOT(&queue->sort[READ]),
-				       writes_full))
-			return pass_take(pd, queue, writes_full);
-		if (!passed)
-			passed = queue;
-		list_move_tail(&queue->ring, ring);
+	writes_full = lap->nr[WRITE] && pass_writes_full(pd);
+	rq = pass_go_on(pd, lap, writes_full);
+	if (rq)
+		return rq;
+	pass_next_lap(lap);
+	rq = pass_go_on(pd, lap, writes_full);
+	if (!rq) {
+		/* All requests are held: the lap goes on later. */
+		lap->dir = !lap->dir;
+		lap->left = left;
 	}
-	return NULL;
+	return rq;
 }
 
 /* The only queued request is dispatched within the bounds; its turn ends. */
 static bool pass_take_alone(struct iosched *io, struct request *rq)
 {
 	struct pass_data *pd = pass_of(io);
-	bool is_read = rq_data_dir(rq) == READ;
+	struct pass_lap *lap = &pd->lap[iosched_rq_tier(rq)];
 	struct pass_queue *queue;
 
 	lockdep_assert_held(&io->lock);
 	queue = pass_assign(pd, rq);
-	if (!pass_within_bounds(pd, queue->region, is_read,
-				!is_read && pass_writes_full(pd)))
+	if (pass_full(pd, queue->region) ||
+	    (rq_data_dir(rq) == WRITE && pass_writes_full(pd)))
 		return false;
-	pass_advance(pd, queue, rq, true);
+	if (lap->dir != rq_data_dir(rq))
+		pass_next_lap(lap);
+	lap->left = max(lap->left, 1U);
+	pass_advance(pd, lap, queue, rq, true);
 	return true;
 }
 
@@ -446,8 +486,10 @@ static int pass_init(struct iosched *io)
 
 	pd->last_read = jiffies - PASS_READS_RECENT;
 	INIT_LIST_HEAD(&pd->retired);
-	for (tier = 0; tier < IOSCHED_TIERS; tier++)
-		INIT_LIST_HEAD(&pd->ring[tier]);
+	for (tier = 0; tier < IOSCHED_TIERS; tier++) {
+		INIT_LIST_HEAD(&pd->lap[tier].ring[READ]);
+		INIT_LIST_HEAD(&pd->lap[tier].ring[WRITE]);
+	}
 	INIT_WORK(&pd->resize_work, pass_resize_work);
 	mutex_init(&pd->resize_lock);
 	pd->map = pass_map_alloc(io->q, pd->region_size_mb);

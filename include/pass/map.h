@@ -17,29 +17,26 @@
 #include "iosched.h"
 
 /*
- * A region takes some 230 bytes. This many suffice for regions of 4 GB on a
- * device of 64 TB, and the map stays below 4 MB.
+ * A region takes some 300 bytes. This many suffice for regions of 4 GB on a
+ * device of 64 TB, and the map stays below 5 MB.
  */
 #define PASS_MAX_REGIONS 16384U
 
 /**
  * struct pass_queue - a sub-queue: the requests of a region and a tier
  * @sort: requests by sector, for each direction
- * @ring: entry in pass_data.ring while the sub-queue has requests
+ * @ring: entry in pass_lap.ring while it has requests of that direction
  * @nr: number of requests
  * @pos: where the last turn of each direction stopped, in sectors
- * @taken: requests dispatched in the current turn, 0 between turns
- * @dir: direction of the current turn; between turns, the one that the next
- *	turn prefers
+ * @taken: requests dispatched in the turn of each direction, 0 between turns
  * @region: the region
  */
 struct pass_queue {
 	struct rb_root sort[IOSCHED_DIRS];
-	struct list_head ring;
+	struct list_head ring[IOSCHED_DIRS];
 	unsigned int nr;
 	sector_t pos[IOSCHED_DIRS];
-	unsigned int taken;
-	unsigned int dir;
+	unsigned int taken[IOSCHED_DIRS];
 	struct pass_region *region;
 };
 
@@ -123,7 +120,8 @@ static struct pass_map *pass_map_alloc(struct request_queue *q,
 			struct pass_queue *queue = &map->region[i].queue[tier];
 
 			queue->region = &map->region[i];
-			INIT_LIST_HEAD(&queue->ring);
+			INIT_LIST_HEAD(&queue->ring[READ]);
+			INIT_LIST_HEAD(&queue->ring[WRITE]);
 		}
 	return map;
 }

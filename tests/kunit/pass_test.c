@@ -294,12 +294,15 @@ static struct {
 	unsigned long reads_until;	/* jiffies; write_share applies until then */
 	bool reads_seen;
 	long map;			/* number of the current map */
-	int ring[IOSCHED_TIERS][REGIONS + 1];
+	int ring[IOSCHED_TIERS][IOSCHED_DIRS][REGIONS + 1];
 	struct {
 		sector_t pos[IOSCHED_DIRS];
-		unsigned int taken;
-		unsigned int dir;
+		unsigned int taken[IOSCHED_DIRS];
 	} queue[IOSCHED_TIERS][REGIONS];
+	struct {
+		unsigned int dir;
+		unsigned int left;	/* turns, 0 before the first one */
+	} lap[IOSCHED_TIERS];
 } pm;
 
 static unsigned int pm_region(sector_t sector)
@@ -335,28 +338,31 @@ static void pm_start(struct kunit *test)
 	pm.write_share = fake_random(2) ? 5 : 100;
 	pd->write_share = pm.write_share;
 	pm.reads_seen = false;
+	memset(pm.lap, 0, sizeof(pm.lap));
 	pm_forget();
 }
 
 /* Move a region to the end of its ring. */
-static void pm_ring_rotate(unsigned int tier, int region)
+static void pm_ring_rotate(int *ring, int region)
 {
-	model_ring_remove(pm.ring[tier], region);
-	model_ring_add(pm.ring[tier], region);
+	model_ring_remove(ring, region);
+	model_ring_add(ring, region);
 }
 
 static void pm_queued(struct model_request *mr)
 {
 	mr->priv[0] = pm_region(mr->sector);
 	mr->priv[1] = pm.map;
-	if (model_count_group(mr->tier, -1, mr->priv[0]) == 1)
-		model_ring_add(pm.ring[mr->tier], mr->priv[0]);
+	if (model_count_group(mr->tier, mr->dir, mr->priv[0]) == 1)
+		model_ring_add(pm.ring[mr->tier][mr->dir], mr->priv[0]);
 }
 
 static void pm_unqueued(struct model_request *mr)
 {
-	if (!model_count_group(mr->tier, -1, mr->priv[0]))
-		model_ring_remove(pm.ring[mr->tier], mr->priv[0]);
+	if (model_count_group(mr->tier, mr->dir, mr->priv[0]))
+		return;
+	model_ring_remove(pm.ring[mr->tier][mr->dir], mr->priv[0]);
+	pm.queue[mr->tier][mr->priv[0]].taken[mr->dir] = 0;
 }
 
 static bool pm_full(long region)
@@ -397,51 +403,74 @@ static bool pm_ready(struct model_request *mr)
 	return !pm_full(mr->priv[0]);
 }
 
+static void pm_next_lap(unsigned int tier)
+{
+	pm.lap[tier].dir = !pm.lap[tier].dir;
+	pm.lap[tier].left = 0;
+}
+
+/* The next request of a turn of a region, which has one of the lap's direction. */
 static struct model_request *pm_take(unsigned int tier, int region)
 {
-	unsigned int *dir = &pm.queue[tier][region].dir, batch;
-	unsigned int *taken = &pm.queue[tier][region].taken;
-	sector_t *pos = pm.queue[tier][region].pos;
+	unsigned int dir = pm.lap[tier].dir, *left = &pm.lap[tier].left;
+	unsigned int *taken = &pm.queue[tier][region].taken[dir];
+	sector_t *pos = &pm.queue[tier][region].pos[dir];
 	struct model_request *mr;
+	unsigned int i;
 
-	if (!model_count_group(tier, *dir, region) ||
-	    (*dir == WRITE && pm_writes_full())) {
-		*taken = 0;
-		*dir = !*dir;
-	}
-	mr = model_lowest(tier, *dir, pos[*dir], region);
+	for (i = 0; !*left && pm.ring[tier][dir][i] >= 0; i++)
+		if (pm.ring[tier][dir][i + 1] < 0)
+			*left = i + 1;
+	mr = model_lowest(tier, dir, *pos, region);
 	if (!mr)
-		mr = model_lowest(tier, *dir, 0, region);
-	pos[*dir] = mr->end;
-	batch = *dir == READ ? pm.read_batch : pm.write_batch;
-	if (++*taken >= batch || model_count_group(tier, *dir, region) == 1) {
-		*taken = 0;
-		*dir = !*dir;
-		pm_ring_rotate(tier, region);
-	}
+		mr = model_lowest(tier, dir, 0, region);
+	*pos = mr->end;
+	++*taken;
+	if (*taken < (dir == READ ? pm.read_batch : pm.write_batch) &&
+	    model_count_group(tier, dir, region) > 1)
+		return mr;
+	*taken = 0;
+	pm_ring_rotate(pm.ring[tier][dir], region);
+	if (!--*left)
+		pm_next_lap(tier);
 	return mr;
 }
 
-/* Return true if the region has a request that can be dispatched. */
-static bool pm_can_take(unsigned int tier, int region)
+/*
+ * The ring's first region that is not full; those before it move to the end. All of
+ * them do if there is none.
+ */
+static struct model_request *pm_go_on(unsigned int tier)
 {
-	return !pm_full(region) &&
-	       (!pm_writes_full() || model_count_group(tier, READ, region));
-}
-
-/* The ring's first region with such a request; those before it move to the end. */
-static struct model_request *pm_select(unsigned int tier)
-{
+	int *ring = pm.ring[tier][pm.lap[tier].dir];
 	int i;
 
-	for (i = 0; i < REGIONS && pm.ring[tier][i] >= 0; i++)
-		if (pm_can_take(tier, pm.ring[tier][i]))
+	if (pm.lap[tier].dir == WRITE && pm_writes_full())
+		return NULL;
+	for (i = 0; ring[i] >= 0; i++)
+		if (!pm_full(ring[i]))
 			break;
-	if (i == REGIONS || pm.ring[tier][i] < 0)
+	if (ring[i] < 0)
 		return NULL;
 	while (i--)
-		pm_ring_rotate(tier, pm.ring[tier][0]);
-	return pm_take(tier, pm.ring[tier][0]);
+		pm_ring_rotate(ring, ring[0]);
+	return pm_take(tier, ring[0]);
+}
+
+static struct model_request *pm_select(unsigned int tier)
+{
+	struct model_request *mr = pm_go_on(tier);
+	unsigned int left = pm.lap[tier].left;
+
+	if (mr)
+		return mr;
+	pm_next_lap(tier);
+	mr = pm_go_on(tier);
+	if (!mr) {
+		pm_next_lap(tier);
+		pm.lap[tier].left = left;
+	}
+	return mr;
 }
 
 static bool pm_may_merge(unsigned int dir, sector_t start, sector_t end)
