@@ -54,24 +54,26 @@ static void iosched_counters_of(struct iosched *io, struct seq_file *m,
 	unsigned int left = st->inserted - st->merged;
 	unsigned int queued = left - st->dispatched - undispatched + requeued;
 
-	unsigned int bypassing = tier == IOSCHED_BE ?
-				 iosched_bypassing(io, dir) : 0;
-	unsigned int bypassed = tier == IOSCHED_BE ?
-				atomic_read(&io->bypassed[dir]) : 0;
+	unsigned int ended = 0, bypassed = 0;
 
-	seq_printf(m, "%s %s %u %u %u %u %u %u %u %u %u %u %u\n",
+	if (tier == IOSCHED_BE) {
+		ended = atomic_read_acquire(&io->bypass_ended[dir]);
+		bypassed = atomic_read(&io->bypassed[dir]);
+	}
+	seq_printf(m, "%s %s %u %u %u %u %u %u %u %u %u %u\n",
 		   iosched_tier_names[tier], iosched_dir_names[dir],
-		   st->inserted, st->merged, st->dispatched, completed,
+		   st->inserted + bypassed, st->merged,
+		   st->dispatched + bypassed, completed + ended,
 		   st->expired, requeued, queued,
-		   left - queued - completed - polled, polled, bypassed,
-		   bypassing);
+		   left - queued - completed - polled + bypassed - ended, polled,
+		   bypassed);
 }
 
 static void iosched_counters(struct iosched *io, struct seq_file *m)
 {
 	unsigned int tier, dir;
 
-	seq_puts(m, "tier dir inserted merged dispatched completed expired requeued queued in_flight polled bypassed bypassing\n");
+	seq_puts(m, "tier dir inserted merged dispatched completed expired requeued queued in_flight polled bypassed\n");
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		for (dir = READ; dir <= WRITE; dir++)
 			iosched_counters_of(io, m, tier, dir);

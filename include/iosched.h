@@ -158,8 +158,8 @@ struct iosched_done {
  * @held: all queued requests are held; see iosched_wake(). Atomic.
  * @held_hctx: hardware queue whose run last set @held
  * @done: counters of completions. Atomic.
- * @bypassed: requests that were to bypass the queue, by direction. Atomic.
- * @bypass_ended: those that have completed or were inserted. Atomic.
+ * @bypassed: requests that bypass the queue or did, by direction. Atomic.
+ * @bypass_ended: those that have completed or were requeued. Atomic.
  * @classes_until: time until which a request may be queued that is not best-effort,
  *	in jiffies. Without @lock.
  *

@@ -81,14 +81,17 @@ static void iosched_bypass(struct iosched *io, struct request *rq)
 	atomic_inc(&io->bypassed[dir]);
 }
 
-/* @rq, which was to bypass the queue or did, is no longer counted. */
+/* The direction in which @rq was counted. */
+static unsigned int iosched_bypass_dir(struct request *rq)
+{
+	return iosched_rq_state(rq) & IOSCHED_RQ_BYPASS_WRITE ? WRITE : READ;
+}
+
+/* @rq, which has bypassed the queue, has completed or is requeued. */
 static void iosched_leave_bypass(struct iosched *io, struct request *rq)
 {
-	unsigned int dir = iosched_rq_state(rq) & IOSCHED_RQ_BYPASS_WRITE ?
-			   WRITE : READ;
-
+	atomic_inc(&io->bypass_ended[iosched_bypass_dir(rq)]);
 	iosched_rq_set_state(rq, 0);
-	atomic_inc(&io->bypass_ended[dir]);
 }
 
 /*
@@ -104,7 +107,8 @@ static bool iosched_end_bypass(struct iosched *io, struct request *rq)
 		rq->end_io = NULL;
 	if (!(iosched_rq_state(rq) & IOSCHED_RQ_BYPASS))
 		return false;
-	iosched_leave_bypass(io, rq);
+	atomic_dec(&io->bypassed[iosched_bypass_dir(rq)]);
+	iosched_rq_set_state(rq, 0);
 	return true;
 }
 

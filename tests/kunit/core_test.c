@@ -57,13 +57,13 @@ static void core_test_deadlines(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), w);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), r);
 	fake_expect_file(test, iosched_counters_show,
-			 "tier dir inserted merged dispatched completed expired requeued queued in_flight polled bypassed bypassing\n"
-			 "rt read 0 0 0 0 0 0 0 0 0 0 0\n"
-			 "rt write 0 0 0 0 0 0 0 0 0 0 0\n"
-			 "be read 2 0 2 0 1 0 0 2 0 0 0\n"
-			 "be write 1 0 1 0 1 0 0 1 0 0 0\n"
-			 "idle read 0 0 0 0 0 0 0 0 0 0 0\n"
-			 "idle write 0 0 0 0 0 0 0 0 0 0 0\n");
+			 "tier dir inserted merged dispatched completed expired requeued queued in_flight polled bypassed\n"
+			 "rt read 0 0 0 0 0 0 0 0 0 0\n"
+			 "rt write 0 0 0 0 0 0 0 0 0 0\n"
+			 "be read 2 0 2 0 1 0 0 2 0 0\n"
+			 "be write 1 0 1 0 1 0 0 1 0 0\n"
+			 "idle read 0 0 0 0 0 0 0 0 0 0\n"
+			 "idle write 0 0 0 0 0 0 0 0 0 0\n");
 	fake_finish();
 }
 

@@ -284,7 +284,7 @@ class Plan:
         def even():
             now = statistics(target.name)
             return (now["inserted"] == now["merged"] + now["completed"] and
-                    not now["queued"] and not now["in_flight"] and not now["bypassing"])
+                    not now["queued"] and not now["in_flight"])
         # A file system may write at any time.
         end = time.monotonic() + (120 if DEBUG_KERNEL else 30)
         while not even():
