@@ -235,12 +235,16 @@ static void bp_removed(struct iosched *io, struct request *rq,
  * Dispatch and completion
  */
 
-static struct request *bp_select(struct iosched *io, unsigned int tier)
+static struct request *bp_select(struct iosched *io, unsigned int tier,
+				 bool reads_only)
 {
 	struct bp_data *bd = bp_of(io);
 	struct bp_queue *queue;
 
 	lockdep_assert_held(&io->lock);
+	/* The turn may be one of writes, or of a process that only writes. */
+	if (reads_only)
+		return iosched_first(io, tier, READ);
 	queue = bp_base(bd, turn, tier);
 	return queue ? bp_take(bd, queue) : NULL;
 }

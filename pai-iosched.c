@@ -317,15 +317,19 @@ static bool pai_may_hold(struct pai_data *pd, unsigned int tier)
 }
 
 /* Rule 8, otherwise rule 7 for the requests that rules 3 to 5 let be dispatched. */
-static struct request *pai_select(struct iosched *io, unsigned int tier)
+static struct request *pai_select(struct iosched *io, unsigned int tier,
+				  bool reads_only)
 {
 	struct pai_data *pd = pai_of(io);
 	struct request *read, *write, *rq;
 
 	lockdep_assert_held(&io->lock);
 	rq = pai_same_page(pd, tier);
-	if (rq)
+	if (rq && !(reads_only && rq_data_dir(rq) == WRITE))
 		return rq;
+	/* No read is held: there is no write for it to let pass. */
+	if (reads_only)
+		return iosched_first(io, tier, READ);
 	if (!pai_may_hold(pd, tier))
 		return iosched_first_come(io, tier);
 

@@ -19,7 +19,8 @@
  *     turn ends after read_batch or write_batch requests, or when no request
  *     of its direction is left. (3.3) All sub-queues change direction
  *     together: after a lap, in which each has had a turn, or when none can
- *     dispatch a request of this direction. (Not in the paper, where a
+ *     dispatch a request of this direction, as when writes have their share of
+ *     the tags (write_share, include/iosched.h). (Not in the paper, where a
  *     sub-queue alternates by itself. But then some read while others write,
  *     and the device has both at any time.)
  *  3. A turn dispatches in ascending order, from where the last turn of its
@@ -31,16 +32,11 @@
  *     (3.4; the paper argues with the number of outstanding requests but bounds
  *     only the batch. On blk-mq a device takes many batches at once, so a
  *     bound on the batch does not bound what is outstanding.)
- *  5. While reads are recent, writes use at most write_share percent of the
- *     device's tags. When they do, a lap of writes ends. (Not in the paper,
- *     whose device takes one batch at a time. On a device with tags to spare,
- *     writes alone can take all tags, and each read then waits for a tag before
- *     it waits for the flash.)
- *  6. A request whose deadline has passed is dispatched first. (3.3; done by
+ *  5. A request whose deadline has passed is dispatched first. (3.3; done by
  *     the core, which asks pass_ready().)
- *  7. No request is merged across the border of a region. (Not in the paper.)
- *  8. While no request is queued, requests bypass the scheduler within the
- *     bounds of rule 5, unless region_depth is set. (Not in the paper.)
+ *  6. No request is merged across the border of a region. (Not in the paper.)
+ *  7. While no request is queued, requests bypass the scheduler, unless
+ *     region_depth is set. (Not in the paper.)
  *
  * Example (figure 6): two regions that serve two requests at a time well; R1 to
  * R4 wait for region 0, Q1 to Q4 for region 1. With region_depth=2, R1 and R2
@@ -64,9 +60,6 @@
 
 #define IOSCHED_NAME "pass"
 
-/* Reads are recent for this long after one was dispatched, in jiffies. */
-#define PASS_READS_RECENT (HZ / 10)
-
 /**
  * struct pass_lap - turns of one direction, of a tier
  * @ring: sub-queues that have requests of each direction
@@ -88,7 +81,6 @@ struct pass_data {
 	struct pass_map *map;
 	struct pass_lap lap[IOSCHED_TIERS];
 	struct list_head retired;	/* former maps still in use */
-	unsigned long last_read;	/* time of its dispatch, in jiffies */
 	struct work_struct resize_work;
 	struct mutex resize_lock;	/* serialises changes of the map */
 
@@ -97,7 +89,6 @@ struct pass_data {
 	unsigned int read_batch;
 	unsigned int write_batch;
 	unsigned int region_depth;
-	unsigned int write_share;
 };
 
 static struct pass_data *pass_of(struct iosched *io)
@@ -177,7 +168,7 @@ static void pass_removed(struct iosched *io, struct request *rq,
 	}
 }
 
-/* Rule 7: both sides of a border may work in parallel. */
+/* Rule 6: both sides of a border may work in parallel. */
 static bool pass_may_merge(struct iosched *io, unsigned int dir,
 			   sector_t start, sector_t end)
 {
@@ -188,7 +179,7 @@ static bool pass_may_merge(struct iosched *io, unsigned int dir,
 }
 
 /*
- * Bounds: rules 4 and 5
+ * Bounds: rule 4
  */
 
 /* Rule 4: return true if @region has region_depth requests in flight. */
@@ -198,20 +189,7 @@ static bool pass_full(struct pass_data *pd, struct pass_region *region)
 	       atomic_read(&region->in_flight) >= pd->region_depth;
 }
 
-/*
- * Rule 5: return true if reads are recent and writes have their share of the
- * tags. At least one write is then in flight; its completion wakes the queue.
- */
-static bool pass_writes_full(struct pass_data *pd)
-{
-	return pd->write_share < 100 &&
-	       time_before(jiffies, READ_ONCE(pd->last_read) +
-				    PASS_READS_RECENT) &&
-	       iosched_dir_in_flight(&pd->io, WRITE) >=
-	       max(iosched_tags(&pd->io) * pd->write_share / 100, 1U);
-}
-
-/* Rule 6: a deadline overrides write_share, but not region_depth. */
+/* Rule 5: a deadline does not override region_depth. */
 static bool pass_ready(struct iosched *io, struct request *rq, bool due)
 {
 	lockdep_assert_held(&io->lock);
@@ -223,28 +201,14 @@ static void pass_dispatched(struct iosched *io, struct request *rq)
 	struct pass_region *region = pass_queue_of(rq)->region;
 
 	lockdep_assert_held(&io->lock);
-	if (rq_data_dir(rq) == READ)
-		WRITE_ONCE(pass_of(io)->last_read, jiffies);
 	region->served[rq_data_dir(rq)]++;
 	atomic_inc(&region->in_flight);
 }
 
-/*
- * Rule 8: its region is not known, so rule 4 allows none.
- */
-static bool pass_may_bypass(struct iosched *io, unsigned int dir)
+/* Rule 7: a request's region is not known, so rule 4 allows none. */
+static bool pass_may_bypass(struct iosched *io)
 {
-	struct pass_data *pd = pass_of(io);
-	unsigned long now = jiffies;
-
-	if (READ_ONCE(pd->region_depth))
-		return false;
-	if (dir == WRITE)
-		return !pass_writes_full(pd);
-	/* Each CPU reads this line: write it only if necessary. */
-	if (READ_ONCE(pd->last_read) != now)
-		WRITE_ONCE(pd->last_read, now);
-	return true;
+	return !READ_ONCE(pass_of(io)->region_depth);
 }
 
 static void pass_released(struct request *rq)
@@ -321,17 +285,17 @@ static struct request *pass_take(struct pass_data *pd, struct pass_lap *lap,
 }
 
 /*
- * Rules 1, 4 and 5: the next request of the lap, or NULL if no sub-queue can
+ * Rules 1 and 4: the next request of the lap, or NULL if no sub-queue can
  * dispatch one. Sub-queues whose region is full are passed over: they move to the
  * end of the ring. Once around it at most.
  */
 static struct request *pass_go_on(struct pass_data *pd, struct pass_lap *lap,
-				  bool writes_full)
+				  bool reads_only)
 {
 	struct list_head *ring = &lap->ring[lap->dir];
 	struct pass_queue *queue, *passed = NULL;
 
-	if (lap->dir == WRITE && writes_full)
+	if (lap->dir == WRITE && reads_only)
 		return NULL;
 	while ((queue = list_first_entry_or_null(ring, struct pass_queue,
 						 ring[lap->dir])) != passed) {
@@ -344,21 +308,20 @@ static struct request *pass_go_on(struct pass_data *pd, struct pass_lap *lap,
 	return NULL;
 }
 
-static struct request *pass_select(struct iosched *io, unsigned int tier)
+static struct request *pass_select(struct iosched *io, unsigned int tier,
+				   bool reads_only)
 {
 	struct pass_data *pd = pass_of(io);
 	struct pass_lap *lap = &pd->lap[tier];
 	unsigned int left = lap->left;
 	struct request *rq;
-	bool writes_full;
 
 	lockdep_assert_held(&io->lock);
-	writes_full = lap->nr[WRITE] && pass_writes_full(pd);
-	rq = pass_go_on(pd, lap, writes_full);
+	rq = pass_go_on(pd, lap, reads_only);
 	if (rq)
 		return rq;
 	pass_next_lap(lap);
-	rq = pass_go_on(pd, lap, writes_full);
+	rq = pass_go_on(pd, lap, reads_only);
 	if (!rq) {
 		/* All requests are held: the lap goes on later. */
 		lap->dir = !lap->dir;
@@ -376,8 +339,7 @@ static bool pass_take_alone(struct iosched *io, struct request *rq)
 
 	lockdep_assert_held(&io->lock);
 	queue = pass_assign(pd, rq);
-	if (pass_full(pd, queue->region) ||
-	    (rq_data_dir(rq) == WRITE && pass_writes_full(pd)))
+	if (pass_full(pd, queue->region))
 		return false;
 	if (lap->dir != rq_data_dir(rq))
 		pass_next_lap(lap);
@@ -474,8 +436,6 @@ static int pass_set_region_size(struct iosched *io, unsigned int *field,
 	  "most writes in a turn")					\
 	T(pass_data, region_depth, 0, 0, IOSCHED_REQUESTS_MAX, iosched_set,	\
 	  "most requests of a region in flight, 0: no bound")		\
-	T(pass_data, write_share, 75, 1, 100, iosched_set,		\
-	  "most of the device's tags for writes while reads are recent, percent, 100: any") \
 	T(iosched, bypass, 1, 0, 1, iosched_set,			\
 	  "issue requests directly while none is queued and region_depth is 0")
 
@@ -484,7 +444,6 @@ static int pass_init(struct iosched *io)
 	struct pass_data *pd = pass_of(io);
 	unsigned int tier;
 
-	pd->last_read = jiffies - PASS_READS_RECENT;
 	INIT_LIST_HEAD(&pd->retired);
 	for (tier = 0; tier < IOSCHED_TIERS; tier++) {
 		INIT_LIST_HEAD(&pd->lap[tier].ring[READ]);

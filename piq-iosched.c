@@ -516,7 +516,8 @@ static struct request *piq_pick(struct piq_data *pd, unsigned int tier,
 }
 
 /* Rules 3 and 5: reads before writes, but for a prioritised write batch. */
-static struct request *piq_in_order(struct piq_data *pd, unsigned int tier)
+static struct request *piq_in_order(struct piq_data *pd, unsigned int tier,
+				    bool reads_only)
 {
 	struct piq_map *map = piq_map_of(pd);
 	u64 now = ktime_get_ns();
@@ -527,7 +528,7 @@ static struct request *piq_in_order(struct piq_data *pd, unsigned int tier)
 	piq_admit(pd, tier, READ);
 	piq_admit(pd, tier, WRITE);
 
-	batch = piq_prioritise(pd, tier, now);
+	batch = reads_only ? NULL : piq_prioritise(pd, tier, now);
 	if (batch) {
 		struct cb_queue *queue = &map->queue[tier][WRITE];
 		struct cb_entry *entry;
@@ -539,10 +540,11 @@ static struct request *piq_in_order(struct piq_data *pd, unsigned int tier)
 		cb_claim(queue, batch, map->taken);
 	}
 	rq = piq_pick(pd, tier, READ, now);
-	return rq ? rq : piq_pick(pd, tier, WRITE, now);
+	return rq || reads_only ? rq : piq_pick(pd, tier, WRITE, now);
 }
 
-static struct request *piq_select(struct iosched *io, unsigned int tier)
+static struct request *piq_select(struct iosched *io, unsigned int tier,
+				  bool reads_only)
 {
 	struct piq_data *pd = piq_of(io);
 	struct piq_map *map = piq_map_of(pd);
@@ -551,13 +553,14 @@ static struct request *piq_select(struct iosched *io, unsigned int tier)
 	lockdep_assert_held(&io->lock);
 	/* The scheme noop holds no request. */
 	if (!piq_schemes[pd->scheme].reads_first)
-		return iosched_first_come(io, tier);
+		return reads_only ? iosched_first(io, tier, READ) :
+				    iosched_first_come(io, tier);
 	if (held_settle(&map->units, map->lv.units))
 		map->stuck = 0;
 	else if (map->stuck & BIT(tier))
 		return NULL;
-	rq = piq_in_order(pd, tier);
-	if (!rq)
+	rq = piq_in_order(pd, tier, reads_only);
+	if (!rq && !reads_only)
 		map->stuck |= BIT(tier);
 	return rq;
 }

@@ -33,6 +33,11 @@
  * Its deadline is read_expire or write_expire after its insertion, or
  * prio_aging_expire while a higher tier is in use.
  *
+ * While reads are recent, writes use at most @write_share percent of the device's
+ * tags. Otherwise writes alone can take all tags, and each read waits for a tag before
+ * it waits for the flash. (In no paper: their devices take one request or one batch at
+ * a time.)
+ *
  * A polled request completes only when its owner polls, which may be never. So
  * the core dispatches it at once, though not before an overdue request, and counts
  * it in no bound.
@@ -98,6 +103,9 @@ enum {
 #define IOSCHED_RQ_BYPASS_WRITE	BIT(5)	/* as a write */
 #define IOSCHED_RQ_TIER_SHIFT	6
 
+/* Reads are recent for this long after one was issued, in jiffies. */
+#define IOSCHED_READS_RECENT	(HZ / 10)
+
 /* Longest time after its deadline for which bounds hold a request, in jiffies. */
 #define IOSCHED_SLACK	msecs_to_jiffies(100)
 
@@ -160,6 +168,7 @@ struct iosched_done {
  * @done: counters of completions. Atomic.
  * @bypassed: requests that bypass the queue or did, by direction. Atomic.
  * @bypass_ended: those that have completed or were requeued. Atomic.
+ * @last_read: time at which a read was last issued, in jiffies. Without @lock.
  * @classes_until: time until which a request may be queued that is not best-effort,
  *	in jiffies. Without @lock.
  *
@@ -172,6 +181,7 @@ struct iosched_done {
  * @async_depth: scheduler tags for all but synchronous reads, per hardware
  *	queue; 0 for no bound
  * @depth: most requests in flight on the device; 0 for as many as it has tags
+ * @write_share: most of the device's tags for writes while reads are recent, in percent
  * @bypass: whether requests may bypass the queue, if the policy has may_bypass()
  */
 struct iosched {
@@ -198,6 +208,7 @@ struct iosched {
 	atomic_t bypass_ended[IOSCHED_DIRS];
 
 	atomic_t bypassed[IOSCHED_DIRS] ____cacheline_aligned_in_smp;
+	unsigned long last_read;
 
 	unsigned int read_expire ____cacheline_aligned_in_smp;
 	unsigned int write_expire;
@@ -205,6 +216,7 @@ struct iosched {
 	unsigned int front_merges;
 	unsigned int async_depth;
 	unsigned int depth;
+	unsigned int write_share;
 	unsigned int bypass;
 	unsigned long classes_until;
 };
@@ -247,17 +259,19 @@ struct iosched {
  *	@due: its deadline has passed. Otherwise it was just placed, and false
  *	saves a queue run that could not dispatch it.
  * @select: return the request of a tier to dispatch next, which the core then
- *	dispatches; NULL to hold all of them until iosched_wake() is called
+ *	dispatches; NULL to hold all of them until iosched_wake() is called.
+ *	@reads_only: writes are queued, but have their share of the tags: return a
+ *	read, or NULL.
  * @take_alone: (opt) take @rq, the only queued request, to dispatch it; return
  *	false if it may not be dispatched now; it is sorted then. Neither
  *	place() nor select() was called, nor will removed() be: do what they
  *	would have left behind.
  * @dispatched: (opt) @rq is dispatched. Not called for requests in the head
  *	list, which obey no bound.
- * @may_bypass: (opt) return true if a request of that direction, whose sector is not
- *	known yet, may bypass the queue now: nothing is queued, and less is in flight
- *	than the dispatch limit. No lock. Neither dispatched() nor released() is called
- *	for it. The policy has the tunable iosched.bypass. See tmpl/bypass.h.
+ * @may_bypass: (opt) return true if a request, whose sector is not known yet, may
+ *	bypass the queue now: nothing is queued, and the core's bounds leave room. No
+ *	lock. Neither dispatched() nor released() is called for it. The policy has the
+ *	tunable iosched.bypass. See tmpl/bypass.h.
  * @released: (opt) @rq has completed or was requeued after dispatched(). Any
  *	context, no lock. The core then runs the queue if requests are held.
  */
@@ -280,10 +294,11 @@ struct iosched_policy {
 	bool (*may_merge)(struct iosched *io, unsigned int dir,
 			  sector_t start, sector_t end);
 	bool (*ready)(struct iosched *io, struct request *rq, bool due);
-	struct request *(*select)(struct iosched *io, unsigned int tier);
+	struct request *(*select)(struct iosched *io, unsigned int tier,
+				  bool reads_only);
 	bool (*take_alone)(struct iosched *io, struct request *rq);
 	void (*dispatched)(struct iosched *io, struct request *rq);
-	bool (*may_bypass)(struct iosched *io, unsigned int dir);
+	bool (*may_bypass)(struct iosched *io);
 	void (*released)(struct request *rq);
 };
 
@@ -398,14 +413,17 @@ static inline unsigned int iosched_in_flight(struct iosched *io,
 	       (tier == IOSCHED_BE ? iosched_bypassing(io, dir) : 0);
 }
 
-/* As iosched_in_flight(), for a direction, a tier, or all. Under the lock. */
+/*
+ * As iosched_in_flight(), for a direction, a tier, or all. Under the lock; without it
+ * an estimate.
+ */
 static inline unsigned int iosched_dir_in_flight(struct iosched *io,
 						 unsigned int dir)
 {
 	unsigned int tier, in_flight = 0;
 
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
-		if ((io->tiers | BIT(IOSCHED_BE)) & BIT(tier))
+		if ((READ_ONCE(io->tiers) | BIT(IOSCHED_BE)) & BIT(tier))
 			in_flight += iosched_in_flight(io, tier, dir);
 	return in_flight;
 }
@@ -437,6 +455,21 @@ static inline unsigned int iosched_tags(struct iosched *io)
 
 	return set->flags & BLK_MQ_F_TAG_HCTX_SHARED ?
 		tags : tags * io->q->nr_hw_queues;
+}
+
+/*
+ * Return true if reads are recent and writes have their share of the tags. At least one
+ * write is then in flight; its completion wakes the queue.
+ */
+static inline bool iosched_writes_full(struct iosched *io)
+{
+	unsigned int share = READ_ONCE(io->write_share);
+
+	return share < 100 &&
+	       time_before(jiffies, READ_ONCE(io->last_read) +
+				    IOSCHED_READS_RECENT) &&
+	       iosched_dir_in_flight(io, WRITE) >=
+	       max(iosched_tags(io) * share / 100, 1U);
 }
 
 /**

@@ -34,9 +34,9 @@ static_assert(2 * LV_MAX_UNITS <= 1 << (PIQ_MAP_SHIFT - PIQ_PAGES_SHIFT));
  * @writing: units last taken by a write
  * @taken: units held or claimed, for piq_select()
  * @vector: units of a request, for the function that sets it
- * @stuck: tiers of which the last piq_select() found no request to dispatch; since
- *	then nothing but perhaps @units has changed. What time alone allows (rules 4
- *	and 5) is found with the next unit that becomes free.
+ * @stuck: tiers of which the last piq_select() for reads and writes found none to
+ *	dispatch; since then nothing but perhaps @units has changed. What time alone
+ *	allows (rules 4 and 5) is found with the next unit that becomes free.
  * @batch_memory: memory of @queue
  */
 struct piq_map {

@@ -31,8 +31,17 @@ static bool iosched_find_room(struct iosched *io)
 	return io->room;
 }
 
+/* Return true if @rq, which is queued or about to be, must leave tags to reads. */
+static bool iosched_leaves_tags(struct iosched *io, struct request *rq)
+{
+	return rq_data_dir(rq) == WRITE && iosched_writes_full(io);
+}
+
 static bool iosched_is_ready(struct iosched *io, struct request *rq, bool due)
 {
+	/* A deadline overrides write_share, but not the policy's bounds. */
+	if (!due && iosched_leaves_tags(io, rq))
+		return false;
 	return !IOSCHED_POLICY.ready || IOSCHED_POLICY.ready(io, rq, due);
 }
 

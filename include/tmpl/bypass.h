@@ -66,7 +66,7 @@ static bool iosched_can_bypass(struct iosched *io, struct request *rq)
 	    time_before(jiffies, READ_ONCE(io->classes_until)))
 		return false;
 	return iosched_tier_in_flight(io, IOSCHED_BE) < iosched_limit(io) &&
-	       IOSCHED_POLICY.may_bypass(io, rq_data_dir(rq));
+	       !iosched_leaves_tags(io, rq) && IOSCHED_POLICY.may_bypass(io);
 }
 
 static void iosched_bypass(struct iosched *io, struct request *rq)
@@ -79,6 +79,8 @@ static void iosched_bypass(struct iosched *io, struct request *rq)
 	iosched_rq_set_state(rq, IOSCHED_RQ_BYPASS |
 				 (dir == WRITE ? IOSCHED_RQ_BYPASS_WRITE : 0));
 	atomic_inc(&io->bypassed[dir]);
+	if (dir == READ)
+		WRITE_ONCE(io->last_read, jiffies);
 }
 
 /* The direction in which @rq was counted. */

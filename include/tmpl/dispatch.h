@@ -9,9 +9,13 @@ static struct request *iosched_pick(struct iosched *io, unsigned int tier,
 				    unsigned long now)
 {
 	struct request *rq = iosched_expired(io, tier, now);
+	bool reads_only;
 
-	if (!rq)
-		return IOSCHED_POLICY.select(io, tier);
+	if (!rq) {
+		reads_only = iosched_first(io, tier, WRITE) &&
+			     iosched_writes_full(io);
+		return IOSCHED_POLICY.select(io, tier, reads_only);
+	}
 	iosched_note(io, IOSCHED_NAME " expired %llu",
 		     (unsigned long long)blk_rq_pos(rq));
 	return rq;
@@ -172,6 +176,7 @@ static struct request *iosched_take_alone(struct iosched *io)
 	if (!IOSCHED_POLICY.take_alone || !rq)
 		return NULL;
 	if (!iosched_one_tier(io) || !iosched_find_room(io) ||
+	    iosched_leaves_tags(io, rq) ||
 	    time_after_eq(jiffies, (unsigned long)rq->fifo_time) ||
 	    !IOSCHED_POLICY.take_alone(io, rq)) {
 		iosched_sort_alone(io);
@@ -195,6 +200,8 @@ static struct request *iosched_hand_over(struct iosched *io, struct request *rq)
 	} else if (io->room) {
 		io->room--;
 	}
+	if (req_op(rq) == REQ_OP_READ)
+		WRITE_ONCE(io->last_read, jiffies);
 	WRITE_ONCE(st->dispatched, st->dispatched + 1);
 	iosched_rq_set_state(rq, iosched_rq_state(rq) | state);
 	rq->rq_flags |= RQF_STARTED;

@@ -28,6 +28,7 @@ static struct iosched *iosched_new(struct request_queue *q)
 		INIT_LIST_HEAD(&io->fifo[tier][WRITE]);
 	}
 	iosched_tunables_init(io);
+	io->last_read = jiffies - IOSCHED_READS_RECENT;
 	ret = IOSCHED_POLICY.init(io);
 	if (ret) {
 		kfree(io);

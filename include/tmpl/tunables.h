@@ -233,7 +233,9 @@ static ssize_t name##_store(struct elevator_queue *eq,			\
 	T(iosched, front_merges, 1, 0, 1, iosched_set,			\
 	  "try front merges")					\
 	T(iosched, depth, 0, 0, IOSCHED_REQUESTS_MAX, iosched_set_depth, \
-	  "most requests in flight on the device, 0: as many as it has tags")
+	  "most requests in flight on the device, 0: as many as it has tags") \
+	T(iosched, write_share, 75, 1, 100, iosched_set,		\
+	  "most of the device's tags for writes while reads are recent, percent, 100: any")
 
 /* async_depth has a file here only if the kernel has no queue/async_depth. */
 #define IOSCHED_ASYNC_DEPTH_TUNABLE(T)					\

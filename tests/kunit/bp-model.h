@@ -534,10 +534,12 @@ static long bm_turn(unsigned int tier)
 	}
 }
 
-static struct model_request *bm_select(unsigned int tier)
+static struct model_request *bm_select(unsigned int tier, bool reads_only)
 {
 	long queue = BM_SHARED;
 
+	if (reads_only)
+		return model_oldest(tier, READ);
 	if (bm.base == BP_FAIR)
 		queue = bm_turn(tier);
 	else if (bm_anticipate(tier) || bm_linger(tier))

@@ -85,11 +85,12 @@ static bool core_ready(struct iosched *io, struct request *rq, bool due)
 	return !data->limit || atomic_read(&data->in_flight) < data->limit;
 }
 
-static struct request *core_select(struct iosched *io, unsigned int tier)
+static struct request *core_select(struct iosched *io, unsigned int tier,
+				   bool reads_only)
 {
 	struct request *rq = iosched_from(&io->sort[tier][READ], 0);
 
-	if (!rq)
+	if (!rq && !reads_only)
 		rq = iosched_from(&io->sort[tier][WRITE], 0);
 	return rq && core_ready(io, rq, false) ? rq : NULL;
 }
@@ -99,7 +100,7 @@ static void core_dispatched(struct iosched *io, struct request *rq)
 	atomic_inc(&core_of(io)->in_flight);
 }
 
-static bool core_may_bypass(struct iosched *io, unsigned int dir)
+static bool core_may_bypass(struct iosched *io)
 {
 	return core_of(io)->bypassable;
 }

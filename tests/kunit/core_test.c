@@ -186,6 +186,73 @@ static void core_test_bounds(struct kunit *test)
 	fake_finish();
 }
 
+/*
+ * 5 % of 64 tags are three. For some time after a read no more writes are in flight; a
+ * held write is dispatched when another one completes or when that time is over.
+ */
+static void core_test_write_share(struct kunit *test)
+{
+	struct request *writes[5], *read;
+	unsigned int i;
+
+	core_begin(test);
+	fake_set(test, "write_share", "5");
+	/* The first write is alone, the second is sorted. */
+	read = fake_insert(REQ_OP_READ, 500, 8);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), read);
+	fake_complete(read);
+	for (i = 0; i < 5; i++)
+		writes[i] = fake_insert(REQ_OP_WRITE, 100 * i, 8);
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), writes[i]);
+	fake_expect_none(test);
+	/* Another write cannot be dispatched either: nothing runs the queue. */
+	fake_insert(REQ_OP_WRITE, 600, 8);
+	KUNIT_EXPECT_FALSE(test, fake_has_work());
+	/* A read is still dispatched. */
+	read = fake_insert(REQ_OP_READ, 500, 8);
+	KUNIT_EXPECT_TRUE(test, fake_has_work());
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), read);
+	fake_complete(read);
+	fake_expect_none(test);
+	fake_complete(writes[0]);
+	KUNIT_EXPECT_TRUE(test, fake_has_work());
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), writes[3]);
+	fake_expect_none(test);
+	/* Polled reads count, passthrough does not. */
+	fake_advance_ms(IOSCHED_READS_RECENT / 2);
+	read = fake_insert(REQ_OP_READ | REQ_POLLED, 900, 8);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), read);
+	fake_advance_ms(IOSCHED_READS_RECENT / 2);
+	read = fake_insert(REQ_OP_DRV_IN, 0, 0);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), read);
+	fake_expect_none(test);
+	fake_advance_ms(IOSCHED_READS_RECENT / 2);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), writes[4]);
+	fake_expect(test, 600);
+	fake_finish();
+}
+
+/* A write that is alone is held as well, but not beyond its deadline. */
+static void core_test_write_share_alone(struct kunit *test)
+{
+	struct request *first, *second, *read;
+
+	core_begin(test);
+	fake_set(test, "write_share", "1");
+	fake_set(test, "write_expire", "50");
+	read = fake_insert(REQ_OP_READ, 500, 8);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), read);
+	first = fake_insert(REQ_OP_WRITE, 0, 8);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), first);
+	second = fake_insert(REQ_OP_WRITE, 100, 8);
+	fake_expect_none(test);
+	fake_advance_ms(50);
+	KUNIT_EXPECT_TRUE(test, fake_has_work());
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), second);
+	fake_finish();
+}
+
 /* A dispatch ends the hold: what allowed it may allow other requests. */
 static void core_test_held_until_dispatch(struct kunit *test)
 {
@@ -933,11 +1000,11 @@ static bool cm_ready(struct model_request *mr)
 	return !cm_limit || counted < cm_limit;
 }
 
-static struct model_request *cm_select(unsigned int tier)
+static struct model_request *cm_select(unsigned int tier, bool reads_only)
 {
 	struct model_request *mr = model_lowest(tier, READ, 0, -1);
 
-	if (!mr)
+	if (!mr && !reads_only)
 		mr = model_lowest(tier, WRITE, 0, -1);
 	return mr && cm_ready(mr) ? mr : NULL;
 }
@@ -1016,6 +1083,8 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_merge),
 	KUNIT_CASE(core_test_borders),
 	KUNIT_CASE(core_test_bounds),
+	KUNIT_CASE(core_test_write_share),
+	KUNIT_CASE(core_test_write_share_alone),
 	KUNIT_CASE(core_test_held_until_dispatch),
 	KUNIT_CASE(core_test_no_run_when_full),
 	KUNIT_CASE(core_test_undispatched),

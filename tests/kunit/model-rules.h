@@ -40,6 +40,7 @@ struct model_request {
  * @start: (opt) a sequence starts: reset the model and draw settings
  * @select: take and return the next request of the tier; NULL for none. May
  *	change the state of the policy's model, since the request is dispatched.
+ *	@reads_only: take a read, or none.
  * @ready: (opt) return true if the policy's bounds allow a dispatch now
  * @may_merge: (opt) return true if one request may cover sectors [start, end)
  * @queued: (opt) the request was queued, not at the head
@@ -66,7 +67,7 @@ struct model_policy {
 	sector_t capacity;
 	unsigned int spread;
 	void (*start)(struct kunit *test);
-	struct model_request *(*select)(unsigned int tier);
+	struct model_request *(*select)(unsigned int tier, bool reads_only);
 	bool (*ready)(struct model_request *mr);
 	bool (*may_merge)(unsigned int dir, sector_t start, sector_t end);
 	void (*queued)(struct model_request *mr);
@@ -97,6 +98,9 @@ static struct {
 	unsigned int read_expire;
 	unsigned int write_expire;
 	unsigned int prio_aging_expire;
+	unsigned int write_share;
+	unsigned long reads_until;	/* jiffies; write_share applies until then */
+	bool reads_seen;
 	bool refused;		/* the last dispatch returned no request */
 	u64 operations;		/* so far, in all sequences */
 } model;
@@ -275,6 +279,25 @@ static bool model_full(void)
 	       (model.depth && in_flight >= model.depth);
 }
 
+/* Return true if writes use their share of the tags; one is always allowed. */
+static bool model_share_used(void)
+{
+	struct model_request *mr;
+	unsigned int in_flight = 0;
+
+	model_for_each(mr)
+		in_flight += mr->state == MODEL_IN_FLIGHT &&
+			     !mr->polled && mr->dir == WRITE;
+	return model.write_share < 100 && in_flight &&
+	       (in_flight + 1) * 100 > fake.set.queue_depth * model.write_share;
+}
+
+static bool model_writes_full(void)
+{
+	return model.reads_seen && time_before(jiffies, model.reads_until) &&
+	       model_share_used();
+}
+
 /* Return true if a tier above this one is in use. */
 static bool model_above_in_use(unsigned int tier)
 {
@@ -315,6 +338,12 @@ static struct model_request *model_overdue(void)
 	return overdue;
 }
 
+/* Return true if the tier's writes must leave tags to reads. */
+static bool model_writes_wait(unsigned int tier)
+{
+	return model_oldest(tier, WRITE) && model_writes_full();
+}
+
 /* Return the next request within all bounds. */
 static struct model_request *model_next_bounded(void)
 {
@@ -347,7 +376,8 @@ static struct model_request *model_next_bounded(void)
 						  write->deadline) ? write : mr;
 			if (mr || write)
 				return mr ? mr : write;
-			return model.policy->select(tier);
+			return model.policy->select(tier,
+						    model_writes_wait(tier));
 		}
 		if (model_tiers() > 1 && model_in_bounds(tier))
 			return NULL;

@@ -54,6 +54,10 @@ static bool model_dispatch(struct kunit *test)
 		if (model.policy->dispatched)
 			model.policy->dispatched(mr);
 	}
+	if (mr->dir == READ) {
+		model.reads_seen = true;
+		model.reads_until = jiffies + IOSCHED_READS_RECENT;
+	}
 	model_unqueue(mr, MODEL_IN_FLIGHT);
 	model_stats_of(mr)->dispatched++;
 	return true;
@@ -257,6 +261,9 @@ static void model_operation(struct kunit *test)
 		fake_advance_ns(fake_random(200) * NSEC_PER_MSEC);
 	else if (what < 97)
 		model_set(test, "depth", &model.depth, fake_random(6));
+	else if (what < 98)
+		model_set(test, "write_share", &model.write_share,
+			  fake_random(2) ? 1 + fake_random(10) : 100);
 	else if (model.policy->disturb)
 		model.policy->disturb(test);
 	model.operations++;
@@ -311,6 +318,8 @@ static void model_start(struct kunit *test, const struct model_policy *policy,
 	io->read_expire = 100;
 	io->write_expire = 300;
 	io->prio_aging_expire = 700;
+	io->write_share = fake_random(2) ? 5 : 100;
+	model.write_share = io->write_share;
 	model.read_expire = io->read_expire;
 	model.write_expire = io->write_expire;
 	model.prio_aging_expire = io->prio_aging_expire;

@@ -211,13 +211,15 @@ static struct model_request *am_same_page(unsigned int tier)
 	return mr && am_continues(mr) ? mr : NULL;
 }
 
-static struct model_request *am_select(unsigned int tier)
+static struct model_request *am_select(unsigned int tier, bool reads_only)
 {
 	struct model_request *mr = am_same_page(tier);
 	unsigned int dir;
 
-	if (mr)
+	if (mr && (mr->dir == READ || !reads_only))
 		return mr;
+	if (reads_only)
+		return model_oldest(tier, READ);
 	if (!am_any_better(tier))
 		return am_older(model_oldest(tier, READ),
 				model_oldest(tier, WRITE));
@@ -243,7 +245,10 @@ static void am_dispatched(struct model_request *mr)
 			       mr->start_ns <= am.kept_ns;
 }
 
-/* Return true if a request of the tier to be dispatched has waited long enough. */
+/*
+ * Return true if a request of the tier to be dispatched has waited long enough. A
+ * completion ends a wait for the share of writes.
+ */
 static bool am_overdue(void)
 {
 	unsigned int tier;
@@ -251,7 +256,8 @@ static bool am_overdue(void)
 	if (model_full())
 		return false;
 	for (tier = 0; tier < IOSCHED_TIERS; tier++) {
-		if (am_next(tier, READ) || am_next(tier, WRITE))
+		if (am_next(tier, READ) ||
+		    (am_next(tier, WRITE) && !model_share_used()))
 			return true;
 		if (model_count(MODEL_QUEUED, tier) ||
 		    model_in_bounds(tier))

@@ -133,39 +133,6 @@ static void pass_test_ascending(struct kunit *test)
 	fake_finish();
 }
 
-/*
- * 5 % of 64 tags are three. For some time after a read no more writes are in
- * flight; a held write is dispatched when another one completes or when that
- * time is over.
- */
-static void pass_test_write_share(struct kunit *test)
-{
-	static const unsigned int pages[] = { 0, 2, 4, 6, 8 };
-	struct pass_data *pd = pass_begin(test, 2 * MB);
-	struct request *writes[5], *read;
-
-	pd->write_share = 5;
-	pass_fill(1, REQ_OP_READ, pages, &read, 1);
-	pass_expect(test, 1, 0);
-	fake_complete(read);
-	pass_fill(0, REQ_OP_WRITE, pages, writes, 5);
-	pass_expect(test, 0, 0);
-	pass_expect(test, 0, 2);
-	pass_expect(test, 0, 4);
-	fake_expect_none(test);
-	/* A read is still dispatched. */
-	pass_fill(0, REQ_OP_READ, &pages[4], &read, 1);
-	pass_expect(test, 0, 8);
-	fake_complete(read);
-	fake_expect_none(test);
-	fake_complete(writes[0]);
-	pass_expect(test, 0, 6);
-	fake_expect_none(test);
-	fake_advance_ms(PASS_READS_RECENT);
-	pass_expect(test, 0, 8);
-	fake_finish();
-}
-
 /* A request past its deadline is dispatched first, but not into a full region. */
 static void pass_test_deadline(struct kunit *test)
 {
@@ -290,9 +257,6 @@ static struct {
 	unsigned int read_batch;
 	unsigned int write_batch;
 	unsigned int region_depth;
-	unsigned int write_share;
-	unsigned long reads_until;	/* jiffies; write_share applies until then */
-	bool reads_seen;
 	long map;			/* number of the current map */
 	int ring[IOSCHED_TIERS][IOSCHED_DIRS][REGIONS + 1];
 	struct {
@@ -335,9 +299,6 @@ static void pm_start(struct kunit *test)
 	pd->read_batch = pm.read_batch;
 	pd->write_batch = pm.write_batch;
 	pd->region_depth = pm.region_depth;
-	pm.write_share = fake_random(2) ? 5 : 100;
-	pd->write_share = pm.write_share;
-	pm.reads_seen = false;
 	memset(pm.lap, 0, sizeof(pm.lap));
 	pm_forget();
 }
@@ -374,28 +335,6 @@ static bool pm_full(long region)
 		in_flight += mr->state == MODEL_IN_FLIGHT && mr->counted &&
 			     mr->priv[0] == region && mr->priv[1] == pm.map;
 	return pm.region_depth && in_flight >= pm.region_depth;
-}
-
-/* One write is always allowed, however small the share. */
-static bool pm_writes_full(void)
-{
-	struct model_request *mr;
-	unsigned int in_flight = 0;
-
-	model_for_each(mr)
-		in_flight += mr->state == MODEL_IN_FLIGHT &&
-			     !mr->polled && mr->dir == WRITE;
-	return pm.write_share < 100 && pm.reads_seen &&
-	       time_before(jiffies, pm.reads_until) && in_flight &&
-	       (in_flight + 1) * 100 > fake.set.queue_depth * pm.write_share;
-}
-
-static void pm_dispatched(struct model_request *mr)
-{
-	if (mr->dir != READ)
-		return;
-	pm.reads_seen = true;
-	pm.reads_until = jiffies + PASS_READS_RECENT;
 }
 
 static bool pm_ready(struct model_request *mr)
@@ -440,12 +379,12 @@ static struct model_request *pm_take(unsigned int tier, int region)
  * The ring's first region that is not full; those before it move to the end. All of
  * them do if there is none.
  */
-static struct model_request *pm_go_on(unsigned int tier)
+static struct model_request *pm_go_on(unsigned int tier, bool reads_only)
 {
 	int *ring = pm.ring[tier][pm.lap[tier].dir];
 	int i;
 
-	if (pm.lap[tier].dir == WRITE && pm_writes_full())
+	if (pm.lap[tier].dir == WRITE && reads_only)
 		return NULL;
 	for (i = 0; ring[i] >= 0; i++)
 		if (!pm_full(ring[i]))
@@ -457,15 +396,15 @@ static struct model_request *pm_go_on(unsigned int tier)
 	return pm_take(tier, ring[0]);
 }
 
-static struct model_request *pm_select(unsigned int tier)
+static struct model_request *pm_select(unsigned int tier, bool reads_only)
 {
-	struct model_request *mr = pm_go_on(tier);
+	struct model_request *mr = pm_go_on(tier, reads_only);
 	unsigned int left = pm.lap[tier].left;
 
 	if (mr)
 		return mr;
 	pm_next_lap(tier);
-	mr = pm_go_on(tier);
+	mr = pm_go_on(tier, reads_only);
 	if (!mr) {
 		pm_next_lap(tier);
 		pm.lap[tier].left = left;
@@ -480,7 +419,7 @@ static bool pm_may_merge(unsigned int dir, sector_t start, sector_t end)
 
 static void pm_disturb(struct kunit *test)
 {
-	switch (fake_random(6)) {
+	switch (fake_random(5)) {
 	case 0:
 		model_set(test, "read_batch", &pm.read_batch, 1 + fake_random(4));
 		break;
@@ -491,10 +430,6 @@ static void pm_disturb(struct kunit *test)
 		model_set(test, "region_depth", &pm.region_depth, fake_random(4));
 		break;
 	case 3:
-		model_set(test, "write_share", &pm.write_share,
-			  fake_random(2) ? 1 + fake_random(10) : 100);
-		break;
-	case 4:
 		model_set(test, "region_size_mb", &pm.region_mb, 1 + fake_random(4));
 		pm_forget();
 		model_replaced();
@@ -521,7 +456,6 @@ static const struct model_policy pass_model = {
 	.may_merge = pm_may_merge,
 	.queued = pm_queued,
 	.unqueued = pm_unqueued,
-	.dispatched = pm_dispatched,
 	.disturb = pm_disturb,
 };
 
@@ -535,7 +469,6 @@ static struct kunit_case pass_cases[] = {
 	KUNIT_CASE(pass_test_figure_6_unbound),
 	KUNIT_CASE(pass_test_turns),
 	KUNIT_CASE(pass_test_ascending),
-	KUNIT_CASE(pass_test_write_share),
 	KUNIT_CASE(pass_test_deadline),
 	KUNIT_CASE(pass_test_border),
 	KUNIT_CASE(pass_test_grow),

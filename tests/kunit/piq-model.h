@@ -400,7 +400,7 @@ static void qm_released(struct model_request *mr)
 }
 
 /* A tier that could not dispatch cannot until something but the time changes. */
-static struct model_request *qm_select(unsigned int tier)
+static struct model_request *qm_select(unsigned int tier, bool reads_only)
 {
 	u64 taken = qm_held();
 	struct model_request *mr;
@@ -408,12 +408,12 @@ static struct model_request *qm_select(unsigned int tier)
 	struct qm_member *m;
 
 	if (!qm_reads_first())
-		return qm_first_come(tier);
+		return reads_only ? model_oldest(tier, READ) : qm_first_come(tier);
 	if (qm.stuck & BIT(tier))
 		return NULL;
 	qm_admit(tier, READ);
 	qm_admit(tier, WRITE);
-	batch = qm_prioritise(tier);
+	batch = reads_only ? 0 : qm_prioritise(tier);
 	if (batch) {
 		m = qm_first_of(batch, qm_buffered(WRITE) ? 0 : taken);
 		if (m)
@@ -421,6 +421,8 @@ static struct model_request *qm_select(unsigned int tier)
 		taken |= qm_claim(batch);
 	}
 	mr = qm_pick(tier, READ, &taken);
+	if (reads_only)
+		return mr;
 	if (!mr)
 		mr = qm_pick(tier, WRITE, &taken);
 	if (!mr)
