@@ -15,14 +15,14 @@
  * sub-queue.
  *
  *  1. The sub-queues that have requests take turns, round-robin. (3.2, 3.3)
- *  2. A turn dispatches one direction only, and the next turn the other one. A
- *     turn ends after read_batch or write_batch requests, or when no request
- *     of its direction is left. (3.3) All sub-queues change direction
- *     together: after a lap, in which each has had a turn, or when none can
- *     dispatch a request of this direction, as when writes have their share of
- *     the tags (write_share, include/iosched.h). (Not in the paper, where a
- *     sub-queue alternates by itself. But then some read while others write,
- *     and the device has both at any time.)
+ *  2. A turn dispatches one direction only. It ends after read_batch or
+ *     write_batch requests, or when none of its direction is left. (3.3) All
+ *     sub-queues have the same direction. It changes after a lap, which has as
+ *     many turns as sub-queues had requests of the direction when it began, or
+ *     when none can dispatch one: their regions are full, or writes have their
+ *     share of the tags (write_share, include/iosched.h). (Not in the paper,
+ *     where a sub-queue alternates by itself. But then some read while others
+ *     write, and the device has both at any time.)
  *  3. A turn dispatches in ascending order, from where the last turn of its
  *     direction stopped, and continues with the lowest address after the
  *     highest. (3.3; the paper does not say what follows the highest. A turn
@@ -32,11 +32,11 @@
  *     (3.4; the paper argues with the number of outstanding requests but bounds
  *     only the batch. On blk-mq a device takes many batches at once, so a
  *     bound on the batch does not bound what is outstanding.)
- *  5. A request whose deadline has passed is dispatched first. (3.3; done by
- *     the core, which asks pass_ready().)
+ *  5. A request whose deadline has passed is dispatched first, whichever the
+ *     direction of the lap. (3.3; done by the core, which asks pass_ready().)
  *  6. No request is merged across the border of a region. (Not in the paper.)
  *  7. While no request is queued, requests bypass the scheduler, unless
- *     region_depth is set. (Not in the paper.)
+ *     region_depth is set. They are counted in no region. (Not in the paper.)
  *
  * Example (figure 6): two regions that serve two requests at a time well; R1 to
  * R4 wait for region 0, Q1 to Q4 for region 1. With region_depth=2, R1 and R2
@@ -61,11 +61,12 @@
 #define IOSCHED_NAME "pass"
 
 /**
- * struct pass_lap - turns of one direction, of a tier
+ * struct pass_lap - the rings of a tier, and its lap
  * @ring: sub-queues that have requests of each direction
  * @nr: number of them
  * @dir: direction of the lap
- * @left: turns left in the lap, the current one included; 0 before the first
+ * @left: turns left in it, the current one included, at most @nr; 0 if it has not
+ *	begun
  */
 struct pass_lap {
 	struct list_head ring[IOSCHED_DIRS];
@@ -151,7 +152,36 @@ static void pass_place(struct iosched *io, struct request *rq)
 	}
 }
 
-/* A sub-queue without requests of a direction has no open turn of it. */
+/* Rule 2: begin a lap of the other direction. */
+static void pass_next_lap(struct pass_lap *lap)
+{
+	lap->dir = !lap->dir;
+	lap->left = 0;
+}
+
+/* A sub-queue has left the ring of the lap, perhaps with no turn in it. */
+static void pass_shorten(struct pass_lap *lap)
+{
+	if (lap->left <= lap->nr[lap->dir])
+		return;
+	lap->left = lap->nr[lap->dir];
+	if (!lap->left)
+		pass_next_lap(lap);
+}
+
+static void pass_note_turn(struct pass_data *pd, struct pass_queue *queue,
+			   unsigned int dir)
+{
+	iosched_note(&pd->io, "pass turn %td %c %u",
+		     queue->region - pd->map->region,
+		     dir == READ ? 'R' : 'W', queue->taken[dir]);
+	queue->taken[dir] = 0;
+}
+
+/*
+ * A sub-queue without requests of a direction has no turn of it: neither the current
+ * one nor another in this lap.
+ */
 static void pass_removed(struct iosched *io, struct request *rq,
 			 struct request *heir)
 {
@@ -164,7 +194,10 @@ static void pass_removed(struct iosched *io, struct request *rq,
 	if (RB_EMPTY_ROOT(&queue->sort[dir])) {
 		list_del_init(&queue->ring[dir]);
 		lap->nr[dir]--;
-		queue->taken[dir] = 0;
+		if (dir == lap->dir)
+			pass_shorten(lap);
+		if (queue->taken[dir])
+			pass_note_turn(pass_of(io), queue, dir);
 	}
 }
 
@@ -179,7 +212,7 @@ static bool pass_may_merge(struct iosched *io, unsigned int dir,
 }
 
 /*
- * Bounds: rule 4
+ * Bounds: rules 4, 5 and 7
  */
 
 /* Rule 4: return true if @region has region_depth requests in flight. */
@@ -205,15 +238,15 @@ static void pass_dispatched(struct iosched *io, struct request *rq)
 	atomic_inc(&region->in_flight);
 }
 
-/* Rule 7: a request's region is not known, so rule 4 allows none. */
-static bool pass_may_bypass(struct iosched *io)
-{
-	return !READ_ONCE(pass_of(io)->region_depth);
-}
-
 static void pass_released(struct request *rq)
 {
 	atomic_dec(&pass_queue_of(rq)->region->in_flight);
+}
+
+/* Rule 7: the sector is not known yet, so none bypasses while rule 4 applies. */
+static bool pass_may_bypass(struct iosched *io)
+{
+	return !READ_ONCE(pass_of(io)->region_depth);
 }
 
 /*
@@ -227,24 +260,6 @@ static void pass_released(struct request *rq)
 static struct request *pass_ahead(struct pass_queue *queue, unsigned int dir)
 {
 	return iosched_ascending(&queue->sort[dir], queue->pos[dir]);
-}
-
-/* Rule 2: begin a lap of the other direction. */
-static void pass_next_lap(struct pass_lap *lap)
-{
-	lap->dir = !lap->dir;
-	lap->left = 0;
-}
-
-static void pass_end_turn(struct pass_data *pd, struct pass_lap *lap,
-			  struct pass_queue *queue)
-{
-	iosched_note(&pd->io, "pass turn %td %c %u",
-		     queue->region - pd->map->region,
-		     lap->dir == READ ? 'R' : 'W', queue->taken[lap->dir]);
-	queue->taken[lap->dir] = 0;
-	if (!--lap->left)
-		pass_next_lap(lap);
 }
 
 /*
@@ -262,7 +277,9 @@ static bool pass_advance(struct pass_data *pd, struct pass_lap *lap,
 	queue->pos[dir] = iosched_rq_end(rq);
 	if (++queue->taken[dir] < batch && !last)
 		return false;
-	pass_end_turn(pd, lap, queue);
+	pass_note_turn(pd, queue, dir);
+	if (!--lap->left)
+		pass_next_lap(lap);
 	return true;
 }
 
@@ -341,9 +358,8 @@ static bool pass_take_alone(struct iosched *io, struct request *rq)
 	queue = pass_assign(pd, rq);
 	if (pass_full(pd, queue->region))
 		return false;
-	if (lap->dir != rq_data_dir(rq))
-		pass_next_lap(lap);
-	lap->left = max(lap->left, 1U);
+	lap->dir = rq_data_dir(rq);
+	lap->left = 1;
 	pass_advance(pd, lap, queue, rq, true);
 	return true;
 }

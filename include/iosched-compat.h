@@ -27,12 +27,22 @@
 #define IOSCHED_RQF_PREPARED	RQF_USE_SCHED
 #endif
 
-/* Set on a request that the block layer inserts; without it, it issues the request. */
+/* Set by the block layer on a request that has a tag of the elevator. */
 #ifdef RQF_ELV
-#define IOSCHED_RQF_ORDERED	RQF_ELV
+#define IOSCHED_RQF_SCHED_TAGS	RQF_ELV
 #else
-#define IOSCHED_RQF_ORDERED	RQF_SCHED_TAGS
+#define IOSCHED_RQF_SCHED_TAGS	RQF_SCHED_TAGS
 #endif
+
+/* Return true if requests are issued from the current plug in the order of arrival. */
+static inline bool iosched_plug_in_order(void)
+{
+#ifdef IOSCHED_HAVE_RQ_LIST
+	return true;
+#else
+	return !current->plug;
+#endif
+}
 
 /* Arguments of a request's end_io. */
 #ifdef IOSCHED_HAVE_END_IO_BATCH

@@ -53,20 +53,19 @@ static void iosched_counters_of(struct iosched *io, struct seq_file *m,
 	unsigned int polled = atomic_read(&done->polled);
 	unsigned int left = st->inserted - st->merged;
 	unsigned int queued = left - st->dispatched - undispatched + requeued;
-
-	unsigned int ended = 0, bypassed = 0;
+	unsigned int bypass_done = 0, bypassed = 0;
 
 	if (tier == IOSCHED_BE) {
-		ended = atomic_read_acquire(&io->bypass_ended[dir]);
+		bypass_done = atomic_read_acquire(&io->bypass_done[dir]);
 		bypassed = atomic_read(&io->bypassed[dir]);
 	}
 	seq_printf(m, "%s %s %u %u %u %u %u %u %u %u %u %u\n",
 		   iosched_tier_names[tier], iosched_dir_names[dir],
 		   st->inserted + bypassed, st->merged,
-		   st->dispatched + bypassed, completed + ended,
+		   st->dispatched + bypassed, completed + bypass_done,
 		   st->expired, requeued, queued,
-		   left - queued - completed - polled + bypassed - ended, polled,
-		   bypassed);
+		   left - queued - completed - polled + bypassed - bypass_done,
+		   polled, bypassed);
 }
 
 static void iosched_counters(struct iosched *io, struct seq_file *m)

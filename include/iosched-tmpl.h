@@ -16,6 +16,7 @@
 
 #include "tmpl/layout.h"
 #include "tmpl/seal.h"
+#include "tmpl/in-flight.h"
 #include "tmpl/queue.h"
 #include "tmpl/bounds.h"
 #include "tmpl/bypass.h"

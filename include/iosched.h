@@ -33,7 +33,7 @@
  * Its deadline is read_expire or write_expire after its insertion, or
  * prio_aging_expire while a higher tier is in use.
  *
- * While reads are recent, writes use at most @write_share percent of the device's
+ * While reads are queued or recent, writes use at most @write_share percent of the device's
  * tags. Otherwise writes alone can take all tags, and each read waits for a tag before
  * it waits for the flash. (In no paper: their devices take one request or one batch at
  * a time.)
@@ -103,7 +103,7 @@ enum {
 #define IOSCHED_RQ_BYPASS_WRITE	BIT(5)	/* as a write */
 #define IOSCHED_RQ_TIER_SHIFT	6
 
-/* Reads are recent for this long after one was issued, in jiffies. */
+/* Reads are recent for this long after one was dispatched, in jiffies. */
 #define IOSCHED_READS_RECENT	(HZ / 10)
 
 /* Longest time after its deadline for which bounds hold a request, in jiffies. */
@@ -167,10 +167,11 @@ struct iosched_done {
  * @held_hctx: hardware queue whose run last set @held
  * @done: counters of completions. Atomic.
  * @bypassed: requests that bypass the queue or did, by direction. Atomic.
- * @bypass_ended: those that have completed or were requeued. Atomic.
- * @last_read: time at which a read was last issued, in jiffies. Without @lock.
+ * @bypass_done: those that have completed or were requeued. Atomic.
+ * @last_read: time at which a read was last dispatched or bypassed the queue, in
+ *	jiffies. Without @lock.
  * @classes_until: time until which a request may be queued that is not best-effort,
- *	in jiffies. Without @lock.
+ *	in jiffies; 0 if there was none. Without @lock.
  *
  * Settings, read without @lock:
  * @read_expire: deadline of a read, in ms from its insertion
@@ -205,10 +206,11 @@ struct iosched {
 
 	struct iosched_done done[IOSCHED_TIERS][IOSCHED_DIRS]
 		____cacheline_aligned_in_smp;
-	atomic_t bypass_ended[IOSCHED_DIRS];
+	atomic_t bypass_done[IOSCHED_DIRS];
 
 	atomic_t bypassed[IOSCHED_DIRS] ____cacheline_aligned_in_smp;
 	unsigned long last_read;
+	unsigned long classes_until;
 
 	unsigned int read_expire ____cacheline_aligned_in_smp;
 	unsigned int write_expire;
@@ -218,7 +220,6 @@ struct iosched {
 	unsigned int depth;
 	unsigned int write_share;
 	unsigned int bypass;
-	unsigned long classes_until;
 };
 
 /**
@@ -367,80 +368,6 @@ iosched_rq_done(struct iosched *io, struct request *rq)
 	return &io->done[iosched_rq_tier(rq)][rq_data_dir(rq)];
 }
 
-/* Requests of a direction that bypass the queue and have not completed. */
-static inline unsigned int iosched_bypassing(struct iosched *io,
-					     unsigned int dir)
-{
-	unsigned int ended = atomic_read(&io->bypass_ended[dir]);
-
-	/* The other way round, the difference could be too low. */
-	smp_rmb();
-	return atomic_read(&io->bypassed[dir]) - ended;
-}
-
-static inline bool iosched_any_bypassing(struct iosched *io)
-{
-	return iosched_bypassing(io, READ) || iosched_bypassing(io, WRITE);
-}
-
-/**
- * iosched_in_flight() - requests dispatched and not completed, polled ones apart
- * @io: elevator
- * @tier: I/O priority tier
- * @dir: direction
- *
- * Includes those that bypass the queue, which count as best-effort. Exact under
- * iosched.lock while nothing completes. A concurrent completion can
- * only make it too high, never too low.
- *
- * Return: their number.
- */
-static inline unsigned int iosched_in_flight(struct iosched *io,
-					     unsigned int tier,
-					     unsigned int dir)
-{
-	struct iosched_done *done = &io->done[tier][dir];
-	unsigned int gone = atomic_read(&done->completed) +
-			    atomic_read(&done->requeued);
-
-	/*
-	 * Pairs with completions, which first change polled and undispatched, then
-	 * what is read above.
-	 */
-	smp_rmb();
-	return READ_ONCE(io->stats[tier][dir].dispatched) +
-	       atomic_read(&done->undispatched) - atomic_read(&done->polled) - gone +
-	       (tier == IOSCHED_BE ? iosched_bypassing(io, dir) : 0);
-}
-
-/*
- * As iosched_in_flight(), for a direction, a tier, or all. Under the lock; without it
- * an estimate.
- */
-static inline unsigned int iosched_dir_in_flight(struct iosched *io,
-						 unsigned int dir)
-{
-	unsigned int tier, in_flight = 0;
-
-	for (tier = 0; tier < IOSCHED_TIERS; tier++)
-		if ((READ_ONCE(io->tiers) | BIT(IOSCHED_BE)) & BIT(tier))
-			in_flight += iosched_in_flight(io, tier, dir);
-	return in_flight;
-}
-
-static inline unsigned int iosched_tier_in_flight(struct iosched *io,
-						  unsigned int tier)
-{
-	return iosched_in_flight(io, tier, READ) +
-	       iosched_in_flight(io, tier, WRITE);
-}
-
-static inline unsigned int iosched_all_in_flight(struct iosched *io)
-{
-	return iosched_dir_in_flight(io, READ) +
-	       iosched_dir_in_flight(io, WRITE);
-}
-
 /* Return true if only one tier is in use; false also if @tiers is out of date. */
 static inline bool iosched_one_tier(struct iosched *io)
 {
@@ -455,21 +382,6 @@ static inline unsigned int iosched_tags(struct iosched *io)
 
 	return set->flags & BLK_MQ_F_TAG_HCTX_SHARED ?
 		tags : tags * io->q->nr_hw_queues;
-}
-
-/*
- * Return true if reads are recent and writes have their share of the tags. At least one
- * write is then in flight; its completion wakes the queue.
- */
-static inline bool iosched_writes_full(struct iosched *io)
-{
-	unsigned int share = READ_ONCE(io->write_share);
-
-	return share < 100 &&
-	       time_before(jiffies, READ_ONCE(io->last_read) +
-				    IOSCHED_READS_RECENT) &&
-	       iosched_dir_in_flight(io, WRITE) >=
-	       max(iosched_tags(io) * share / 100, 1U);
 }
 
 /**

@@ -4,22 +4,28 @@
  * order. The block layer then issues a request itself, and the core only counts it.
  * A part of iosched-tmpl.h.
  *
- * The block layer issues a plugged request directly unless its flags say that it has
- * a scheduler tag. So prepare_request() clears this flag (IOSCHED_RQF_ORDERED); the
- * request keeps the tag and gets a driver tag when it is issued. If the queue is
- * quiesced or stopped, or the plug has requests that are not bypassed or is flushed by
- * a sleeping task, the block layer inserts the request, and it becomes an ordinary one.
- * So does one that the driver requeues.
+ * The block layer inserts a request into the elevator if its flags say that it has one
+ * of the elevator's tags (IOSCHED_RQF_SCHED_TAGS), and otherwise issues it. So
+ * prepare_request() clears this flag. The request keeps the tag, and gets a driver tag
+ * when it is issued. The block layer still inserts it if the queue is quiesced or
+ * stopped, if its plug has requests that do not bypass, or is flushed by a task that
+ * goes to sleep, and if the driver requeues it. It then becomes an ordinary request.
  *
- * The flag also keeps a request out of batches of completions, which do not free
- * scheduler tags. A request with an end_io is kept out as well.
+ * Completions in batches do not free the elevator's tags. The flag would keep the
+ * request out of a batch; here an end_io does. But a plug may use a request for
+ * passthrough, which is batched even with an end_io. Only drivers that can be polled
+ * complete in batches, and of these SCSI does not: the queues of others bypass nothing.
  *
  * A driver with queue_rqs() expects requests from a plug to have a driver tag, so its
- * requests are not bypassed.
+ * requests do not bypass either.
  *
  * A request is counted when it is allocated, before its sector and priority class are
  * known. So a policy whose bounds depend on the sector does not allow bypassing, and no
- * request is bypassed within IOSCHED_CLASSES_RECENT of one that is not best-effort.
+ * request bypasses within IOSCHED_CLASSES_RECENT of one that is not best-effort. The
+ * class is seen when the request may merge, so one that cannot does not bypass.
+ *
+ * A plug allocates requests in advance by its first I/O, up to 32. They count from then
+ * on, as requests of that direction.
  */
 #ifndef _IOSCHED_TMPL_BYPASS_H
 #define _IOSCHED_TMPL_BYPASS_H
@@ -30,14 +36,40 @@
 /* A request of this tier is sent. */
 static void iosched_see_class(struct iosched *io, unsigned int tier)
 {
-	if (IOSCHED_POLICY.may_bypass && unlikely(tier != IOSCHED_BE))
-		WRITE_ONCE(io->classes_until, jiffies + IOSCHED_CLASSES_RECENT);
+	/* Not 0, which means none. */
+	unsigned long until = (jiffies + IOSCHED_CLASSES_RECENT) | 1;
+
+	if (IOSCHED_POLICY.may_bypass && unlikely(tier != IOSCHED_BE) &&
+	    READ_ONCE(io->classes_until) != until)
+		WRITE_ONCE(io->classes_until, until);
+}
+
+/* Return true if a request that is not best-effort was sent a short time ago. */
+static bool iosched_classes_recent(struct iosched *io)
+{
+	unsigned long until = READ_ONCE(io->classes_until);
+
+	if (likely(!until))
+		return false;
+	if (time_before(jiffies, until))
+		return true;
+	/* Jiffies wrap around. */
+	WRITE_ONCE(io->classes_until, 0);
+	return false;
 }
 
 /* Called in place of the block layer's own end of a request. */
 static enum rq_end_io_ret iosched_end_io(IOSCHED_END_IO_ARGS)
 {
 	return RQ_END_IO_FREE;
+}
+
+/* Return true if the driver's requests can bypass an elevator at all. */
+static bool iosched_driver_bypasses(struct request_queue *q)
+{
+	const struct blk_mq_ops *ops = q->mq_ops;
+
+	return !ops->queue_rqs && (!ops->poll || ops->get_budget);
 }
 
 /*
@@ -48,8 +80,10 @@ static enum rq_end_io_ret iosched_end_io(IOSCHED_END_IO_ARGS)
 static bool iosched_is_plain(struct request *rq)
 {
 	return (req_op(rq) == REQ_OP_READ || req_op(rq) == REQ_OP_WRITE) &&
-	       !op_is_flush(rq->cmd_flags) && !iosched_rq_polled(rq) &&
-	       !rq->q->mq_ops->queue_rqs && !blk_queue_rq_alloc_time(rq->q);
+	       !(rq->cmd_flags & (REQ_PREFLUSH | REQ_FUA | REQ_POLLED |
+				  REQ_NOMERGE)) &&
+	       !blk_queue_nomerges(rq->q) && !blk_queue_rq_alloc_time(rq->q) &&
+	       iosched_driver_bypasses(rq->q) && iosched_plug_in_order();
 }
 
 /*
@@ -62,18 +96,20 @@ static bool iosched_can_bypass(struct iosched *io, struct request *rq)
 	    !READ_ONCE(io->bypass) || !iosched_is_plain(rq))
 		return false;
 	/* The driver may refuse this request, too: let others be ordered behind it. */
-	if (!iosched_hctx_able(rq->mq_hctx) ||
-	    time_before(jiffies, READ_ONCE(io->classes_until)))
+	if (!iosched_hctx_able(rq->mq_hctx) || iosched_classes_recent(io))
 		return false;
-	return iosched_tier_in_flight(io, IOSCHED_BE) < iosched_limit(io) &&
-	       !iosched_leaves_tags(io, rq) && IOSCHED_POLICY.may_bypass(io);
+	if (iosched_tier_in_flight(io, IOSCHED_BE) >= iosched_limit(io))
+		return false;
+	return !(rq_data_dir(rq) == WRITE &&
+		 iosched_writes_full(io, IOSCHED_BE)) &&
+	       IOSCHED_POLICY.may_bypass(io);
 }
 
 static void iosched_bypass(struct iosched *io, struct request *rq)
 {
 	unsigned int dir = rq_data_dir(rq);
 
-	rq->rq_flags &= ~IOSCHED_RQF_ORDERED;
+	rq->rq_flags &= ~IOSCHED_RQF_SCHED_TAGS;
 	rq->end_io = iosched_end_io;
 	/* A plug may use the request for an I/O in the other direction. */
 	iosched_rq_set_state(rq, IOSCHED_RQ_BYPASS |
@@ -89,10 +125,10 @@ static unsigned int iosched_bypass_dir(struct request *rq)
 	return iosched_rq_state(rq) & IOSCHED_RQ_BYPASS_WRITE ? WRITE : READ;
 }
 
-/* @rq, which has bypassed the queue, has completed or is requeued. */
-static void iosched_leave_bypass(struct iosched *io, struct request *rq)
+/* @rq, which has bypassed the queue, has completed, is requeued, or was not used. */
+static void iosched_bypass_done(struct iosched *io, struct request *rq)
 {
-	atomic_inc(&io->bypass_ended[iosched_bypass_dir(rq)]);
+	atomic_inc(&io->bypass_done[iosched_bypass_dir(rq)]);
 	iosched_rq_set_state(rq, 0);
 }
 
@@ -100,11 +136,11 @@ static void iosched_leave_bypass(struct iosched *io, struct request *rq)
  * @rq is inserted, though it may have been to bypass the queue: make it an ordinary
  * request. Return true if it was counted as in flight: there is room for one more now.
  */
-static bool iosched_end_bypass(struct iosched *io, struct request *rq)
+static bool iosched_make_ordinary(struct iosched *io, struct request *rq)
 {
 	if (!IOSCHED_POLICY.may_bypass)
 		return false;
-	rq->rq_flags |= IOSCHED_RQF_ORDERED;
+	rq->rq_flags |= IOSCHED_RQF_SCHED_TAGS;
 	if (rq->end_io == iosched_end_io)
 		rq->end_io = NULL;
 	if (!(iosched_rq_state(rq) & IOSCHED_RQ_BYPASS))

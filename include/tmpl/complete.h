@@ -58,7 +58,7 @@ static void iosched_finish_request(struct request *rq)
 	if (!state)
 		return;
 	if (state & IOSCHED_RQ_BYPASS)
-		iosched_leave_bypass(io, rq);
+		iosched_bypass_done(io, rq);
 	else
 		iosched_leave(io, rq, state);
 	/* As in iosched_wake(): the room was made by atomic operations. */
@@ -73,8 +73,9 @@ static void iosched_requeue_request(struct request *rq)
 	unsigned long state = iosched_rq_state(rq);
 	struct iosched_done *done;
 
+	/* 6.1 does not call this for a request that bypasses the queue. */
 	if (state & IOSCHED_RQ_BYPASS) {
-		iosched_leave_bypass(io, rq);
+		iosched_bypass_done(io, rq);
 		iosched_wake(io);
 	}
 	if (!(state & IOSCHED_RQ_IN_FLIGHT))

@@ -13,7 +13,7 @@ static struct request *iosched_pick(struct iosched *io, unsigned int tier,
 
 	if (!rq) {
 		reads_only = iosched_first(io, tier, WRITE) &&
-			     iosched_writes_full(io);
+			     iosched_writes_full(io, tier);
 		return IOSCHED_POLICY.select(io, tier, reads_only);
 	}
 	iosched_note(io, IOSCHED_NAME " expired %llu",
@@ -143,8 +143,12 @@ static struct request *iosched_overdue_or_arm(struct iosched *io)
 	unsigned long next = jiffies + IOSCHED_SLACK;
 	struct request *rq = NULL;
 
-	/* Without a free tag, even an overdue request needs a completion. */
-	if (iosched_all_in_flight(io) < iosched_tags(io))
+	/*
+	 * Without a free tag, even an overdue request needs a completion. A request
+	 * that bypasses the queue may have no tag yet.
+	 */
+	if (iosched_all_in_flight(io) - iosched_bypassing(io, READ) -
+	    iosched_bypassing(io, WRITE) < iosched_tags(io))
 		rq = iosched_find_overdue(io, &next);
 	if (!rq)
 		iosched_arm(io, next);

@@ -69,7 +69,7 @@ static bool iosched_take_over(struct iosched *io, struct request *rq)
 	bool bypassed;
 
 	iosched_late_prepare(rq, iosched_clear_request);
-	bypassed = iosched_end_bypass(io, rq);
+	bypassed = iosched_make_ordinary(io, rq);
 	RB_CLEAR_NODE(&rq->rb_node);
 	if (!iosched_rq_state(rq)) {
 		unsigned int tier = iosched_tier_of(req_get_ioprio(rq));
@@ -84,7 +84,7 @@ static bool iosched_take_over(struct iosched *io, struct request *rq)
 	iosched_see_class(io, iosched_rq_tier(rq));
 	io->tiers |= BIT(iosched_rq_tier(rq));
 	/* Requests that bypass the queue are of this tier. */
-	if (IOSCHED_POLICY.may_bypass)
+	if (iosched_any_bypassing(io))
 		io->tiers |= BIT(IOSCHED_BE);
 	return bypassed;
 }
@@ -100,7 +100,7 @@ static bool iosched_insert(struct iosched *io, struct request *rq,
 
 	lockdep_assert_held(&io->lock);
 	/* While the queue was empty, requests may have taken free slots. */
-	if (IOSCHED_POLICY.may_bypass && !io->nr && iosched_any_bypassing(io))
+	if (!io->nr && iosched_any_bypassing(io))
 		io->room = 0;
 	bypassed = iosched_take_over(io, rq);
 	iosched_sort_alone(io);

@@ -458,7 +458,7 @@ static void core_test_bypass_classes(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, core_bypasses(rq));
 	fake_complete(rq);
 	/* A jiffy is a millisecond here. */
-	fake_advance_ms(HZ);
+	fake_advance_ms(IOSCHED_CLASSES_RECENT + 1);
 	rq = fake_alloc(REQ_OP_READ, 0, 8, 0);
 	KUNIT_EXPECT_TRUE(test, core_bypasses(rq));
 	fake_complete(rq);

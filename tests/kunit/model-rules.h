@@ -292,10 +292,16 @@ static bool model_share_used(void)
 	       (in_flight + 1) * 100 > fake.set.queue_depth * model.write_share;
 }
 
-static bool model_writes_full(void)
+static bool model_reads_recent(void)
 {
-	return model.reads_seen && time_before(jiffies, model.reads_until) &&
-	       model_share_used();
+	return model.reads_seen && time_before(jiffies, model.reads_until);
+}
+
+/* A read is dispatched, or allocated to bypass the queue. */
+static void model_read(void)
+{
+	model.reads_seen = true;
+	model.reads_until = jiffies + IOSCHED_READS_RECENT;
 }
 
 /* Return true if a tier above this one is in use. */
@@ -341,7 +347,8 @@ static struct model_request *model_overdue(void)
 /* Return true if the tier's writes must leave tags to reads. */
 static bool model_writes_wait(unsigned int tier)
 {
-	return model_oldest(tier, WRITE) && model_writes_full();
+	return model_oldest(tier, WRITE) && model_share_used() &&
+	       (model_oldest(tier, READ) || model_reads_recent());
 }
 
 /* Return the next request within all bounds. */

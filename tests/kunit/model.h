@@ -54,10 +54,8 @@ static bool model_dispatch(struct kunit *test)
 		if (model.policy->dispatched)
 			model.policy->dispatched(mr);
 	}
-	if (mr->dir == READ) {
-		model.reads_seen = true;
-		model.reads_until = jiffies + IOSCHED_READS_RECENT;
-	}
+	if (mr->dir == READ)
+		model_read();
 	model_unqueue(mr, MODEL_IN_FLIGHT);
 	model_stats_of(mr)->dispatched++;
 	return true;
@@ -154,6 +152,9 @@ static void model_arrive(struct kunit *test)
 	rq = fake_once_in(10) ?
 		fake_alloc_unprepared(opf, sector, sectors, model_prio(tier)) :
 		fake_alloc(opf, sector, sectors, model_prio(tier));
+	/* It is to bypass the queue, though it is then inserted. */
+	if (dir == READ && !(rq->rq_flags & IOSCHED_RQF_SCHED_TAGS))
+		model_read();
 	mr = model_of(rq);
 	memset(mr, 0, sizeof(*mr));
 	mr->sector = sector;

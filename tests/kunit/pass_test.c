@@ -90,7 +90,7 @@ static void pass_test_figure_6_unbound(struct kunit *test)
 	fake_finish();
 }
 
-/* A turn is a batch of one direction; the region's next turn has the other one. */
+/* A turn is a batch of one direction; all regions have one, then the other. */
 static void pass_test_turns(struct kunit *test)
 {
 	static const unsigned int reads[] = { 0, 2, 4 };
@@ -111,6 +111,83 @@ static void pass_test_turns(struct kunit *test)
 	}
 	for (i = 0; i < ARRAY_SIZE(order); i++)
 		fake_complete(pass_expect(test, order[i][0], order[i][1]));
+	fake_finish();
+}
+
+/*
+ * Regions whose reads have expired have no turn left in the lap; the write is next, though
+ * the regions have reads again.
+ */
+static void pass_test_expired_lap(struct kunit *test)
+{
+	static const unsigned int pages[] = { 0, 2 };
+	struct pass_data *pd = pass_begin(test, 4 * MB);
+	unsigned int i;
+
+	pd->read_batch = 1;
+	for (i = 0; i < 4; i++)
+		pass_fill(i, REQ_OP_READ, pages, NULL, 1);
+	pass_fill(0, REQ_OP_WRITE, &pages[1], NULL, 1);
+	pass_expect(test, 0, 0);
+	fake_advance_ms(500);
+	for (i = 1; i < 4; i++)
+		pass_expect(test, i, 0);
+	for (i = 0; i < 4; i++)
+		pass_fill(i, REQ_OP_READ, pages, NULL, 1);
+	pass_expect(test, 0, 2);
+	pass_expect(test, 0, 0);
+	fake_finish();
+}
+
+/* After four regions have become one, the lap has one turn left. */
+static void pass_test_resized_lap(struct kunit *test)
+{
+	static const unsigned int pages[] = { 0, 2, 4 };
+	struct pass_data *pd = pass_begin(test, 4 * MB);
+	unsigned int i;
+
+	pd->read_batch = 1;
+	for (i = 0; i < 4; i++)
+		pass_fill(i, REQ_OP_READ, pages, NULL, 2);
+	pass_fill(0, REQ_OP_WRITE, &pages[2], NULL, 1);
+	pass_expect(test, 0, 0);
+	fake_set(test, "region_size_mb", "4");
+	pass_expect(test, 0, 4);
+	pass_expect(test, 0, 2);
+	fake_finish();
+}
+
+/* A region that joins in the middle of a lap is served in the next one. */
+static void pass_test_joining_lap(struct kunit *test)
+{
+	static const unsigned int pages[] = { 0, 2, 4 };
+	struct pass_data *pd = pass_begin(test, 3 * MB);
+
+	pd->read_batch = 1;
+	pass_fill(0, REQ_OP_READ, pages, NULL, 2);
+	pass_fill(1, REQ_OP_READ, pages, NULL, 2);
+	pass_fill(0, REQ_OP_WRITE, &pages[2], NULL, 1);
+	pass_expect(test, 0, 0);
+	pass_fill(2, REQ_OP_READ, pages, NULL, 1);
+	pass_expect(test, 1, 0);
+	pass_expect(test, 0, 4);
+	pass_expect(test, 0, 2);
+	pass_expect(test, 2, 0);
+	fake_finish();
+}
+
+/* Requests bypass while none is queued, but not while regions are bounded. */
+static void pass_test_bypass(struct kunit *test)
+{
+	struct pass_data *pd = pass_begin(test, 2 * MB);
+	struct request *rq = fake_alloc(REQ_OP_READ, 0, 8, 0);
+
+	KUNIT_EXPECT_FALSE(test, rq->rq_flags & RQF_SCHED_TAGS);
+	fake_complete(rq);
+	pd->region_depth = 1;
+	rq = fake_alloc(REQ_OP_READ, 0, 8, 0);
+	KUNIT_EXPECT_TRUE(test, rq->rq_flags & RQF_SCHED_TAGS);
+	fake_complete(rq);
 	fake_finish();
 }
 
@@ -274,11 +351,28 @@ static unsigned int pm_region(sector_t sector)
 	return min_t(sector_t, sector / (pm.region_mb * MB), pm.regions - 1);
 }
 
+static void pm_next_lap(unsigned int tier)
+{
+	pm.lap[tier].dir = !pm.lap[tier].dir;
+	pm.lap[tier].left = 0;
+}
+
+/* So many regions can have a turn in the lap. */
+static void pm_shorten(unsigned int tier, unsigned int regions)
+{
+	if (pm.lap[tier].left && !regions)
+		pm_next_lap(tier);
+	pm.lap[tier].left = min(pm.lap[tier].left, regions);
+}
+
 static void pm_forget(void)
 {
 	sector_t capacity = get_capacity(fake.disk);
 	struct model_request *mr;
+	unsigned int tier;
 
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		pm_shorten(tier, 0);
 	model_for_each(mr)
 		if (mr->state == MODEL_QUEUED)
 			mr->priv[0] = -1;
@@ -318,11 +412,23 @@ static void pm_queued(struct model_request *mr)
 		model_ring_add(pm.ring[mr->tier][mr->dir], mr->priv[0]);
 }
 
+/* Return the number of regions that have queued requests. */
+static unsigned int pm_regions(unsigned int tier, unsigned int dir)
+{
+	unsigned int region, nr = 0;
+
+	for (region = 0; region < pm.regions; region++)
+		nr += model_count_group(tier, dir, region) > 0;
+	return nr;
+}
+
 static void pm_unqueued(struct model_request *mr)
 {
 	if (model_count_group(mr->tier, mr->dir, mr->priv[0]))
 		return;
 	model_ring_remove(pm.ring[mr->tier][mr->dir], mr->priv[0]);
+	if (pm.lap[mr->tier].dir == mr->dir)
+		pm_shorten(mr->tier, pm_regions(mr->tier, mr->dir));
 	pm.queue[mr->tier][mr->priv[0]].taken[mr->dir] = 0;
 }
 
@@ -342,12 +448,6 @@ static bool pm_ready(struct model_request *mr)
 	return !pm_full(mr->priv[0]);
 }
 
-static void pm_next_lap(unsigned int tier)
-{
-	pm.lap[tier].dir = !pm.lap[tier].dir;
-	pm.lap[tier].left = 0;
-}
-
 /* The next request of a turn of a region, which has one of the lap's direction. */
 static struct model_request *pm_take(unsigned int tier, int region)
 {
@@ -355,11 +455,9 @@ static struct model_request *pm_take(unsigned int tier, int region)
 	unsigned int *taken = &pm.queue[tier][region].taken[dir];
 	sector_t *pos = &pm.queue[tier][region].pos[dir];
 	struct model_request *mr;
-	unsigned int i;
 
-	for (i = 0; !*left && pm.ring[tier][dir][i] >= 0; i++)
-		if (pm.ring[tier][dir][i + 1] < 0)
-			*left = i + 1;
+	if (!*left)
+		*left = pm_regions(tier, dir);
 	mr = model_lowest(tier, dir, *pos, region);
 	if (!mr)
 		mr = model_lowest(tier, dir, 0, region);
@@ -446,6 +544,20 @@ static void pm_disturb(struct kunit *test)
 	}
 }
 
+/* A lap has no more turns left than sub-queues that can have one. */
+static void pm_compare(struct kunit *test)
+{
+	struct pass_data *pd = pass_of(iosched_of(fake.q));
+	unsigned int tier;
+
+	for (tier = 0; tier < IOSCHED_TIERS; tier++) {
+		struct pass_lap *lap = &pd->lap[tier];
+
+		MODEL_ASSERT(test, lap->left <= pm_regions(tier, lap->dir),
+			     "tier %u: %u turns left", tier, lap->left);
+	}
+}
+
 static const struct model_policy pass_model = {
 	.type = &iosched_type,
 	.capacity = REGIONS * MB,
@@ -457,6 +569,7 @@ static const struct model_policy pass_model = {
 	.queued = pm_queued,
 	.unqueued = pm_unqueued,
 	.disturb = pm_disturb,
+	.compare = pm_compare,
 };
 
 static void pass_test_random(struct kunit *test)
@@ -468,6 +581,10 @@ static struct kunit_case pass_cases[] = {
 	KUNIT_CASE(pass_test_figure_6),
 	KUNIT_CASE(pass_test_figure_6_unbound),
 	KUNIT_CASE(pass_test_turns),
+	KUNIT_CASE(pass_test_expired_lap),
+	KUNIT_CASE(pass_test_resized_lap),
+	KUNIT_CASE(pass_test_joining_lap),
+	KUNIT_CASE(pass_test_bypass),
 	KUNIT_CASE(pass_test_ascending),
 	KUNIT_CASE(pass_test_deadline),
 	KUNIT_CASE(pass_test_border),

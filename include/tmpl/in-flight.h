@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Requests in flight: dispatched, or bypassing the queue, and not completed; polled
+ * ones apart. A part of iosched-tmpl.h.
+ *
+ * Exact under iosched.lock while no request completes or is allocated. A concurrent
+ * completion can only make the numbers too high, never too low. Without the lock they
+ * are an estimate.
+ */
+#ifndef _IOSCHED_TMPL_IN_FLIGHT_H
+#define _IOSCHED_TMPL_IN_FLIGHT_H
+
+/* Requests of a direction that bypass the queue. */
+static unsigned int iosched_bypassing(struct iosched *io, unsigned int dir)
+{
+	unsigned int done;
+
+	if (!IOSCHED_POLICY.may_bypass)
+		return 0;
+	done = atomic_read(&io->bypass_done[dir]);
+	/* The other way round, the difference could be too low. */
+	smp_rmb();
+	return atomic_read(&io->bypassed[dir]) - done;
+}
+
+static bool iosched_any_bypassing(struct iosched *io)
+{
+	return iosched_bypassing(io, READ) || iosched_bypassing(io, WRITE);
+}
+
+/* Requests of a tier and direction. Those that bypass the queue are best-effort. */
+static unsigned int iosched_in_flight(struct iosched *io, unsigned int tier,
+				      unsigned int dir)
+{
+	struct iosched_done *done = &io->done[tier][dir];
+	unsigned int gone = atomic_read(&done->completed) +
+			    atomic_read(&done->requeued);
+
+	/*
+	 * Pairs with completions, which first change polled and undispatched, then
+	 * what is read above.
+	 */
+	smp_rmb();
+	return READ_ONCE(io->stats[tier][dir].dispatched) +
+	       atomic_read(&done->undispatched) - atomic_read(&done->polled) - gone +
+	       (tier == IOSCHED_BE ? iosched_bypassing(io, dir) : 0);
+}
+
+static unsigned int iosched_dir_in_flight(struct iosched *io, unsigned int dir)
+{
+	unsigned int tiers = READ_ONCE(io->tiers), tier, in_flight = 0;
+
+	if (IOSCHED_POLICY.may_bypass)
+		tiers |= BIT(IOSCHED_BE);
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		if (tiers & BIT(tier))
+			in_flight += iosched_in_flight(io, tier, dir);
+	return in_flight;
+}
+
+static unsigned int iosched_tier_in_flight(struct iosched *io, unsigned int tier)
+{
+	return iosched_in_flight(io, tier, READ) +
+	       iosched_in_flight(io, tier, WRITE);
+}
+
+static unsigned int iosched_all_in_flight(struct iosched *io)
+{
+	return iosched_dir_in_flight(io, READ) +
+	       iosched_dir_in_flight(io, WRITE);
+}
+
+#endif /* _IOSCHED_TMPL_IN_FLIGHT_H */
