@@ -235,6 +235,23 @@ static void bp_removed(struct iosched *io, struct request *rq,
  * Dispatch and completion
  */
 
+/*
+ * Writes use their share of the device: the next read of the queue of @oldest, or NULL.
+ * The queue's turn and batch go on.
+ */
+static struct request *bp_take_read(struct bp_data *bd, struct request *oldest)
+{
+	struct bp_queue *queue;
+	struct request *rq;
+
+	if (!oldest)
+		return NULL;
+	queue = bp_base(bd, queue, oldest);
+	rq = bp_ascending(queue, READ);
+	queue->pos[READ] = iosched_rq_end(rq);
+	return rq;
+}
+
 static struct request *bp_select(struct iosched *io, unsigned int tier,
 				 bool reads_only)
 {
@@ -242,9 +259,8 @@ static struct request *bp_select(struct iosched *io, unsigned int tier,
 	struct bp_queue *queue;
 
 	lockdep_assert_held(&io->lock);
-	/* The turn may be one of writes, or of a process that only writes. */
 	if (reads_only)
-		return iosched_first(io, tier, READ);
+		return bp_take_read(bd, iosched_first(io, tier, READ));
 	queue = bp_base(bd, turn, tier);
 	return queue ? bp_take(bd, queue) : NULL;
 }

@@ -19,8 +19,8 @@
  *     write_batch requests, or when none of its direction is left. (3.3) All
  *     sub-queues have the same direction. It changes after a lap, which has as
  *     many turns as sub-queues had requests of the direction when it began, or
- *     when none can dispatch one: their regions are full, or writes have their
- *     share of the tags (write_share, include/iosched.h). (Not in the paper,
+ *     when none can dispatch one: their regions are full, or writes use their
+ *     share of the device (include/tmpl/write-share.h). (Not in the paper,
  *     where a sub-queue alternates by itself. But then some read while others
  *     write, and the device has both at any time.)
  *  3. A turn dispatches in ascending order, from where the last turn of its

@@ -33,10 +33,8 @@
  * Its deadline is read_expire or write_expire after its insertion, or
  * prio_aging_expire while a higher tier is in use.
  *
- * While reads are queued or recent, writes use at most @write_share percent of the device's
- * tags. Otherwise writes alone can take all tags, and each read waits for a tag before
- * it waits for the flash. (In no paper: their devices take one request or one batch at
- * a time.)
+ * While there are reads, writes use at most @write_share percent of the device
+ * (tmpl/write-share.h).
  *
  * A polled request completes only when its owner polls, which may be never. So
  * the core dispatches it at once, though not before an overdue request, and counts
@@ -99,12 +97,10 @@ enum {
 #define IOSCHED_RQ_IN_FLIGHT	BIT(1)	/* dispatched, not yet completed */
 #define IOSCHED_RQ_COUNTED	BIT(2)	/* released() is due */
 #define IOSCHED_RQ_POLLED	BIT(3)	/* in flight, in no bound */
-#define IOSCHED_RQ_BYPASS	BIT(4)	/* counted in bypassed; no other bit but: */
-#define IOSCHED_RQ_BYPASS_WRITE	BIT(5)	/* as a write */
-#define IOSCHED_RQ_TIER_SHIFT	6
-
-/* Reads are recent for this long after one was dispatched, in jiffies. */
-#define IOSCHED_READS_RECENT	(HZ / 10)
+#define IOSCHED_RQ_TIMED	BIT(4)	/* dispatched as the only one */
+#define IOSCHED_RQ_BYPASS	BIT(5)	/* counted in bypassed; no other bit but: */
+#define IOSCHED_RQ_BYPASS_WRITE	BIT(6)	/* as a write */
+#define IOSCHED_RQ_TIER_SHIFT	7
 
 /* Longest time after its deadline for which bounds hold a request, in jiffies. */
 #define IOSCHED_SLACK	msecs_to_jiffies(100)
@@ -161,15 +157,17 @@ struct iosched_done {
  * @merged: request that the merge in progress has made larger, or NULL
  * @room: lower bound of the free slots below the dispatch limit; 0 means
  *	unknown, recount
+ * @timed_since: time at which a request was last dispatched as the only one, in ns
  * @stats: counters
  * @timer: armed while requests are held, for the earliest deadline or the slack
  * @held: all queued requests are held; see iosched_wake(). Atomic.
  * @held_hctx: hardware queue whose run last set @held
  * @done: counters of completions. Atomic.
+ * @owed_us: time owed to reads, in us. Without @lock.
  * @bypassed: requests that bypass the queue or did, by direction. Atomic.
  * @bypass_done: those that have completed or were requeued. Atomic.
- * @last_read: time at which a read was last dispatched or bypassed the queue, in
- *	jiffies. Without @lock.
+ * @last: by direction: time at which a request was last dispatched or bypassed the
+ *	queue, in jiffies. Without @lock.
  * @classes_until: time until which a request may be queued that is not best-effort,
  *	in jiffies; 0 if there was none. Without @lock.
  *
@@ -182,7 +180,7 @@ struct iosched_done {
  * @async_depth: scheduler tags for all but synchronous reads, per hardware
  *	queue; 0 for no bound
  * @depth: most requests in flight on the device; 0 for as many as it has tags
- * @write_share: most of the device's tags for writes while reads are recent, in percent
+ * @write_share: most of the device for writes while there are reads, in percent
  * @bypass: whether requests may bypass the queue, if the policy has may_bypass()
  */
 struct iosched {
@@ -197,6 +195,7 @@ struct iosched {
 	unsigned int tiers;
 	struct request *merged;
 	unsigned int room;
+	u64 timed_since;
 	struct iosched_stats stats[IOSCHED_TIERS][IOSCHED_DIRS];
 	struct timer_list timer;
 
@@ -207,9 +206,10 @@ struct iosched {
 	struct iosched_done done[IOSCHED_TIERS][IOSCHED_DIRS]
 		____cacheline_aligned_in_smp;
 	atomic_t bypass_done[IOSCHED_DIRS];
+	unsigned int owed_us;
 
 	atomic_t bypassed[IOSCHED_DIRS] ____cacheline_aligned_in_smp;
-	unsigned long last_read;
+	unsigned long last[IOSCHED_DIRS];
 	unsigned long classes_until;
 
 	unsigned int read_expire ____cacheline_aligned_in_smp;
@@ -261,8 +261,8 @@ struct iosched {
  *	saves a queue run that could not dispatch it.
  * @select: return the request of a tier to dispatch next, which the core then
  *	dispatches; NULL to hold all of them until iosched_wake() is called.
- *	@reads_only: writes are queued, but have their share of the tags: return a
- *	read, or NULL.
+ *	@reads_only: writes are queued, but use their share of the device: return a
+ *	read, or NULL. If nothing is in flight, reads are queued: return one.
  * @take_alone: (opt) take @rq, the only queued request, to dispatch it; return
  *	false if it may not be dispatched now; it is sorted then. Neither
  *	place() nor select() was called, nor will removed() be: do what they

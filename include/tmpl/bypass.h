@@ -100,9 +100,9 @@ static bool iosched_can_bypass(struct iosched *io, struct request *rq)
 		return false;
 	if (iosched_tier_in_flight(io, IOSCHED_BE) >= iosched_limit(io))
 		return false;
-	return !(rq_data_dir(rq) == WRITE &&
-		 iosched_writes_full(io, IOSCHED_BE)) &&
-	       IOSCHED_POLICY.may_bypass(io);
+	if (rq_data_dir(rq) == WRITE && iosched_writes_full(io, IOSCHED_BE))
+		return false;
+	return IOSCHED_POLICY.may_bypass(io);
 }
 
 static void iosched_bypass(struct iosched *io, struct request *rq)
@@ -115,8 +115,7 @@ static void iosched_bypass(struct iosched *io, struct request *rq)
 	iosched_rq_set_state(rq, IOSCHED_RQ_BYPASS |
 				 (dir == WRITE ? IOSCHED_RQ_BYPASS_WRITE : 0));
 	atomic_inc(&io->bypassed[dir]);
-	if (dir == READ)
-		WRITE_ONCE(io->last_read, jiffies);
+	WRITE_ONCE(io->last[dir], jiffies);
 }
 
 /* The direction in which @rq was counted. */

@@ -40,6 +40,8 @@ static void iosched_leave(struct iosched *io, struct request *rq,
 	struct iosched_done *done = iosched_rq_done(io, rq);
 
 	iosched_leave_bounds(done, rq, state);
+	if (unlikely(state & IOSCHED_RQ_TIMED))
+		iosched_note_time(io, rq);
 	if (unlikely(!(state & IOSCHED_RQ_IN_FLIGHT))) {
 		atomic_inc(&done->undispatched);
 		/* As in iosched_leave_bounds(). */
@@ -84,6 +86,7 @@ static void iosched_requeue_request(struct request *rq)
 	iosched_leave_bounds(done, rq, state);
 	iosched_rq_set_state(rq, state & ~(IOSCHED_RQ_IN_FLIGHT |
 					   IOSCHED_RQ_COUNTED |
+					   IOSCHED_RQ_TIMED |
 					   IOSCHED_RQ_POLLED));
 	atomic_inc(&done->requeued);
 	iosched_wake(io);

@@ -62,13 +62,20 @@ static struct request *iosched_earlier(struct request *a, struct request *b)
 			  (unsigned long)b->fifo_time) ? b : a;
 }
 
-/* The request of a tier whose deadline passed first and that may be dispatched, or NULL. */
+/*
+ * The request of a tier whose deadline passed first and that may be dispatched, or NULL.
+ * If the device is slower than the deadlines allow, all requests are due: writes then
+ * still leave a part of it to reads (@reads_only).
+ */
 static struct request *iosched_expired(struct iosched *io, unsigned int tier,
-				       unsigned long now)
+				       unsigned long now, bool reads_only)
 {
 	struct list_head *fifo = io->fifo[tier];
+	struct request *read = iosched_due(io, &fifo[READ], now, false);
 
-	return iosched_earlier(iosched_due(io, &fifo[READ], now, false),
+	if (reads_only)
+		return read;
+	return iosched_earlier(read,
 			       iosched_due(io, &fifo[WRITE], now, false));
 }
 

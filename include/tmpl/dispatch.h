@@ -8,14 +8,12 @@
 static struct request *iosched_pick(struct iosched *io, unsigned int tier,
 				    unsigned long now)
 {
-	struct request *rq = iosched_expired(io, tier, now);
-	bool reads_only;
+	bool reads_only = iosched_first(io, tier, WRITE) &&
+			  iosched_writes_full(io, tier);
+	struct request *rq = iosched_expired(io, tier, now, reads_only);
 
-	if (!rq) {
-		reads_only = iosched_first(io, tier, WRITE) &&
-			     iosched_writes_full(io, tier);
+	if (!rq)
 		return IOSCHED_POLICY.select(io, tier, reads_only);
-	}
 	iosched_note(io, IOSCHED_NAME " expired %llu",
 		     (unsigned long long)blk_rq_pos(rq));
 	return rq;
@@ -180,7 +178,7 @@ static struct request *iosched_take_alone(struct iosched *io)
 	if (!IOSCHED_POLICY.take_alone || !rq)
 		return NULL;
 	if (!iosched_one_tier(io) || !iosched_find_room(io) ||
-	    iosched_leaves_tags(io, rq) ||
+	    iosched_must_yield(io, rq) ||
 	    time_after_eq(jiffies, (unsigned long)rq->fifo_time) ||
 	    !IOSCHED_POLICY.take_alone(io, rq)) {
 		iosched_sort_alone(io);
@@ -204,8 +202,7 @@ static struct request *iosched_hand_over(struct iosched *io, struct request *rq)
 	} else if (io->room) {
 		io->room--;
 	}
-	if (req_op(rq) == REQ_OP_READ)
-		WRITE_ONCE(io->last_read, jiffies);
+	state |= iosched_note_dispatch(io, rq);
 	WRITE_ONCE(st->dispatched, st->dispatched + 1);
 	iosched_rq_set_state(rq, iosched_rq_state(rq) | state);
 	rq->rq_flags |= RQF_STARTED;

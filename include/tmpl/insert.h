@@ -43,9 +43,9 @@ static bool iosched_must_wait(struct iosched *io, struct request *rq)
 		return true;
 	/* @rq is not placed yet, or another deadline may have passed. */
 	if (rq == io->alone || !iosched_one_tier(io) ||
-	    iosched_expired(io, iosched_rq_tier(rq), jiffies))
+	    iosched_expired(io, iosched_rq_tier(rq), jiffies, false))
 		return false;
-	return !iosched_is_ready(io, rq, false);
+	return iosched_must_yield(io, rq) || !iosched_is_ready(io, rq, false);
 }
 
 /* Queue @rq before all requests in FIFOs. */

@@ -28,7 +28,8 @@ static struct iosched *iosched_new(struct request_queue *q)
 		INIT_LIST_HEAD(&io->fifo[tier][WRITE]);
 	}
 	iosched_tunables_init(io);
-	io->last_read = jiffies - IOSCHED_READS_RECENT;
+	io->last[READ] = jiffies - IOSCHED_READS_RECENT;
+	io->last[WRITE] = jiffies;
 	ret = IOSCHED_POLICY.init(io);
 	if (ret) {
 		kfree(io);

@@ -235,7 +235,7 @@ static ssize_t name##_store(struct elevator_queue *eq,			\
 	T(iosched, depth, 0, 0, IOSCHED_REQUESTS_MAX, iosched_set_depth, \
 	  "most requests in flight on the device, 0: as many as it has tags") \
 	T(iosched, write_share, 75, 1, 100, iosched_set,		\
-	  "most of the device's tags for writes while reads are recent, percent, 100: any")
+	  "most of the device for writes while there are reads, percent, 100: any")
 
 /* async_depth has a file here only if the kernel has no queue/async_depth. */
 #define IOSCHED_ASYNC_DEPTH_TUNABLE(T)					\

@@ -534,12 +534,26 @@ static long bm_turn(unsigned int tier)
 	}
 }
 
+/* Return the next read of the queue of @mr, or NULL. */
+static struct model_request *bm_take_read(unsigned int tier,
+					  struct model_request *mr)
+{
+	sector_t *pos;
+
+	if (!mr)
+		return NULL;
+	pos = &bm.queue[tier][mr->priv[0]].pos[READ];
+	mr = bm_ascending(tier, mr->priv[0], READ, *pos);
+	*pos = mr->end;
+	return mr;
+}
+
 static struct model_request *bm_select(unsigned int tier, bool reads_only)
 {
 	long queue = BM_SHARED;
 
 	if (reads_only)
-		return model_oldest(tier, READ);
+		return bm_take_read(tier, model_oldest(tier, READ));
 	if (bm.base == BP_FAIR)
 		queue = bm_turn(tier);
 	else if (bm_anticipate(tier) || bm_linger(tier))

@@ -20,6 +20,7 @@ struct core_data {
 	unsigned int longest;	/* most sectors of a merged request, 0: any */
 	unsigned int flavour;
 	bool bypassable;	/* what may_bypass() returns */
+	bool writes_first;
 
 	/* number of calls by the core */
 	unsigned int placed, removed, inherited, resized;
@@ -88,10 +89,11 @@ static bool core_ready(struct iosched *io, struct request *rq, bool due)
 static struct request *core_select(struct iosched *io, unsigned int tier,
 				   bool reads_only)
 {
-	struct request *rq = iosched_from(&io->sort[tier][READ], 0);
+	struct request *rq = iosched_from(&io->sort[tier][READ], 0), *write;
 
-	if (!rq && !reads_only)
-		rq = iosched_from(&io->sort[tier][WRITE], 0);
+	write = reads_only ? NULL : iosched_from(&io->sort[tier][WRITE], 0);
+	if (write && (!rq || core_of(io)->writes_first))
+		rq = write;
 	return rq && core_ready(io, rq, false) ? rq : NULL;
 }
 

@@ -233,23 +233,94 @@ static void core_test_write_share(struct kunit *test)
 	fake_finish();
 }
 
-/* A write that is alone is held as well, but not beyond its deadline. */
-static void core_test_write_share_alone(struct kunit *test)
+/* A read is dispatched, whatever the bounds. */
+static void core_poll_read(struct kunit *test)
 {
-	struct request *first, *second, *read;
+	fake_insert(REQ_OP_READ | REQ_POLLED, 900, 8);
+	fake_expect(test, 900);
+}
 
-	core_begin(test);
+/*
+ * A write that is alone is held as well. Those that the device does not complete hold it
+ * no longer.
+ */
+static void core_test_writes_stuck(struct kunit *test)
+{
+	struct core_data *data = core_begin(test);
+	struct request *first, *second;
+
+	data->writes_first = true;
 	fake_set(test, "write_share", "1");
-	fake_set(test, "write_expire", "50");
-	read = fake_insert(REQ_OP_READ, 500, 8);
-	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), read);
+	core_poll_read(test);
 	first = fake_insert(REQ_OP_WRITE, 0, 8);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), first);
 	second = fake_insert(REQ_OP_WRITE, 100, 8);
 	fake_expect_none(test);
-	fake_advance_ms(50);
-	KUNIT_EXPECT_TRUE(test, fake_has_work());
+	fake_advance_ms(IOSCHED_SLACK - 1);
+	core_poll_read(test);
+	fake_expect_none(test);
+	fake_advance_ms(1);
+	fake_insert(REQ_OP_READ, 500, 8);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), second);
+	fake_expect(test, 500);
+	fake_finish();
+}
+
+/* Past its deadline, a write has half of the tags, but no more. */
+static void core_test_write_share_expired(struct kunit *test)
+{
+	unsigned int i;
+
+	core_begin(test);
+	fake_set(test, "write_share", "1");
+	fake_set(test, "write_expire", "20");
+	fake_set(test, "depth", "4");
+	for (i = 0; i < 3; i++)
+		fake_insert(REQ_OP_WRITE, 100 * i, 8);
+	core_poll_read(test);
+	fake_expect(test, 0);
+	fake_expect_none(test);
+	fake_advance_ms(20);
+	core_poll_read(test);
+	fake_expect(test, 100);
+	fake_expect_none(test);
+	fake_finish();
+}
+
+/* Expect the request at @sector, which takes @ms. */
+static void core_serve(struct kunit *test, sector_t sector, unsigned int ms)
+{
+	struct request *rq = fake_expect(test, sector);
+
+	fake_advance_ms(ms);
+	fake_complete(rq);
+}
+
+/*
+ * A device that takes one request at a time: after a write of 30 ms, reads are owed 10 ms
+ * with a share of 75 %. Writes are not held for reads that are not there.
+ */
+static void core_test_time_share(struct kunit *test)
+{
+	struct core_data *data = core_begin(test);
+	unsigned int i;
+
+	/* Writes before reads, if the core lets the policy choose. */
+	data->writes_first = true;
+	fake_set(test, "depth", "1");
+	for (i = 0; i < 5; i++) {
+		fake_insert(REQ_OP_READ, 100 * i, 8);
+		fake_insert(REQ_OP_WRITE, 1000 + 100 * i, 8);
+	}
+	for (i = 0; i < 2; i++) {
+		core_serve(test, 1000 + 100 * i, 30);
+		core_serve(test, 200 * i, 6);
+		core_serve(test, 200 * i + 100, 6);
+	}
+	core_serve(test, 1200, 30);
+	core_serve(test, 400, 6);
+	core_serve(test, 1300, 30);
+	core_serve(test, 1400, 30);
 	fake_finish();
 }
 
@@ -1084,7 +1155,9 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_borders),
 	KUNIT_CASE(core_test_bounds),
 	KUNIT_CASE(core_test_write_share),
-	KUNIT_CASE(core_test_write_share_alone),
+	KUNIT_CASE(core_test_writes_stuck),
+	KUNIT_CASE(core_test_write_share_expired),
+	KUNIT_CASE(core_test_time_share),
 	KUNIT_CASE(core_test_held_until_dispatch),
 	KUNIT_CASE(core_test_no_run_when_full),
 	KUNIT_CASE(core_test_undispatched),

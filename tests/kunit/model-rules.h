@@ -28,6 +28,7 @@ struct model_request {
 	bool sync;
 	bool polled;
 	bool counted;		/* in flight; policy->dispatched() was called */
+	bool timed;		/* in flight, dispatched as the only one */
 	long priv[4];		/* for the model of the policy, 0 at first */
 };
 
@@ -101,6 +102,9 @@ static struct {
 	unsigned int write_share;
 	unsigned long reads_until;	/* jiffies; write_share applies until then */
 	bool reads_seen;
+	unsigned long last_write;	/* jiffies */
+	u64 timed_since;		/* ns */
+	unsigned int owed_us;		/* to reads */
 	bool refused;		/* the last dispatch returned no request */
 	u64 operations;		/* so far, in all sequences */
 } model;
@@ -279,8 +283,15 @@ static bool model_full(void)
 	       (model.depth && in_flight >= model.depth);
 }
 
-/* Return true if writes use their share of the tags; one is always allowed. */
-static bool model_share_used(void)
+/* Return the most requests that may be in flight. */
+static unsigned int model_limit(void)
+{
+	return model.depth ? min(model.depth, fake.set.queue_depth) :
+			     fake.set.queue_depth;
+}
+
+/* Return true if writes use their share of the limit; one is always allowed. */
+static bool model_share_used(unsigned int share)
 {
 	struct model_request *mr;
 	unsigned int in_flight = 0;
@@ -288,8 +299,8 @@ static bool model_share_used(void)
 	model_for_each(mr)
 		in_flight += mr->state == MODEL_IN_FLIGHT &&
 			     !mr->polled && mr->dir == WRITE;
-	return model.write_share < 100 && in_flight &&
-	       (in_flight + 1) * 100 > fake.set.queue_depth * model.write_share;
+	return share < 100 && in_flight &&
+	       (in_flight + 1) * 100 > model_limit() * share;
 }
 
 static bool model_reads_recent(void)
@@ -297,9 +308,28 @@ static bool model_reads_recent(void)
 	return model.reads_seen && time_before(jiffies, model.reads_until);
 }
 
-/* A read is dispatched, or allocated to bypass the queue. */
-static void model_read(void)
+/* A request that was dispatched as the only one completes. */
+static void model_note_time(struct model_request *mr)
 {
+	unsigned int us = div_u64(min_t(u64, fake_ns - model.timed_since,
+					NSEC_PER_SEC), 1000), share;
+
+	if (mr->dir == READ) {
+		model.owed_us = us < model.owed_us ? model.owed_us - us : 0;
+		return;
+	}
+	share = max(model.write_share, 50U);
+	us = us * (100 - share) / share;
+	model.owed_us = min(model.owed_us + us, max(us, 100000U));
+}
+
+/* A request is dispatched, or allocated to bypass the queue. */
+static void model_issue(unsigned int dir)
+{
+	if (dir == WRITE) {
+		model.last_write = jiffies;
+		return;
+	}
 	model.reads_seen = true;
 	model.reads_until = jiffies + IOSCHED_READS_RECENT;
 }
@@ -347,8 +377,18 @@ static struct model_request *model_overdue(void)
 /* Return true if the tier's writes must leave tags to reads. */
 static bool model_writes_wait(unsigned int tier)
 {
-	return model_oldest(tier, WRITE) && model_share_used() &&
-	       (model_oldest(tier, READ) || model_reads_recent());
+	struct model_request *write = model_oldest(tier, WRITE);
+	bool reads = model_oldest(tier, READ);
+	unsigned int share = model.write_share;
+
+	if (!write)
+		return false;
+	if (model_limit() == 1)
+		return reads && model.owed_us && model.write_share < 100;
+	if (!time_before(jiffies, write->deadline))
+		share = max(share, 50U);
+	return model_share_used(share) && (reads || model_reads_recent()) &&
+	       time_before(jiffies, model.last_write + IOSCHED_SLACK);
 }
 
 /* Return the next request within all bounds. */
@@ -377,7 +417,8 @@ static struct model_request *model_next_bounded(void)
 	for (tier = 0; tier < IOSCHED_TIERS; tier++) {
 		if (model_count(MODEL_QUEUED, tier)) {
 			mr = model_due(tier, READ, now);
-			write = model_due(tier, WRITE, now);
+			write = model_writes_wait(tier) ? NULL :
+				model_due(tier, WRITE, now);
 			if (mr && write)
 				return time_after(mr->deadline,
 						  write->deadline) ? write : mr;

@@ -54,8 +54,10 @@ static bool model_dispatch(struct kunit *test)
 		if (model.policy->dispatched)
 			model.policy->dispatched(mr);
 	}
-	if (mr->dir == READ)
-		model_read();
+	model_issue(mr->dir);
+	mr->timed = model_limit() == 1;
+	if (mr->timed)
+		model.timed_since = fake_ns;
 	model_unqueue(mr, MODEL_IN_FLIGHT);
 	model_stats_of(mr)->dispatched++;
 	return true;
@@ -153,8 +155,8 @@ static void model_arrive(struct kunit *test)
 		fake_alloc_unprepared(opf, sector, sectors, model_prio(tier)) :
 		fake_alloc(opf, sector, sectors, model_prio(tier));
 	/* It is to bypass the queue, though it is then inserted. */
-	if (dir == READ && !(rq->rq_flags & IOSCHED_RQF_SCHED_TAGS))
-		model_read();
+	if (!(rq->rq_flags & IOSCHED_RQF_SCHED_TAGS))
+		model_issue(dir);
 	mr = model_of(rq);
 	memset(mr, 0, sizeof(*mr));
 	mr->sector = sector;
@@ -210,6 +212,8 @@ static void model_leave(struct kunit *test, bool requeue)
 		model_check_woken(test, held, runs);
 		model_queue(test, model_rq(mr), fake_once_in(2));
 	} else {
+		if (mr->timed)
+			model_note_time(mr);
 		model_stats_of(mr)->completed++;
 		fake_complete(model_rq(mr));
 		model_check_woken(test, held, runs);
@@ -320,6 +324,7 @@ static void model_start(struct kunit *test, const struct model_policy *policy,
 	io->write_expire = 300;
 	io->prio_aging_expire = 700;
 	io->write_share = fake_random(2) ? 5 : 100;
+	model.last_write = jiffies;
 	model.write_share = io->write_share;
 	model.read_expire = io->read_expire;
 	model.write_expire = io->write_expire;

@@ -257,7 +257,7 @@ static bool am_overdue(void)
 		return false;
 	for (tier = 0; tier < IOSCHED_TIERS; tier++) {
 		if (am_next(tier, READ) ||
-		    (am_next(tier, WRITE) && !model_share_used()))
+		    (am_next(tier, WRITE) && !model_share_used(model.write_share)))
 			return true;
 		if (model_count(MODEL_QUEUED, tier) ||
 		    model_in_bounds(tier))

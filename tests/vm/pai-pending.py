@@ -175,7 +175,8 @@ def one_tag(slack_us):
     with Device("small", queue_depth=1, max_request_kb=256) as device:
         disk = Disk(device.name, "pai")
         (disk.queue / "nr_requests").write_text("128")
-        disk.set(read_buffer_kb=256, write_buffer_kb=256, read_expire=5000, write_expire=5000)
+        disk.set(read_buffer_kb=256, write_buffer_kb=256, read_expire=5000, write_expire=5000,
+                 write_share=100)
         for us in (2000, 10000):
             under_load(disk, us, slack_us, 1)
 
