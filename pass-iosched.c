@@ -80,6 +80,7 @@ struct pass_data {
 
 	/* run-time data, under io.lock */
 	struct pass_map *map;
+	sector_t capacity;		/* of @map, or for which none could be made */
 	struct pass_lap lap[IOSCHED_TIERS];
 	struct list_head retired;	/* former maps still in use */
 	struct work_struct resize_work;
@@ -130,7 +131,7 @@ static struct pass_queue *pass_assign(struct pass_data *pd, struct request *rq)
 	unsigned int index = pass_index(pd->map, blk_rq_pos(rq));
 	struct pass_region *region = &pd->map->region[index];
 
-	if (unlikely(pass_capacity(pd->io.q) != pd->map->capacity))
+	if (unlikely(pass_capacity(pd->io.q) != pd->capacity))
 		schedule_work(&pd->resize_work);
 
 	rq->elv.priv[0] = &region->queue[iosched_rq_tier(rq)];
@@ -243,10 +244,16 @@ static void pass_released(struct request *rq)
 	atomic_dec(&pass_queue_of(rq)->region->in_flight);
 }
 
-/* Rule 7: the sector is not known yet, so none bypasses while rule 4 applies. */
+/*
+ * Rule 7: the sector is not known yet, so none bypasses while rule 4 applies. A request
+ * that is inserted has the map replaced if the capacity has changed.
+ */
 static bool pass_may_bypass(struct iosched *io)
 {
-	return !READ_ONCE(pass_of(io)->region_depth);
+	struct pass_data *pd = pass_of(io);
+
+	return !READ_ONCE(pd->region_depth) &&
+	       pass_capacity(io->q) == READ_ONCE(pd->capacity);
 }
 
 /*
@@ -384,13 +391,19 @@ static void pass_reap(struct pass_data *pd)
 		kvfree(map);
 }
 
+static void pass_use_map(struct pass_data *pd, struct pass_map *map)
+{
+	pd->map = map;
+	WRITE_ONCE(pd->capacity, map->capacity);
+}
+
 static void pass_map_switch(struct iosched *io, void *map)
 {
 	struct pass_data *pd = pass_of(io);
 
 	lockdep_assert_held(&io->lock);
 	list_add(&pd->map->list, &pd->retired);
-	pd->map = map;
+	pass_use_map(pd, map);
 }
 
 /*
@@ -425,7 +438,7 @@ static void pass_resize_work(struct work_struct *work)
 	if (pass_resize(pd, 0)) {
 		/* Keep the map for this capacity, instead of trying again. */
 		spin_lock(&pd->io.lock);
-		pd->map->capacity = pass_capacity(pd->io.q);
+		WRITE_ONCE(pd->capacity, pass_capacity(pd->io.q));
 		spin_unlock(&pd->io.lock);
 	}
 }
@@ -458,6 +471,7 @@ static int pass_set_region_size(struct iosched *io, unsigned int *field,
 static int pass_init(struct iosched *io)
 {
 	struct pass_data *pd = pass_of(io);
+	struct pass_map *map;
 	unsigned int tier;
 
 	INIT_LIST_HEAD(&pd->retired);
@@ -467,8 +481,11 @@ static int pass_init(struct iosched *io)
 	}
 	INIT_WORK(&pd->resize_work, pass_resize_work);
 	mutex_init(&pd->resize_lock);
-	pd->map = pass_map_alloc(io->q, pd->region_size_mb);
-	return PTR_ERR_OR_ZERO(pd->map);
+	map = pass_map_alloc(io->q, pd->region_size_mb);
+	if (IS_ERR(map))
+		return PTR_ERR(map);
+	pass_use_map(pd, map);
+	return 0;
 }
 
 static void pass_exit(struct iosched *io)
