@@ -33,7 +33,10 @@
  *     otherwise reads would starve on a drive where an operation takes longer than
  *     write_wait_us. (The paper has no such rule.)
  *  6. A request whose deadline has passed is dispatched whatever holds its units.
- *  7. A drive with a write buffer completes a write independently of its units. With
+ *  7. Now and then it is tried whether holding requests pays, since the map may be
+ *     wrong (include/piq/trial.h). While it does not, requests are dispatched in
+ *     order of arrival, as by the scheme noop. (Not in the paper.)
+ *  8. A drive with a write buffer completes a write independently of its units. With
  *     buffered_writes, off by default, writes hold no units and wait for none.
  *     (Not in the paper, whose drive has no buffer.)
  *
@@ -59,6 +62,7 @@
 
 #include "iosched-debugfs.h"
 #include "piq/map.h"
+#include "piq/trial.h"
 
 #define IOSCHED_NAME "piq"
 
@@ -131,6 +135,7 @@ struct piq_data {
 
 	/* run-time data, under io.lock */
 	struct piq_map __rcu *map;
+	struct piq_trial trial;
 	/* first in the core's FIFO of those that found the window full */
 	struct request *outside[IOSCHED_TIERS][IOSCHED_DIRS];
 	u64 write_turn[IOSCHED_TIERS];	/* ns, end of the last prioritised batch */
@@ -153,6 +158,7 @@ struct piq_data {
 	unsigned int write_wait_us;
 	unsigned int claim_us;
 	unsigned int buffered_writes;
+	unsigned int trials;
 };
 
 static struct piq_data *piq_of(struct iosched *io)
@@ -171,7 +177,7 @@ static bool piq_batched(struct piq_data *pd, unsigned int dir)
 	return piq_schemes[pd->scheme].batches[dir];
 }
 
-/* Rule 7: return true if requests of this direction neither hold nor need units. */
+/* Rule 8: return true if requests of this direction neither hold nor need units. */
 static bool piq_buffered(struct piq_data *pd, unsigned int dir)
 {
 	return dir == WRITE && pd->buffered_writes;
@@ -319,13 +325,19 @@ static void piq_place(struct iosched *io, struct request *rq)
 	}
 }
 
-/* Return true if the units of @vector are free, or a request needs none (rule 7). */
+/* Rule 7: return true if no request is held. */
+static bool piq_is_free(struct piq_data *pd)
+{
+	return pd->trials && pd->trial.free;
+}
+
+/* Return true if the units of @vector are free, or a request needs none (rule 8). */
 static bool piq_units_free(struct piq_data *pd, unsigned int dir,
 			   const unsigned long *vector)
 {
 	struct piq_map *map = piq_map_of(pd);
 
-	return piq_buffered(pd, dir) ||
+	return piq_buffered(pd, dir) || piq_is_free(pd) ||
 	       !lv_meet(vector, map->units.held, map->lv.units);
 }
 
@@ -340,7 +352,7 @@ static bool piq_ready(struct iosched *io, struct request *rq, bool due)
 	struct cb_entry *entry = piq_entry(rq);
 
 	lockdep_assert_held(&io->lock);
-	if (due || !piq_batched(pd, dir))
+	if (due || !piq_batched(pd, dir) || piq_is_free(pd))
 		return true;
 	return entry && piq_units_free(pd, dir, entry->vector);
 }
@@ -470,6 +482,21 @@ static struct cb_batch *piq_prioritise(struct piq_data *pd, unsigned int tier,
 	return batch;
 }
 
+/* Rule 7: go on with a trial, or begin one. Without holding, any request may conflict. */
+static void piq_try(struct piq_data *pd)
+{
+	struct piq_trial *trial = &pd->trial;
+	bool free = trial->free;
+
+	if (!pd->trials || !(trial->window || trial->free || trial->conflicts))
+		return;
+	trial->conflicts |= trial->free;
+	piq_trial_step(trial, ktime_get_ns(),
+		       pd->io.nr + iosched_tags(&pd->io));
+	if (trial->free != free)
+		piq_map_of(pd)->stuck = 0;
+}
+
 /*
  * In order of arrival: the oldest request if its units are free. Otherwise take them
  * and return NULL.
@@ -489,7 +516,7 @@ static struct request *piq_take_oldest(struct piq_data *pd, unsigned int tier,
 	return NULL;
 }
 
-/* Rule 7: no unit is taken for a direction that needs none. */
+/* Rule 8: no unit is taken for a direction that needs none. */
 static void piq_forget_taken(struct piq_data *pd, unsigned int dir)
 {
 	struct piq_map *map = piq_map_of(pd);
@@ -551,8 +578,9 @@ static struct request *piq_select(struct iosched *io, unsigned int tier,
 	struct request *rq;
 
 	lockdep_assert_held(&io->lock);
+	piq_try(pd);
 	/* The scheme noop holds no request. */
-	if (!piq_schemes[pd->scheme].reads_first)
+	if (!piq_schemes[pd->scheme].reads_first || piq_is_free(pd))
 		return reads_only ? iosched_first(io, tier, READ) :
 				    iosched_first_come(io, tier);
 	if (held_settle(&map->units, map->lv.units))
@@ -560,8 +588,11 @@ static struct request *piq_select(struct iosched *io, unsigned int tier,
 	else if (map->stuck & BIT(tier))
 		return NULL;
 	rq = piq_in_order(pd, tier, reads_only);
-	if (!rq && !reads_only)
-		map->stuck |= BIT(tier);
+	if (!rq) {
+		pd->trial.conflicts = true;
+		if (!reads_only)
+			map->stuck |= BIT(tier);
+	}
 	return rq;
 }
 
@@ -621,6 +652,7 @@ static bool piq_take_alone(struct iosched *io, struct request *rq)
 	struct lv_span span;
 
 	lockdep_assert_held(&io->lock);
+	piq_try(pd);
 	if (!piq_schemes[pd->scheme].reads_first)
 		return false;
 	held_settle(&map->units, map->lv.units);
@@ -669,6 +701,9 @@ static void piq_released(struct request *rq)
 	DECLARE_BITMAP(vector, LV_MAX_UNITS);
 	struct piq_map *map;
 
+	if (READ_ONCE(pd->trial.window))
+		piq_trial_count(&pd->trial, rq_data_dir(rq),
+				ktime_get_ns() - rq->start_time_ns);
 	rcu_read_lock();
 	map = rcu_dereference(pd->map);
 	if (piq_holds(map, rq, vector))
@@ -704,6 +739,8 @@ static void piq_released(struct request *rq)
 	  "us until a batch claims the units that it waits for")	\
 	T(piq_data, buffered_writes, 0, 0, 1, piq_set_wait,		\
 	  "1: the drive buffers writes: they hold no units")		\
+	T(piq_data, trials, 1, 0, 1, piq_set_wait,			\
+	  "try now and then whether holding requests pays")		\
 	C(piq_data, allocation, 0, piq_allocation_names, piq_set_map,	\
 	  "pages go over channels, ways, dies, planes (cwdp in any order; default cwdp)") \
 	C(piq_data, level, LV_CHIP, piq_level_names, piq_set_map,	\
@@ -738,6 +775,8 @@ static void piq_counts(struct iosched *io, struct seq_file *m)
 		   pd->conflicts[PIQ_WW], pd->conflicts[PIQ_RW]);
 	seq_printf(m, "batches read %u write %u prioritised %u\n",
 		   pd->batches[READ], pd->batches[WRITE], pd->prioritised);
+	seq_printf(m, "holding %u trials %u changes %u\n", !piq_is_free(pd),
+		   pd->trial.trials, pd->trial.changes);
 	for (dir = READ; dir <= WRITE; dir++) {
 		seq_printf(m, "%s_sizes_log2", iosched_dir_names[dir]);
 		for (i = 0; i < PIQ_SIZES; i++)

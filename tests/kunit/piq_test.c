@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Tests of PIQ: location vectors (piq-vectors.h), conflict-free batches
- * (piq-batches.h), the rules of the elevator one by one, then random sequences
- * against a model (piq-model.h).
+ * (piq-batches.h), trials (piq-trials.h), the rules of the elevator one by one, then
+ * random sequences against a model (piq-model.h), without trials.
  */
 #include "fake-blk.h"
 #include "../../piq-iosched.c"
 #include "piq-batches.h"
 #include "piq-model.h"
+#include "piq-trials.h"
 
 #define PAGE		8U		/* sectors */
 #define CAPACITY	BIT(20)	/* sectors */
@@ -19,6 +20,7 @@ static int piq_test_init(struct kunit *test)
 	chips_tunable.value = 1;
 	dies_tunable.value = 1;
 	planes_tunable.value = 1;
+	trials_tunable.value = 0;
 	return 0;
 }
 
@@ -565,8 +567,37 @@ static void piq_test_files(struct kunit *test)
 	fake_expect_file(test, piq_counts_show,
 			 "conflicts rr 1 ww 2 rw 2\n"
 			 "batches read 0 write 1 prioritised 1\n"
+			 "holding 1 trials 0 changes 0\n"
 			 "read_sizes_log2 0 0 0 0 0 0 0 0 0 0 0\n"
 			 "write_sizes_log2 0 1 0 0 0 0 0 0 0 0 0\n");
+	fake_finish();
+}
+
+/* The first conflict begins a trial: two reads of a unit are dispatched together. */
+static void piq_test_trial(struct kunit *test)
+{
+	struct piq_data *pd = piq_begin(test, PIQ_PLUS);
+	struct request *rq;
+
+	fake_set(test, "trials", "1");
+	piq_send(REQ_OP_READ, 0, 1);
+	piq_send(REQ_OP_READ, 4, 1);
+	piq_send(REQ_OP_READ, 8, 1);
+	rq = piq_expect(test, 0);
+	KUNIT_EXPECT_FALSE(test, pd->trial.window);
+	piq_expect(test, 4);
+	piq_expect(test, 8);
+	KUNIT_EXPECT_TRUE(test, pd->trial.window);
+	fake_advance_ms(2);
+	fake_complete(rq);
+	KUNIT_EXPECT_EQ(test, atomic_read(&pd->trial.sums[READ].nr), 1);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&pd->trial.sums[READ].us), 2001LL);
+	/* Alone, and its unit is taken. */
+	piq_send(REQ_OP_READ, 12, 1);
+	piq_expect(test, 12);
+	fake_set(test, "trials", "0");
+	piq_send(REQ_OP_READ, 16, 1);
+	fake_expect_none(test);
 	fake_finish();
 }
 
@@ -611,6 +642,13 @@ static struct kunit_case piq_cases[] = {
 	KUNIT_CASE(piq_test_discard),
 	KUNIT_CASE(piq_test_deadline),
 	KUNIT_CASE(piq_test_files),
+	KUNIT_CASE(piq_trial_log),
+	KUNIT_CASE(piq_trial_keeps),
+	KUNIT_CASE(piq_trial_changes),
+	KUNIT_CASE(piq_trial_latency),
+	KUNIT_CASE(piq_trial_starving),
+	KUNIT_CASE(piq_trial_undecided),
+	KUNIT_CASE(piq_test_trial),
 	KUNIT_CASE_SLOW(piq_test_random),
 	{}
 };

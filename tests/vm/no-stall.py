@@ -63,7 +63,7 @@ SQUEEZED = {
         "page_size_kb": (1, 1024), "allocation": ("cwdp", "pdwc"), "level": ("chip", "plane"),
         "window": (1,), "scheme": ("rws", "piq", "piq+"),
         # Neither wait ends before the deadline.
-        "write_wait_us": (60000000,), "claim_us": (0, 60000000),
+        "trials": (0, 1), "write_wait_us": (60000000,), "claim_us": (0, 60000000),
         "buffered_writes": (0,)},
 }
 LOADS = (

@@ -153,7 +153,7 @@ def check(state):
 def trace(device, sizes, claim_us):
     """Events of a mixed load of two jobs, whose areas do not overlap."""
     disk = Disk(device.name, "piq")
-    disk.set(window=WINDOW, claim_us=claim_us)
+    disk.set(window=WINDOW, claim_us=claim_us, trials=0)
     (disk.queue / "nomerges").write_text("2")
     events = record([disk], lambda: fio(
         {"mix": {"filename": disk.path}}, rw="randrw", bs=None, bssplit=sizes, iodepth=64,

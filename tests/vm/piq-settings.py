@@ -20,10 +20,10 @@ VALUES = {"scheme": ("noop", "rws", "piq-r", "piq-w", "piq", "piq+"), "level": (
           "allocation": ("pdwc", "wcdp", "cwdp"), "window": (1, 3, 1024, 64),
           "channels": (1, 16, 8), "chips": (1, 3, 8), "planes": (3, 2), "dies": (1, 2),
           "page_size_kb": (1, 64, 4), "write_wait_us": (0, 1000), "claim_us": (0, 4000),
-          "buffered_writes": (1, 0)}
+          "buffered_writes": (1, 0), "trials": (1, 0)}
 LAST = {"scheme": "piq+", "level": "chip", "allocation": "cwdp", "window": 64, "channels": 8,
         "chips": 8, "planes": 2, "dies": 2, "page_size_kb": 4, "claim_us": 4000,
-        "buffered_writes": 0}
+        "buffered_writes": 0, "trials": 0}
 
 
 def units(disk):

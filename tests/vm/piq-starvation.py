@@ -36,7 +36,7 @@ def use_piq(device, **more):
     """Select PIQ and set the geometry of the drive, and these tunables."""
     device.scheduler("piq")
     for name, value in {"channels": 4, "chips": 4, "dies": 1, "planes": 1,
-                        "write_wait_us": WAIT_US, **more}.items():
+                        "write_wait_us": WAIT_US, "trials": 0, **more}.items():
         device.queue(f"iosched/{name}", value)
 
 
