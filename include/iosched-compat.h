@@ -34,13 +34,18 @@
 #define IOSCHED_RQF_SCHED_TAGS	RQF_SCHED_TAGS
 #endif
 
-/* Return true if requests are issued from the current plug in the order of arrival. */
+/*
+ * Return true if a request of the current plug that is issued directly keeps its place:
+ * 6.1 issues the last one first, so it has to be the only one. (If others follow that
+ * have a tag of the elevator, all are inserted.)
+ */
 static inline bool iosched_plug_in_order(void)
 {
 #ifdef IOSCHED_HAVE_RQ_LIST
 	return true;
 #else
-	return !current->plug;
+	return !current->plug ||
+	       (!current->plug->mq_list && !current->plug->cached_rq);
 #endif
 }
 

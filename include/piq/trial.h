@@ -43,7 +43,7 @@
 /* Fractions of log2. */
 #define PIQ_LOG_SHIFT		8
 /* A pair of windows counts at most 1, and 1/2 decides. */
-#define PIQ_PAIR_MOST		(1 << PIQ_LOG_SHIFT)
+#define PIQ_PAIR_MOST		256
 #define PIQ_DECIDES		(PIQ_PAIR_MOST / 2)
 #define PIQ_PAIRS		8
 
