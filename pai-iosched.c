@@ -42,6 +42,11 @@
  *     queue and by age alone, the page would be flushed before the second
  *     write.
  *
+ *  9. A request is preceded by the requests that end where it begins, pending ones
+ *     too, at most PAI_RUN of them. Otherwise a well-split request would be
+ *     dispatched before the pending one in front of it, and a stream arrives at
+ *     the device in pieces.
+ *
  * Example: clustered pages of 16 KB, a write buffer of 64 KB. Writes of
  * [64K,128K), [4K,16K), [0,4K) are inserted. The first one is well-split and
  * dispatched. The second one is badly split: pending. The third one is merged
@@ -60,8 +65,9 @@
  * the FIFO is in order of insertion, which is later. The oldest request is thus
  * due at most that time after its insertion; requests behind it may have to
  * wait for it. Once it is due, only older requests are dispatched before it,
- * each with its clustered page, besides those that precede well-split requests
- * as well: higher priorities, expired deadlines, the head of the queue. How
+ * each with its clustered page and its stream, besides those that precede
+ * well-split requests as well: higher priorities, expired deadlines, the head
+ * of the queue. How
  * long a due request waits for a busy device is not bounded here.
  */
 #include "compat-hrtimer.h"
@@ -307,6 +313,24 @@ static void pai_count_run(struct pai_data *pd, struct request *rq)
 }
 
 /*
+ * Rule 9: the first of the contiguous requests that end where @rq begins, at most
+ * PAI_RUN of them. @rq may be NULL.
+ */
+static struct request *pai_stream_begin(struct request *rq)
+{
+	unsigned int n;
+
+	for (n = 0; rq && n < PAI_RUN; n++) {
+		struct request *before = iosched_prev(rq);
+
+		if (!before || iosched_rq_end(before) != blk_rq_pos(rq))
+			break;
+		rq = before;
+	}
+	return rq;
+}
+
+/*
  * Rule 5: return true if pending requests of a tier may be held. The completion
  * of the last well-split request wakes the queue.
  */
@@ -329,15 +353,15 @@ static struct request *pai_select(struct iosched *io, unsigned int tier,
 		return rq;
 	/* No read is held: there is no write for it to let pass. */
 	if (reads_only)
-		return iosched_first(io, tier, READ);
+		return pai_stream_begin(iosched_first(io, tier, READ));
 	if (!pai_may_hold(pd, tier))
-		return iosched_first_come(io, tier);
+		return pai_stream_begin(iosched_first_come(io, tier));
 
 	read = pai_next(pd, tier, READ);
 	write = pai_next(pd, tier, WRITE);
 	if (!read && !write)
 		pai_arm(pd, tier);
-	return iosched_older(read, write);
+	return pai_stream_begin(iosched_older(read, write));
 }
 
 /* Rule 5, for the only queued request. */

@@ -211,6 +211,38 @@ static struct model_request *am_same_page(unsigned int tier)
 	return mr && am_continues(mr) ? mr : NULL;
 }
 
+/* Return the queued request of the same tier and direction that is sorted before @mr. */
+static struct model_request *am_before(struct model_request *mr)
+{
+	struct model_request *other, *before = NULL;
+
+	model_for_each(other)
+		if (other->state == MODEL_QUEUED && other->tier == mr->tier &&
+		    other->dir == mr->dir &&
+		    (other->sector < mr->sector ||
+		     (other->sector == mr->sector && other->sorted < mr->sorted)) &&
+		    (!before || other->sector > before->sector ||
+		     (other->sector == before->sector &&
+		      other->sorted > before->sorted)))
+			before = other;
+	return before;
+}
+
+/* Return where the stream that leads to @mr begins, at most PAI_RUN requests before. */
+static struct model_request *am_stream(struct model_request *mr)
+{
+	struct model_request *before;
+	unsigned int left = PAI_RUN;
+
+	while (mr && left--) {
+		before = am_before(mr);
+		if (!before || before->end != mr->sector)
+			break;
+		mr = before;
+	}
+	return mr;
+}
+
 static struct model_request *am_select(unsigned int tier, bool reads_only)
 {
 	struct model_request *mr = am_same_page(tier);
@@ -219,16 +251,16 @@ static struct model_request *am_select(unsigned int tier, bool reads_only)
 	if (mr && (mr->dir == READ || !reads_only))
 		return mr;
 	if (reads_only)
-		return model_oldest(tier, READ);
+		return am_stream(model_oldest(tier, READ));
 	if (!am_any_better(tier))
-		return am_older(model_oldest(tier, READ),
-				model_oldest(tier, WRITE));
+		return am_stream(am_older(model_oldest(tier, READ),
+					  model_oldest(tier, WRITE)));
 	for (dir = READ; dir <= WRITE; dir++) {
 		mr = model_oldest(tier, dir);
 		if (mr && mr->priv[0] == PAI_PENDING && !am_due(mr))
 			am.kept_ns = fake_ns;
 	}
-	return am_older(am_next(tier, READ), am_next(tier, WRITE));
+	return am_stream(am_older(am_next(tier, READ), am_next(tier, WRITE)));
 }
 
 static void am_dispatched(struct model_request *mr)

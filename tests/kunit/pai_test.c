@@ -190,6 +190,26 @@ static void pai_test_same_page(struct kunit *test)
 	pai_end();
 }
 
+/* A well-split request is preceded by the pending ones that lead to it. */
+static void pai_test_stream(struct kunit *test)
+{
+	struct request *apart;
+
+	pai_begin_example(test);
+	fake_insert(REQ_OP_WRITE, 1024 * KB, 64 * KB);
+	apart = fake_insert(REQ_OP_WRITE, 516 * KB, 4 * KB);
+	fake_insert(REQ_OP_WRITE, 28 * KB, 4 * KB);
+	fake_insert(REQ_OP_WRITE, 64 * KB, 64 * KB);
+	fake_insert(REQ_OP_WRITE, 32 * KB, 32 * KB);
+	pai_expect(test, 1024);
+	pai_expect(test, 28);
+	pai_expect(test, 64);
+	fake_expect_none(test);
+	fake_advance_ms(1);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), apart);
+	pai_end();
+}
+
 /* A request that is alone ends the run of a page, too. */
 static void pai_test_run_alone(struct kunit *test)
 {
@@ -453,6 +473,7 @@ static struct kunit_case pai_cases[] = {
 	KUNIT_CASE(pai_test_demoted),
 	KUNIT_CASE(pai_test_not_pending),
 	KUNIT_CASE(pai_test_same_page),
+	KUNIT_CASE(pai_test_stream),
 	KUNIT_CASE(pai_test_run_alone),
 	KUNIT_CASE(pai_test_pending_passed),
 	KUNIT_CASE(pai_test_due),
