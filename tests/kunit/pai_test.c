@@ -210,6 +210,22 @@ static void pai_test_stream(struct kunit *test)
 	pai_end();
 }
 
+/* PAI_RUN requests precede the oldest one; the first of the stream is left out. */
+static void pai_test_stream_bound(struct kunit *test)
+{
+	int i;
+
+	pai_begin_example(test);
+	for (i = PAI_RUN + 1; i >= 0; i--) {
+		fake_insert(REQ_OP_WRITE, i * 64 * KB, 64 * KB);
+		fake_advance_ns(1);
+	}
+	for (i = 1; i <= PAI_RUN + 1; i++)
+		pai_expect(test, i * 64);
+	pai_expect(test, 0);
+	pai_end();
+}
+
 /* A request that is alone ends the run of a page, too. */
 static void pai_test_run_alone(struct kunit *test)
 {
@@ -474,6 +490,7 @@ static struct kunit_case pai_cases[] = {
 	KUNIT_CASE(pai_test_not_pending),
 	KUNIT_CASE(pai_test_same_page),
 	KUNIT_CASE(pai_test_stream),
+	KUNIT_CASE(pai_test_stream_bound),
 	KUNIT_CASE(pai_test_run_alone),
 	KUNIT_CASE(pai_test_pending_passed),
 	KUNIT_CASE(pai_test_due),
