@@ -35,15 +35,17 @@ KINDS = [*matrix.KINDS, "lock", "papers"]
 
 def by_guest(cells):
     """Yield the list of runs of each guest. It does not depend on the results that are known:
-    a figure repeats only after the same runs in its guest."""
-    guest, device = [], None
+    a figure repeats to the last digit only after the same runs in its guest. The peers and each
+    of this project's schedulers have guests of their own, because a changed scheduler makes the
+    results of its own runs void."""
+    together = {}
     for cell in cells:
-        if guest and (cell.device != device or len(guest) + len(cell.runs) > MOST_RUNS):
-            yield guest
-            guest = []
-        guest, device = guest + cell.runs, cell.device
-    if guest:
-        yield guest
+        for run in cell.runs:
+            own = run.scheduler if run.scheduler in model.ours() else ""
+            together.setdefault((cell.device, own), []).append(run)
+    for runs in together.values():
+        for at in range(0, len(runs), MOST_RUNS):
+            yield runs[at:at + MOST_RUNS]
 
 
 def known(cells, store):
