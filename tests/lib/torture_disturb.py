@@ -271,11 +271,13 @@ class Hardware(Disturber):
         seconds = 2 if kind == "lost" and not DEBUG_KERNEL else 20
         (target.queue.parent / "device/timeout").write_text(str(seconds))
         # sd waits 120 s for a WRITE SAME, whatever the disk's timeout, and SCSI handles no lost
-        # command before all others have ended. An UNMAP has the disk's timeout.
+        # command before all others have ended. An UNMAP has the disk's timeout. Without WRITE SAME
+        # sd keeps the mode of zeroing, for I/O that enters the queue now.
         disk, = target.queue.parent.glob("device/scsi_disk/*")
         before = [(disk / name, (disk / name).read_text(), value)
                   for name, value in (("provisioning_mode", "unmap"),
-                                      ("max_write_same_blocks", "0"))] * (kind == "lost")
+                                      ("max_write_same_blocks", "0"),
+                                      ("zeroing_mode", "write"))] * (kind == "lost")
         for file, _, value in before:
             file.write_text(value)
         # A write to nr_requests drains the queue.
