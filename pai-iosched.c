@@ -41,7 +41,6 @@
  *     still has that page, so two writes to it are programmed once. With a long
  *     queue and by age alone, the page would be flushed before the second
  *     write.
- *
  *  9. A request is preceded by the requests that end where it begins, pending ones
  *     too, at most PAI_RUN of them. Otherwise a well-split request would be
  *     dispatched before the pending one in front of it, and a stream arrives at
@@ -67,8 +66,8 @@
  * wait for it. Once it is due, only older requests are dispatched before it,
  * each with its clustered page and its stream, besides those that precede
  * well-split requests as well: higher priorities, expired deadlines, the head
- * of the queue. How
- * long a due request waits for a busy device is not bounded here.
+ * of the queue. How long a due request waits for a busy device is not bounded
+ * here.
  */
 #include "compat-hrtimer.h"
 #include "iosched-debugfs.h"

@@ -107,14 +107,12 @@ static inline int piq_log2(u64 value)
 	return (whole << PIQ_LOG_SHIFT) + (int)(value >> (64 - PIQ_LOG_SHIFT));
 }
 
-/* A request of this direction has completed. Any context, no lock. */
+/* A request of this direction has completed in a window. Any context, no lock. */
 static inline void piq_trial_count(struct piq_trial *trial, unsigned int dir,
 				   u64 latency_ns)
 {
 	struct piq_sums *sums = &trial->sums[dir];
 
-	if (!READ_ONCE(trial->window))
-		return;
 	atomic64_add(div_u64(latency_ns, NSEC_PER_USEC) + 1, &sums->us);
 	atomic_inc(&sums->nr);
 }

@@ -145,8 +145,8 @@ static struct request *iosched_overdue_or_arm(struct iosched *io)
 	 * Without a free tag, even an overdue request needs a completion. A request
 	 * that bypasses the queue may have no tag yet.
 	 */
-	if (iosched_all_in_flight(io) - iosched_bypassing(io, READ) -
-	    iosched_bypassing(io, WRITE) < iosched_tags(io))
+	if (iosched_dir_dispatched(io, READ) +
+	    iosched_dir_dispatched(io, WRITE) < iosched_tags(io))
 		rq = iosched_find_overdue(io, &next);
 	if (!rq)
 		iosched_arm(io, next);

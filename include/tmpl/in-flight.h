@@ -28,9 +28,9 @@ static bool iosched_any_bypassing(struct iosched *io)
 	return iosched_bypassing(io, READ) || iosched_bypassing(io, WRITE);
 }
 
-/* Requests of a tier and direction. Those that bypass the queue are best-effort. */
-static unsigned int iosched_in_flight(struct iosched *io, unsigned int tier,
-				      unsigned int dir)
+/* Requests of a tier and direction that were dispatched. */
+static unsigned int iosched_dispatched(struct iosched *io, unsigned int tier,
+				       unsigned int dir)
 {
 	struct iosched_done *done = &io->done[tier][dir];
 	unsigned int gone = atomic_read(&done->completed) +
@@ -42,20 +42,31 @@ static unsigned int iosched_in_flight(struct iosched *io, unsigned int tier,
 	 */
 	smp_rmb();
 	return READ_ONCE(io->stats[tier][dir].dispatched) +
-	       atomic_read(&done->undispatched) - atomic_read(&done->polled) - gone +
+	       atomic_read(&done->undispatched) - atomic_read(&done->polled) - gone;
+}
+
+/* The same of all tiers. */
+static unsigned int iosched_dir_dispatched(struct iosched *io, unsigned int dir)
+{
+	unsigned int tiers = READ_ONCE(io->tiers), tier, dispatched = 0;
+
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		if (tiers & BIT(tier))
+			dispatched += iosched_dispatched(io, tier, dir);
+	return dispatched;
+}
+
+/* Requests of a tier and direction. Those that bypass the queue are best-effort. */
+static unsigned int iosched_in_flight(struct iosched *io, unsigned int tier,
+				      unsigned int dir)
+{
+	return iosched_dispatched(io, tier, dir) +
 	       (tier == IOSCHED_BE ? iosched_bypassing(io, dir) : 0);
 }
 
 static unsigned int iosched_dir_in_flight(struct iosched *io, unsigned int dir)
 {
-	unsigned int tiers = READ_ONCE(io->tiers), tier, in_flight = 0;
-
-	if (IOSCHED_POLICY.may_bypass)
-		tiers |= BIT(IOSCHED_BE);
-	for (tier = 0; tier < IOSCHED_TIERS; tier++)
-		if (tiers & BIT(tier))
-			in_flight += iosched_in_flight(io, tier, dir);
-	return in_flight;
+	return iosched_dir_dispatched(io, dir) + iosched_bypassing(io, dir);
 }
 
 static unsigned int iosched_tier_in_flight(struct iosched *io, unsigned int tier)

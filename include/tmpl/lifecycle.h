@@ -20,7 +20,6 @@ static struct iosched *iosched_new(struct request_queue *q)
 		return ERR_PTR(-ENOMEM);
 	spin_lock_init(&io->lock);
 	io->q = q;
-	io->classes_until = jiffies;
 	timer_setup(&io->timer, iosched_timeout, 0);
 	INIT_LIST_HEAD(&io->head);
 	for (tier = 0; tier < IOSCHED_TIERS; tier++) {
