@@ -12,9 +12,10 @@ from labvm import BUILD, GUEST_PROJECT, PROJECT, LabError, find_tool, qemu, syst
 
 # The folder with the command and its environment, in a guest in virtual time.
 GUEST_RUN = "/lab"
-# The project's schedulers.
-SCHEDULERS = {os.path.basename(path).removesuffix("-iosched.c")
-              for path in glob.glob(f"{PROJECT}/*-iosched.c")}
+# {module: name} of the project's schedulers.
+SCHEDULERS = {f"{name}-iosched.ko": name for name in (
+    os.path.basename(path).removesuffix("-iosched.c")
+    for path in glob.glob(f"{PROJECT}/*-iosched.c"))}
 # The modules that mount the root file system.
 BOOT_MODULES = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay")
 
@@ -105,9 +106,9 @@ class Cpio:
         written = b"".join(part + b"\0" * (-len(part) % 4)
                            for part in (os.fsencode(head) + b"\0", data))
         self.file.write(written)
-        module = os.path.basename(name).removesuffix("-iosched.ko")
-        if module in SCHEDULERS and name.endswith("-iosched.ko"):
-            self.schedulers[module] = hashlib.sha256(written).hexdigest()
+        scheduler = SCHEDULERS.get(os.path.basename(name))
+        if scheduler:
+            self.schedulers[scheduler] = hashlib.sha256(written).hexdigest()
         else:
             self.digest.update(written)
 
@@ -181,7 +182,7 @@ def write_root(args, run, stage):
 
 def digests(args, kernel, root):
     """Return digests of all that decides what a guest in virtual time does: of its initramfs
-    @root (Cpio), its kernel, QEMU's version and options as \"guest\"; and of the module of each
+    @root (Cpio), its kernel, QEMU's version and options as "guest"; and of the module of each
     of the project's schedulers by its name. A run under another scheduler does not use it."""
     found = root.digest.copy()
     with open(kernel.image, "rb") as file:
