@@ -115,25 +115,38 @@ static void pass_test_turns(struct kunit *test)
 }
 
 /*
+ * Start with turns of one read. So many regions have @reads reads each, region 0 also a
+ * write on the page behind them. The first read is dispatched.
+ */
+static void pass_begin_lap(struct kunit *test, sector_t capacity,
+			   unsigned int regions, unsigned int reads)
+{
+	static const unsigned int pages[] = { 0, 2, 4 };
+	struct pass_data *pd = pass_begin(test, capacity);
+	unsigned int i;
+
+	pd->read_batch = 1;
+	for (i = 0; i < regions; i++)
+		pass_fill(i, REQ_OP_READ, pages, NULL, reads);
+	pass_fill(0, REQ_OP_WRITE, &pages[reads], NULL, 1);
+	pass_expect(test, 0, 0);
+}
+
+/*
  * Regions whose reads have expired have no turn left in the lap; the write is next, though
  * the regions have reads again.
  */
 static void pass_test_expired_lap(struct kunit *test)
 {
-	static const unsigned int pages[] = { 0, 2 };
-	struct pass_data *pd = pass_begin(test, 4 * MB);
+	static const unsigned int page;
 	unsigned int i;
 
-	pd->read_batch = 1;
-	for (i = 0; i < 4; i++)
-		pass_fill(i, REQ_OP_READ, pages, NULL, 1);
-	pass_fill(0, REQ_OP_WRITE, &pages[1], NULL, 1);
-	pass_expect(test, 0, 0);
+	pass_begin_lap(test, 4 * MB, 4, 1);
 	fake_advance_ms(500);
 	for (i = 1; i < 4; i++)
 		pass_expect(test, i, 0);
 	for (i = 0; i < 4; i++)
-		pass_fill(i, REQ_OP_READ, pages, NULL, 1);
+		pass_fill(i, REQ_OP_READ, &page, NULL, 1);
 	pass_expect(test, 0, 2);
 	pass_expect(test, 0, 0);
 	fake_finish();
@@ -142,15 +155,7 @@ static void pass_test_expired_lap(struct kunit *test)
 /* After four regions have become one, the lap has one turn left. */
 static void pass_test_resized_lap(struct kunit *test)
 {
-	static const unsigned int pages[] = { 0, 2, 4 };
-	struct pass_data *pd = pass_begin(test, 4 * MB);
-	unsigned int i;
-
-	pd->read_batch = 1;
-	for (i = 0; i < 4; i++)
-		pass_fill(i, REQ_OP_READ, pages, NULL, 2);
-	pass_fill(0, REQ_OP_WRITE, &pages[2], NULL, 1);
-	pass_expect(test, 0, 0);
+	pass_begin_lap(test, 4 * MB, 4, 2);
 	fake_set(test, "region_size_mb", "4");
 	pass_expect(test, 0, 4);
 	pass_expect(test, 0, 2);
@@ -160,15 +165,10 @@ static void pass_test_resized_lap(struct kunit *test)
 /* A region that joins in the middle of a lap is served in the next one. */
 static void pass_test_joining_lap(struct kunit *test)
 {
-	static const unsigned int pages[] = { 0, 2, 4 };
-	struct pass_data *pd = pass_begin(test, 3 * MB);
+	static const unsigned int page;
 
-	pd->read_batch = 1;
-	pass_fill(0, REQ_OP_READ, pages, NULL, 2);
-	pass_fill(1, REQ_OP_READ, pages, NULL, 2);
-	pass_fill(0, REQ_OP_WRITE, &pages[2], NULL, 1);
-	pass_expect(test, 0, 0);
-	pass_fill(2, REQ_OP_READ, pages, NULL, 1);
+	pass_begin_lap(test, 3 * MB, 2, 2);
+	pass_fill(2, REQ_OP_READ, &page, NULL, 1);
 	pass_expect(test, 1, 0);
 	pass_expect(test, 0, 4);
 	pass_expect(test, 0, 2);

@@ -42,6 +42,16 @@ def record(disks, load, actions, buffer_kb=1024, buffers=16, flags=False):
     return {disk: events_of(disk, actions, flags) for disk in disks}
 
 
+def most_in_flight(disk, load, kinds="RW"):
+    """Run load(); return the most requests of these kinds in flight at a time."""
+    now = most = 0
+    for event in record([disk], load, "DC")[disk]:
+        if event.kind in kinds:
+            now += 1 if event.action == "D" else -1
+            most = max(most, now)
+    return most
+
+
 def events_of(disk, actions, flags):
     """Take the events that blktrace left of a disk. A load may have a million: each becomes an
     Event only when it is used."""

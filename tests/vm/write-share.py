@@ -8,7 +8,7 @@
 
 import time
 
-from blktrace import record
+from blktrace import most_in_flight, record
 from checks import check
 from fio_jobs import fio
 from iosched import Disk, ours
@@ -30,12 +30,7 @@ ALONE = {"writer": {**WRITER, "number_ios": 2000}}
 
 def most_writes(disk, jobs):
     """Run these jobs; return the most writes in flight at a time."""
-    now = most = 0
-    for event in record([disk], lambda: fio(jobs, filename=disk.path, thread=None), "DC")[disk]:
-        if event.kind == "W":
-            now += 1 if event.action == "D" else -1
-            most = max(most, now)
-    return most
+    return most_in_flight(disk, lambda: fio(jobs, filename=disk.path, thread=None), "W")
 
 
 def writes_time(disk):
