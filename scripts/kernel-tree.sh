@@ -6,8 +6,9 @@ project=${project:-}	# the project's folder
 what=			# name of the kernel in messages
 fragment=()		# files with lines for .config; later files override
 kernel_options=()	# options of each make in the kernel tree
+edits=()		# changes of the kernel's source: FILE OLD NEW...
 # Folder of the trees in the cache: place/VERSION-KEY. KEY is a digest of
-# fragment and kernel_options.
+# fragment, kernel_options and edits.
 place=
 # The tree in use: linux/ is the kernel; ssd-iosched/ is a copy of the project,
 # linked into the kernel, which remains when the project's folder is removed.
@@ -16,7 +17,7 @@ dir=
 # Print a digest of the configuration; a comment that changes builds no kernel.
 tree_key()
 {
-	{ grep -h CONFIG_ "${fragment[@]}"; printf '%s' "${kernel_options[*]}"; } |
+	{ grep -h CONFIG_ "${fragment[@]}"; printf '%s' "${kernel_options[*]}${edits[*]}"; } |
 		sha256sum | cut -c 1-12
 }
 
@@ -45,6 +46,20 @@ find_version()
 	version=$(candidate "$1") || die "no suite has linux-source-$1"
 }
 
+# In the kernel's source in folder $1, replace each text OLD of edits by NEW.
+edit_source()
+{
+	local root=$1 text
+
+	set -- "${edits[@]}"
+	while [ $# -gt 0 ]; do
+		text=$(<"$root/$1")
+		[[ $text == *"$2"* ]] || die "the kernel's $1 lacks: $2"
+		printf '%s\n' "${text/"$2"/"$3"}" >"$root/$1"
+		shift 3
+	done
+}
+
 # Unpack the source of series $1 and print its folder.
 unpack()
 {
@@ -64,6 +79,7 @@ unpack()
 	mkdir "$tmp/root" "$tmp/root/linux"
 	tar -xJ -f "$tmp/usr/src/linux-source-$1.tar.xz" -C "$tmp/root/linux" \
 		--strip-components=1
+	edit_source "$tmp/root/linux"
 	mv -T "$tmp/root" "$new"
 	echo "$new"
 }
@@ -108,13 +124,13 @@ link_project()
 }
 
 # Print the lines that .config must have: the fragment, and each option of the
-# project as $1.
+# project as $1 (empty: none).
 wanted()
 {
 	grep -h CONFIG_ "${fragment[@]}" | tac | awk '
 		{ option = $1 == "#" ? $2 : $1; sub("=.*", "", option) }
 		!seen[option]++' | tac
-	sed -n "s/^config \(.*\)/CONFIG_\1=$1/p" "$project/Kconfig"
+	[ -z "$1" ] || sed -n "s/^config \(.*\)/CONFIG_\1=$1/p" "$project/Kconfig"
 }
 
 # Fail if .config lacks a line of the file wanted.

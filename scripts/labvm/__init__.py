@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The lab: boots a kernel in QEMU and runs one command there. scripts/lab is its command.
+"""The lab: boots a kernel in a virtual machine and runs one command there. scripts/lab is its
+command.
 
     command     the command line, and the steps of a run
     kernel      finds a kernel and stages its modules with the project's
     image       writes the guest's initramfs
     system      lists the files of a guest in virtual time
+    machine     how a virtual machine is started and ended
     qemu        QEMU's command line
+    uml         User-Mode Linux's command line, for a simulation
     protocol    the ports to the guest: output, verdict, console
 """
 import os

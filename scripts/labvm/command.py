@@ -7,13 +7,14 @@ The guest has the host's root file system, with all tools. Its writes are lost, 
 those to the project's build/ folder. In virtual time the guest has a copy in memory
 instead: the packages that the project needs, and the project without build/, in
 /ssd-iosched; name other files that the command needs with --package and --file.
+A simulation is in virtual time, too, but no instruction takes any of it.
 The lab first builds the project's modules for the kernel; modprobe finds them in the guest.
 The command runs as root in the project's folder. The lab exits with its status:
   0..123  the command's status; 1 also if the kernel complained (warning, oops,
           lockdep, KASAN, leak, ...), and the lab prints the complaint
   124     the command did not end within --timeout
   125     the guest could not be started, or an option is invalid
-  255     the guest was lost (panic, reset, QEMU died)
+  255     the guest was lost (panic, reset, the machine died)
 """
 import argparse
 import contextlib
@@ -24,17 +25,15 @@ import signal
 import sys
 import tempfile
 
-from labvm import BUILD, GUEST_PROJECT, PROJECT, LabError, image, kernel, qemu
+from labvm import (BUILD, GUEST_PROJECT, PROJECT, LabError, image, kernel, machine, qemu,
+                   uml)
 from labvm.protocol import NO_GUEST, Guest, Progress, show
 
 # The guest's memory grows with its files in steps of so many MB: a byte more must not
 # change a figure.
 ROOT_MB = 128
-# The number of tries to boot a guest. QEMU 7.2 sometimes loses an emulated CPU in the
-# kernel's first second, with flags that resemble half a pointer, or the guest hangs while it
-# boots; the project's code has not run by then. A debug kernel that reports a defect while
-# it boots checks nothing afterwards. The lab boots such a guest again.
-BOOTS = 3
+# The series of the kernel of --simulate.
+SIMULATED = "6.12"
 
 
 def parse_size(text):
@@ -112,6 +111,10 @@ def option_parser():
     virtual.add_argument("--virtual-time", action="store_true",
                          help="one instruction is one nanosecond: figures repeat exactly, with "
                               "one CPU and without disks of the host")
+    virtual.add_argument("--simulate", action="store_true",
+                         help="an instruction takes no time, the guest runs ten times faster: "
+                              "User-Mode Linux instead of QEMU, built on first use; to compare "
+                              "what devices and schedulers do if the CPU is not the limit")
     virtual.add_argument("--package", action="append", default=[], metavar="NAME",
                          help="a Debian package that the command needs; may be repeated")
     virtual.add_argument("--file", action="append", default=[], type=named_file,
@@ -124,9 +127,23 @@ def option_parser():
                               "be repeated")
     virtual.add_argument("--digest", action="store_true",
                          help="start no guest; print digests of what decides its figures, as "
-                              "JSON: of files, kernel, QEMU and options, and of the module of "
+                              "JSON: of files, kernel, machine and options, and of the module of "
                               "each scheduler")
     return parser
+
+
+def check_simulation(parser, args):
+    """Report an error if options do not go with --simulate."""
+    if not args.simulate:
+        return
+    if args.kernel != SIMULATED:
+        parser.error(f"--simulate has a kernel of series {SIMULATED} only")
+    if args.virtual_time or args.kvm:
+        parser.error("--simulate excludes --virtual-time and --kvm")
+    if args.disk or args.nvme:
+        parser.error("--simulate has no disks; emulate one with ssdemu or null_blk")
+    if args.cpus not in (None, 1):
+        parser.error("--simulate has one CPU")
 
 
 def parse_args(argv):
@@ -136,9 +153,11 @@ def parse_args(argv):
     args, command = parser.parse_args(argv[:at]), argv[at + 1:]
     if not command:
         parser.error("no command: put it after --")
+    check_simulation(parser, args)
+    args.virtual_time |= args.simulate
     if (args.file or args.package or args.only or args.digest) and not args.virtual_time:
-        parser.error("--file, --package, --only, --digest: only with --virtual-time; "
-                     "otherwise the guest has the host's files")
+        parser.error("--file, --package, --only, --digest: only with --virtual-time or "
+                     "--simulate; otherwise the guest has the host's files")
     if args.kvm and args.virtual_time:
         parser.error("--kvm has no virtual time")
     if args.kvm and not os.access("/dev/kvm", os.R_OK | os.W_OK):
@@ -154,7 +173,8 @@ def write_orders(args, command, run):
     """Write the command and its environment for scripts/lab-guest."""
     with open(f"{run}/command", "wb") as file:
         file.write(b"".join(os.fsencode(word) + b"\0" for word in command))
-    environment = {"LAB_VIRTUAL_TIME": int(args.virtual_time), "LAB_DISKS": len(args.disk),
+    environment = {"LAB_VIRTUAL_TIME": int(args.virtual_time),
+                   "LAB_SIMULATED": int(args.simulate), "LAB_DISKS": len(args.disk),
                    "SEED": os.environ.get("SEED", "1")}
     if "DURATION" in os.environ:
         environment["DURATION"] = os.environ["DURATION"]
@@ -162,45 +182,53 @@ def write_orders(args, command, run):
         file.writelines(f"{name}={value}\n" for name, value in environment.items())
 
 
-def run_guest(args, booted, run, progress, prefix):
-    """Run the guest whose initramfs is in the folder @run; return the lab's exit status.
-    @booted: the kernel; @prefix: the words before QEMU's command."""
+def run_guest(found, run, progress, prefix):
+    """Run a guest of the machine @found, with the initramfs in the folder @run; return the
+    lab's exit status. @prefix: the words before the machine's command."""
     with contextlib.ExitStack() as stack:
-        for left in reversed(range(BOOTS)):
-            guest = Guest(args, booted, run, progress, prefix)
+        for left in reversed(range(found.boots)):
+            guest = Guest(found, run, progress, prefix)
             stack.callback(guest.stop)
             in_time = guest.relay()
-            if guest.up or args.kvm or not left or guest.timed_out():
+            if guest.up or not left or guest.timed_out():
                 break
             guest.give_up(in_time)
             show(f"{guest.loss}; booting it again", guest.console_tail())
         return guest.status(in_time)
 
 
+def find_machine(args):
+    """Return the machine, with its kernel, that the options ask for."""
+    if args.simulate:
+        return uml.Machine(args, kernel.Kernel.for_simulation())
+    return qemu.Machine(args, kernel.Kernel.find(args.kernel))
+
+
 def run_lab(args, command):
     """Make the guest and run it; return the lab's exit status."""
     progress = Progress(args.quiet or args.digest)
-    booted = kernel.Kernel.find(args.kernel)
+    found = find_machine(args)
+    release = found.kernel.release
     os.makedirs(BUILD, exist_ok=True)
     with contextlib.ExitStack() as stack:
         run = stack.enter_context(tempfile.TemporaryDirectory(prefix="lab."))
         os.chmod(run, 0o755)
-        progress.say(f"modules for {booted.release}")
-        stage = kernel.stage_modules(booted, run, not args.no_modules, args.virtual_time)
+        progress.say(f"modules for {release}")
+        stage = kernel.stage_modules(found.kernel, run, not args.no_modules, args.virtual_time)
         write_orders(args, command, run)
         prefix = []
         if args.virtual_time:
-            root = image.write_root(args, run, stage)
+            root = image.write_root(found, run, stage)
             args.memory += ROOT_MB * -(-os.path.getsize(f"{run}/initramfs") // (ROOT_MB << 20))
             if args.digest:
-                print(json.dumps(image.digests(args, booted, root)))
+                print(json.dumps(image.digests(found, root)))
                 return 0
-            prefix = stack.enter_context(qemu.one_cpu())
+            prefix = stack.enter_context(machine.one_cpu())
         else:
             image.write_mounting(run, stage)
-        progress.say(f"booting {booted.release}: {args.cpus} CPU, {args.memory}M"
+        progress.say(f"booting {release}: {args.cpus} CPU, {args.memory}M"
                      + (", virtual time" if args.virtual_time else ""))
-        return run_guest(args, booted, run, progress, prefix)
+        return run_guest(found, run, progress, prefix)
 
 
 def main():

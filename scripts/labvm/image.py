@@ -8,7 +8,7 @@ import re
 import stat
 import subprocess
 
-from labvm import BUILD, GUEST_PROJECT, PROJECT, LabError, find_tool, qemu, system
+from labvm import BUILD, GUEST_PROJECT, PROJECT, LabError, find_tool, system
 
 # The folder with the command and its environment, in a guest in virtual time.
 GUEST_RUN = "/lab"
@@ -38,7 +38,7 @@ exec busybox switch_root /root /bin/bash \
 VIRTUAL_INIT = """#!/bin/busybox sh
 # The lab's initramfs in virtual time. It remains the root.
 busybox mount -t devtmpfs dev /dev
-/sbin/modprobe -a -q virtio_pci virtio_console
+for module in {modules}; do /sbin/modprobe -q "$module"; done
 exec /bin/bash {project}/scripts/lab-guest {run} {project}
 """
 
@@ -163,16 +163,17 @@ def files_of_guest(args, run, stage):
     return found | {f"{GUEST_RUN}/{name}": f"{run}/{name}" for name in ("command", "environment")}
 
 
-def write_root(args, run, stage):
-    """Write @run/initramfs with all files of a guest in virtual time, @args: the lab's
-    options; return the Cpio."""
-    init = VIRTUAL_INIT.format(run=GUEST_RUN, project=GUEST_PROJECT)
+def write_root(machine, run, stage):
+    """Write @run/initramfs with all files of a guest of a @machine in virtual time; return the
+    Cpio."""
+    init = VIRTUAL_INIT.format(modules=" ".join(machine.boot_modules), run=GUEST_RUN,
+                               project=GUEST_PROJECT)
     with open(f"{run}/initramfs", "wb") as file:
         cpio = Cpio(file)
         for folder in system.FOLDERS:
             cpio.add(folder.lstrip("/"), 0o40755)
         cpio.add("dev/console", 0o20600, device=(5, 1))
-        for name, source in sorted(files_of_guest(args, run, stage).items()):
+        for name, source in sorted(files_of_guest(machine.args, run, stage).items()):
             if name.lstrip("/") not in cpio.names:
                 cpio.copy(source, name.lstrip("/"))
         cpio.add("init", 0o100755, init.encode())
@@ -180,16 +181,13 @@ def write_root(args, run, stage):
     return cpio
 
 
-def digests(args, kernel, root):
-    """Return digests of all that decides what a guest in virtual time does: of its initramfs
-    @root (Cpio), its kernel, QEMU's version and options as "guest"; and of the module of each
-    of the project's schedulers by its name. A run under another scheduler does not use it."""
+def digests(machine, root):
+    """Return digests of all that decides what a guest of a @machine in virtual time does: of
+    its initramfs @root (Cpio), its kernel, the machine's version and options as "guest"; and of
+    the module of each of the project's schedulers by its name. A run under another scheduler
+    does not use it."""
     found = root.digest.copy()
-    with open(kernel.image, "rb") as file:
+    with open(machine.kernel.image, "rb") as file:
         found.update(file.read())
-    version = subprocess.run([find_tool("qemu-system-x86_64"), "--version"], check=True,
-                             stdout=subprocess.PIPE).stdout
-    options = qemu.command(args, kernel, "", {})
-    options.remove(kernel.image)
-    found.update(version + repr(options).encode())
+    found.update(machine.identity())
     return {"guest": found.hexdigest()} | root.schedulers

@@ -12,13 +12,15 @@ from labvm import BUILD, CACHE, PROJECT, LabError, find_tool
 
 class Kernel:
     """A kernel to boot: the path of its image, its release, the folder of its modules
-    (None: none) and its build tree (None for a kernel that is not built here)."""
+    (None: none), its build tree (None for a kernel that is not built here) and the options of
+    each make in the tree."""
 
-    def __init__(self, image, release, modules=None, tree=None):
+    def __init__(self, image, release, modules=None, tree=None, options=()):
         self.image = image
         self.release = release
         self.modules = modules
         self.tree = tree
+        self.options = options
 
     @classmethod
     def find(cls, name):
@@ -54,6 +56,18 @@ class Kernel:
         kernel = cls.from_tree(os.path.join(root, "linux"))
         kernel.modules = os.path.join(root, "lib/modules", kernel.release)
         return kernel
+
+    @classmethod
+    def for_simulation(cls):
+        """The User-Mode Linux kernel; build it if it is missing."""
+        root = tool_says("sim-kernel")
+        if not root:
+            raise LabError("no kernel for a simulation")
+        tree = os.path.join(root, "linux")
+        image = os.path.join(tree, "linux")
+        release = image_release(image)
+        return cls(image, release, os.path.join(root, "lib/modules", release), tree,
+                   ("ARCH=um", "CC=gcc-12"))
 
     @classmethod
     def from_image(cls, path):
@@ -108,8 +122,8 @@ def run_make(arguments):
 
 def build_modules(kernel):
     """Build the project's modules for @kernel; return their paths."""
-    where = [f"KDIR={kernel.tree}"] if kernel.tree else [f"KVER={kernel.release}"]
-    run_make(where)
+    where = f"KDIR={kernel.tree}" if kernel.tree else f"KVER={kernel.release}"
+    run_make([where, *kernel.options])
     found = []
     for folder, _, files in os.walk(os.path.join(BUILD, kernel.release)):
         found += [os.path.join(folder, f) for f in files if f.endswith(".ko")]

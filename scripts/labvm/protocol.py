@@ -4,18 +4,14 @@ scripts/lab-guest writes, and the console."""
 import contextlib
 import selectors
 import socket
-import subprocess
 import sys
 import time
 
-from labvm import LabError, qemu
+from labvm import LabError
 
 TIMEOUT, NO_GUEST, LOST = 124, 125, 255
-# The longest time, in seconds, that a guest needs until it is up. A stock kernel needs 10 s,
-# a debug kernel on a busy machine 100 s.
+# The longest time, in seconds, that a guest under KVM needs until it is up.
 KVM_SECONDS = 20
-BOOT_SECONDS = 150
-OWN_BOOT_SECONDS = 600
 # The magic SysRq keys for a guest that hangs, blocked tasks and CPUs, and the seconds of
 # output after each. On the serial line SysRq is a break, Ctrl-A b to QEMU, and a letter.
 SYSRQ_KEYS = "wl"
@@ -40,14 +36,14 @@ class Progress:
 class Guest:
     """A running guest: passes on its output and takes its verdict."""
 
-    def __init__(self, args, kernel, run, progress, prefix):
-        """Start QEMU with the options of the lab (@args), a @kernel and the initramfs in
-        the folder @run; @prefix: the words before QEMU's command."""
-        self.args = args
+    def __init__(self, machine, run, progress, prefix):
+        """Start a @machine with the initramfs in the folder @run; @prefix: the words before the
+        machine's command."""
+        self.machine = machine
+        self.args = machine.args
         self.run_dir = run
         self.progress = progress
         self.up = False
-        self.boot_seconds = OWN_BOOT_SECONDS if kernel.tree else BOOT_SECONDS
         self.loss = "the guest was lost before it was up"
         self.complaints = []
         self.verdicts = []
@@ -57,15 +53,10 @@ class Guest:
         theirs = {}
         with open(f"{run}/console", "wb"):
             pass
-        names = ("out", "err", "verdict") + (() if args.virtual_time else ("console",))
-        for name in names:
+        for name in machine.ports:
             self.ends[name], theirs[name] = socket.socketpair()
             theirs[name].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 24)
-        with open(f"{run}/qemu", "wb") as log:
-            self.process = subprocess.Popen(
-                prefix + qemu.command(args, kernel, run, theirs),
-                stderr=log, stdout=log, stdin=subprocess.DEVNULL,
-                pass_fds=[end.fileno() for end in theirs.values()])
+        self.process = machine.start(run, theirs, prefix)
         for end in theirs.values():
             end.close()
 
@@ -87,7 +78,7 @@ class Guest:
                 self.verdicts.append(int(rest))
 
     def age(self):
-        """Return the seconds since QEMU was started."""
+        """Return the seconds since the machine was started."""
         return time.monotonic() - self.started
 
     def timed_out(self):
@@ -98,8 +89,9 @@ class Guest:
         """Return the reason why the guest must be ended now, or None."""
         if self.timed_out():
             return f"no end within {self.args.timeout} s"
-        if not self.up and not self.args.virtual_time and self.age() > self.boot_seconds:
-            return f"the guest was not up within {self.boot_seconds} s"
+        limit = self.machine.boot_seconds
+        if not self.up and limit and self.age() > limit:
+            return f"the guest was not up within {limit} s"
         return None
 
     def check_kvm(self):
@@ -143,6 +135,7 @@ class Guest:
                 selector.register(end, selectors.EVENT_READ, name)
             while selector.get_map():
                 self.check_kvm()
+                self.machine.clear(self.process)
                 reason = self.overdue()
                 if reason:
                     self.loss = reason
@@ -164,14 +157,13 @@ class Guest:
         return True
 
     def stop(self):
-        """End QEMU if it still runs."""
-        self.process.kill()
-        self.process.wait()
+        """End the machine if it still runs."""
+        self.machine.kill(self.process)
 
     def console_tail(self, lines=150):
-        """Return the last @lines of QEMU's output and of the console."""
+        """Return the last @lines of the machine's output and of the console."""
         text = ""
-        for name in ("qemu", "console"):
+        for name in ("machine", "console"):
             with open(f"{self.run_dir}/{name}", errors="replace",
                       encoding="utf-8") as file:
                 text += file.read()

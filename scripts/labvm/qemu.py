@@ -2,35 +2,24 @@
 """QEMU's command line. The lab calls QEMU directly, without udev or an init system in the
 guest: the guest boots in a quarter of the time that virtme-ng takes, and no service runs
 beside a measurement."""
-import contextlib
-import fcntl
-import os
+import subprocess
 
-from labvm import BUILD, CACHE, find_tool
+from labvm import BUILD, find_tool, machine
+
+# The longest time, in seconds, that a guest needs until it is up. A stock kernel needs 10 s,
+# a debug kernel on a busy machine 100 s.
+BOOT_SECONDS = 150
+OWN_BOOT_SECONDS = 600
+# The number of tries to boot a guest. QEMU 7.2 sometimes loses an emulated CPU in the
+# kernel's first second, with flags that resemble half a pointer, or the guest hangs while it
+# boots; the project's code has not run by then. A debug kernel that reports a defect while
+# it boots checks nothing afterwards. The lab boots such a guest again.
+BOOTS = 3
 
 
 def quote(path):
     """Return a path as QEMU's options want it."""
     return path.replace(",", ",,")
-
-
-@contextlib.contextmanager
-def one_cpu():
-    """Reserve a CPU of the host; yield the words that run a program there. QEMU's threads
-    take turns in virtual time, and to wake another CPU for each turn takes longer than the
-    turn. With the policy SCHED_BATCH a woken thread does not preempt its waker, which holds the
-    lock that the thread takes first. If guests have reserved all CPUs, this guest shares one."""
-    cpus = sorted(os.sched_getaffinity(0))
-    os.makedirs(CACHE, exist_ok=True)
-    with contextlib.ExitStack() as stack:
-        for cpu in cpus:
-            lock = stack.enter_context(open(f"{CACHE}/cpu-{cpu}.lock", "w", encoding="utf-8"))
-            with contextlib.suppress(BlockingIOError):
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-        else:
-            cpu = cpus[os.getpid() % len(cpus)]
-        yield [find_tool("taskset"), "-c", str(cpu), find_tool("chrt"), "-b", "0"]
 
 
 def processors(args):
@@ -48,7 +37,7 @@ def processors(args):
     return ["-smp", f"{args.cpus}{spare}", "-accel", "tcg", "-cpu", "max,erms=off,fsrm=off"]
 
 
-def machine(args, kernel, run):
+def hardware(args, kernel, run):
     """Options for the CPU, the memory and the kernel."""
     options = ["-nodefaults", "-no-reboot", "-no-user-config", "-display", "none",
                "-machine", "q35", "-m", f"{args.memory}M", *processors(args),
@@ -135,9 +124,27 @@ def kernel_arguments(args):
     return ["sysrq_always_enabled", f"nr_cpus={args.cpus}", *words]
 
 
-def command(args, kernel, run, ports):
-    """Return QEMU's command line for a @kernel with the options of the lab (@args), the
-    initramfs in the folder @run and the @ports of protocol.Guest."""
-    return [find_tool("qemu-system-x86_64"), *machine(args, kernel, run), *serial_ports(ports),
-            *host_folders(args), *disks(args, run),
-            "-append", " ".join(kernel_arguments(args))]
+class Machine(machine.Machine):
+    """QEMU, with the host's time or in virtual time."""
+
+    boot_modules = ("virtio_pci", "virtio_console")
+
+    def __init__(self, args, kernel):
+        super().__init__(args, kernel)
+        self.boots = 1 if args.kvm else BOOTS
+        if not args.virtual_time:
+            self.ports = (*self.ports, "console")
+            self.boot_seconds = OWN_BOOT_SECONDS if kernel.tree else BOOT_SECONDS
+
+    def command(self, run, ports):
+        """See machine.Machine."""
+        args = self.args
+        return [find_tool("qemu-system-x86_64"), *hardware(args, self.kernel, run),
+                *serial_ports(ports), *host_folders(args), *disks(args, run),
+                "-append", " ".join(kernel_arguments(args))]
+
+    def identity(self):
+        """See machine.Machine."""
+        version = subprocess.run([find_tool("qemu-system-x86_64"), "--version"], check=True,
+                                 stdout=subprocess.PIPE).stdout
+        return version + super().identity()
