@@ -15,7 +15,7 @@ endif
 
 BUILD := $(CURDIR)/build/$(KVER)
 POLICIES := $(wildcard *-iosched.c)
-SOURCES := Kbuild $(POLICIES) include tests/kunit tests/ssdemu
+SOURCES := Kbuild $(POLICIES) include tests/ioload tests/kunit tests/ssdemu
 # W=1 and C=2 are passed on to the kernel's build.
 KBUILD = $(MAKE) -C $(HEADERS) M=$(BUILD) $(if $(W),W=$(W)) $(if $(C),C=$(C))
 
@@ -45,7 +45,8 @@ install: modules ## install into /lib/modules and run depmod
 	depmod $(KVER)
 
 uninstall: ## remove what install has installed
-	rm -f $(addprefix /lib/modules/$(KVER)/updates/,$(POLICIES:.c=.ko*) tests/ssdemu/ssdemu.ko*)
+	rm -f $(addprefix /lib/modules/$(KVER)/updates/,$(POLICIES:.c=.ko*) tests/ioload/ioload.ko* \
+		tests/ssdemu/ssdemu.ko*)
 	depmod $(KVER)
 
 check-abi: modules ## prove that the .ko files have the kernel's own layouts
