@@ -42,7 +42,7 @@ def by_guest(cells):
     for cell in cells:
         for run in cell.runs:
             own = run.scheduler if run.scheduler in model.ours() else ""
-            together.setdefault((cell.device, own), []).append(run)
+            together.setdefault((cell.device, own, run.simulate), []).append(run)
     for runs in together.values():
         for at in range(0, len(runs), MOST_RUNS):
             yield runs[at:at + MOST_RUNS]

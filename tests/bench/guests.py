@@ -109,9 +109,9 @@ def take_result(run: model.Run, printed: dict):
 
 def run_guest(runs: list[model.Run], name: str, folder: pathlib.Path, progress: Progress,
               store: storage.Store | None = None, program: str = storage.PROGRAM):
-    """Make @runs one after another in a guest, with a @program of the folder guest/. Set each
-    run's result and put it into the @store as soon as the run has ended. The plan and the log are
-    files of @folder that start with @name."""
+    """Make @runs, all of them simulated or none, one after another in a guest, with a @program of
+    the folder guest/. Set each run's result and put it into the @store as soon as the run has
+    ended. The plan and the log are files of @folder that start with @name."""
     if store:
         store.check(runs)
     plan, log = folder / f"{name}.plan.json", folder / f"{name}.log"
@@ -132,7 +132,8 @@ def run_guest(runs: list[model.Run], name: str, folder: pathlib.Path, progress: 
         progress.step(f"{what}: {run.result['figures']['mbps']:.1f} MB/s")
 
     files = sorted({path for run in runs for path in storage.run_files(run)})
-    lab(program_command(program, "plan.json"), log, handle, storage.guest_options(program),
+    lab(program_command(program, "plan.json"), log, handle,
+        storage.guest_options(program, runs[0].simulate),
         [("plan.json", plan), *((path.relative_to(model.PROJECT), path) for path in files)])
     if next(waiting, None):
         raise model.Failed(f"a result is missing, log: {log}")

@@ -183,10 +183,9 @@ WORKLOADS = WORKLOADS_QUICK | {
 # Random writes within so many erase blocks of a block-mapped drive.
 FEW_BLOCKS = (8, 16)
 SEEDS, SEEDS_QUICK = 3, 2
-# {preset: keys}: smaller drives, for the guest's memory; drives that are slowed down, because the
-# CPU would be their limit (dilation.py); block-mapped drives in use, because merges become dearer
-# as the drive fills up.
-ADAPTED = {**dict.fromkeys(("piq", "aos"), {"capacity_mb": 8192, "time_scale": 4}),
+# {preset: keys}: smaller drives, for the guest's memory; block-mapped drives in use, because merges
+# become dearer as the drive fills up.
+ADAPTED = {**dict.fromkeys(("piq", "aos"), {"capacity_mb": 8192}),
            **dict.fromkeys(("bp-transcend", "bp-samsung"), {"capacity_mb": 4096, "fill": 100}),
            **dict.fromkeys(("pai-a", "pai-b", "pai-c", "pai-d"), {"fill": 100})}
 # {preset: keys}: without its SLC cache, which is empty at first. The flash behind it then is as it
@@ -194,14 +193,13 @@ ADAPTED = {**dict.fromkeys(("piq", "aos"), {"capacity_mb": 8192, "time_scale": 4
 # straddle the point at which it is full, which the slower scheduler reaches later. Bursts of
 # writes are what the cache is for.
 BEHIND_CACHE = {"qlc": {"slc_mb": 0}}
-# Programs on a file system need a drive that keeps its data; no time scale makes the times of
-# writeback and of commits longer.
-KEPT = {"memory_backed": 1, "time_scale": 1}
+# Programs on a file system need a drive that keeps its data.
+KEPT = {"memory_backed": 1}
 # Least nr_requests, as in the papers' time.
 REQUESTS = 128
 PRESETS_QUICK = ("pass-ssd1", "piq", "bp-transcend", "pai-a", "sata", "qlc")
 # Drives that are similar to another one have the workloads of the quick run. nvme is similar to
-# sata, and serves so many I/Os that a run takes a minute; it has these, too.
+# sata; it has these, too.
 SIMILAR = {**dict.fromkeys(("aos", "bp-samsung", "pai-b", "pai-d"), ()),
            "nvme": ("4k random read, depth 128", "64k sequential mixed, depth 32",
                     "database and its log, backup", "untar beside 4 sync readers",
@@ -313,7 +311,7 @@ def emulated(kind: str, preset: str, name: str, workload: Workload, quick: bool,
         cell.runs += [
             model.Run(preset, workload.job, scheduler,
                       {} if scheduler == "none" else backlog | tunables, keys, variables,
-                      label=label)
+                      simulate=True, label=label)
             for scheduler, label, tunables in competitors(preset, both)]
     return cell
 
@@ -390,10 +388,9 @@ def replay_log(trace: str, capacity_mb: int, compress: float) -> str:
 def trace_cell(preset: str, trace: str, compress: int, quick: bool) -> Cell:
     """Return a cell of a replayed trace."""
     workload = Workload("replay", {}, None)
-    scale = model.time_scale(model.Run(preset, "replay", "none", keys=keys_of(preset, workload)))
 
     def seeded(seed):
-        speed = compress * (1 + JITTER * (seed - 2)) / scale
+        speed = compress * (1 + JITTER * (seed - 2))
         return {"LOG": replay_log(trace, TRACE_MB, speed)}
 
     return emulated("trace", preset, f"{trace}, {compress} times as fast",

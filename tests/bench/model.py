@@ -14,7 +14,7 @@ PRESETS = PROJECT / "tests/ssdemu/presets"
 KERNEL = "6.12"
 PEERS = ("none", "mq-deadline", "kyber", "bfq")
 # Figures that have no unit of time; "instructions" has none on the devices it is counted on.
-RATIOS = ("cpu", "write_amplification", "erases", "units_busy", "utilisation", "of_bound")
+RATIOS = ("write_amplification", "erases", "units_busy", "utilisation", "of_bound")
 PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99)
 # A Run's preset for a device that is always faster than the CPU.
 NULL_BLK = "null_blk"
@@ -38,6 +38,7 @@ class Run:
     tunables    attributes of the queue, such as {"iosched/read_batch": 8}
     keys        values that replace the preset's, or the attributes of null_blk
     variables   of the job, {name: text}; times are the drive's, see dilated()
+    simulate    in a simulated guest, whose CPU costs nothing, so the device is not slowed down
     device      the name of the device in tables
     label       the name of the scheduler in tables
     result      what the guest's program printed, with "figures"; {} until then
@@ -49,6 +50,7 @@ class Run:
     tunables: dict[str, int | str] = dataclasses.field(default_factory=dict)
     keys: dict[str, int | str] = dataclasses.field(default_factory=dict)
     variables: dict[str, str] = dataclasses.field(default_factory=dict)
+    simulate: bool = False
     device: str = ""
     label: str = ""
     result: dict = dataclasses.field(default_factory=dict)
@@ -107,7 +109,7 @@ def lower_bounds(made: dict[str, float]) -> dict[str, float]:
 def window_figures(window: dict, ssdemu: dict) -> dict[str, float]:
     """Return the figures of a @window of a run (guest/window.py) in which the device has the
     counters @ssdemu."""
-    made = {"mbps": 0.0, "cpu": window["busy_seconds"] / window["seconds"]}
+    made = {"mbps": 0.0}
     for direction in ("read", "write"):
         got = window[direction]
         mbps = got["bytes"] / window["seconds"] / 1e6
@@ -166,14 +168,15 @@ def undilated(made: dict[str, float], scale: int) -> dict[str, float]:
 
 def time_scale(run: Run) -> int:
     """Return how many times as long as the drive's the emulated device's times are."""
-    if run.preset in (NULL_BLK, ""):
+    if run.simulate or run.preset in (NULL_BLK, ""):
         return 1
     return (preset_keys(run.preset) | run.keys).get("time_scale", 1)
 
 
 def plan_of(run: Run) -> dict:
     """Return the run as the guest's programs know it (guest/common.py)."""
-    return {"preset": run.preset if run.preset != NULL_BLK else None, "keys": run.keys,
+    keys = run.keys | ({"time_scale": 1} if run.simulate else {})
+    return {"preset": run.preset if run.preset != NULL_BLK else None, "keys": keys,
             "scheduler": run.scheduler, "tunables": run.tunables, "job": run.job,
             "variables": dilated(run), "time_scale": time_scale(run),
             "percentiles": PERCENTILES}

@@ -122,7 +122,7 @@ def cells(results, name):
         "interval of the mean. ≥: a percentile beyond the I/Os, so the maximum. Latencies from "
         "submission to completion; WA: write amplification; units busy: share of the time for "
         "which the flash units worked; of bound: throughput divided by that of the device's "
-        "busiest part, always at work; CPU busy: the guest's.", "",
+        "busiest part, always at work.", "",
         *every_cell(results)])
 
 

@@ -22,7 +22,6 @@ COLUMNS = (
     Column("WA", "write_amplification", "x"), Column("erases", "erases"),
     Column("units busy", "utilisation", "of 1", more=True),
     Column("of bound", "of_bound", "of 1", more=True),
-    Column("CPU busy", "cpu", "of 1"),
 )
 # What the matrix compares.
 METRICS = (*RATES, TIMES["read", "mean"], TIMES["read", "p99"], TIMES["read", "p99.9"],

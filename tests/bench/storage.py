@@ -23,8 +23,11 @@ PROGRAM = "runs.py"
 IN_GUEST = ("tests/bench/guest", "tests/lib/ssd.py", "tests/lib/checks.py", "scripts/read-trace",
             "scripts/ssdemu")
 # The project's files that decide a result, as git knows them, without presets and jobs.
-SOURCES = (*IN_GUEST, "Kbuild", "*-iosched.c", "include", "tests/ssdemu/*.[ch]",
-           "tests/ssdemu/Kbuild", "scripts/labvm", "scripts/lab-guest")
+SOURCES = (*IN_GUEST, "Kbuild", "*-iosched.c", "include", "tests/ioload", "tests/ssdemu/*.[ch]",
+           "tests/ssdemu/Kbuild", "scripts/labvm", "scripts/lab-guest", "scripts/sim-kernel*")
+# What the guests of emulated devices are.
+GUEST = ("I/O: scripts/lab --simulate (User Mode Linux, instructions take no time); instructions: "
+         "scripts/lab --virtual-time (1 CPU, 1 instruction = 1 ns)")
 
 
 class Store:
@@ -37,8 +40,10 @@ class Store:
     def __init__(self, folder: pathlib.Path, program: str = PROGRAM):
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self.program, self.image = program, lab_digests(guest_options(program))
-        # Each guest is made from the working tree: what is measured is what was there at the start.
+        self.program = program
+        # {options of scripts/lab: digests of the guest}, as they were when first used. Each guest is
+        # made from the working tree: what is measured is what was there at the start.
+        self.images = {}
         commit()
         self.times = folder / "seconds"
         self.lock = threading.Lock()
@@ -56,12 +61,19 @@ class Store:
         kind was never measured."""
         return sum(self.seconds.get(self.kind(run)) or unknown(run) for run in runs)
 
+    def image(self, run: model.Run) -> list[str]:
+        """Return the digests of the guest that decide the result of a run."""
+        options = guest_options(self.program, run.simulate)
+        if options not in self.images:
+            self.images[options] = lab_digests(options)
+        return image_of(self.images[options], run)
+
     def path(self, run: model.Run) -> pathlib.Path:
         """Return the file of a run's result."""
         spec = {key: value for key, value in dataclasses.asdict(run).items()
                 if key not in ("result", "label", "device", "seconds")}
         texts = [text_of(path) for path in run_files(run)]
-        key = json.dumps([image_of(self.image, run), spec, texts], sort_keys=True)
+        key = json.dumps([self.image(run), spec, texts], sort_keys=True)
         return self.folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
 
     def check(self, runs: list[model.Run]):
@@ -69,8 +81,9 @@ class Store:
         changed = sorted({os.path.relpath(path, model.PROJECT) for run in runs
                           for path in run_files(run) if path.read_text() != text_of(path)})
         if not changed:
-            now = lab_digests.__wrapped__(guest_options(self.program))
-            if any(image_of(now, run) != image_of(self.image, run) for run in runs):
+            # All runs of a guest have the same options.
+            now = lab_digests.__wrapped__(guest_options(self.program, runs[0].simulate))
+            if any(image_of(now, run) != self.image(run) for run in runs):
                 changed = ["the guest's image"]
         if changed:
             raise model.Failed(f"changed since the start: {', '.join(changed)}; start again, what "
@@ -115,12 +128,12 @@ def run_files(run: model.Run) -> list[pathlib.Path]:
     return found
 
 
-def guest_options(program: str = PROGRAM) -> tuple[str, ...]:
-    """Return the options of scripts/lab for a guest of @program, without the files of its
-    runs. A program names the Debian packages that it needs in a comment, such as
-    "# packages: sysbench"."""
+def guest_options(program: str = PROGRAM, simulate: bool = False) -> tuple[str, ...]:
+    """Return the options of scripts/lab for a guest of @program, a simulated one or one in
+    virtual time, without the files of its runs. A program names the Debian packages that it needs
+    in a comment, such as "# packages: sysbench"."""
     head = re.search(r"^# packages: (.+)$", (model.GUEST / program).read_text(), re.MULTILINE)
-    return ("--virtual-time", f"--kernel={model.KERNEL}",
+    return ("--simulate" if simulate else "--virtual-time", f"--kernel={model.KERNEL}",
             *(f"--only={path}" for path in IN_GUEST),
             *(f"--package={name}" for name in (head[1].split() if head else [])))
 
@@ -142,10 +155,12 @@ def image_of(digests: dict[str, str], run: model.Run) -> list[str]:
     return [digests["guest"], digests.get(run.scheduler, "")]
 
 
-def image_digest(program: str = PROGRAM) -> str:
-    """Return a digest of a guest of @program. The first call takes some seconds."""
-    found = json.dumps(lab_digests(guest_options(program)), sort_keys=True)
-    return hashlib.sha256(found.encode()).hexdigest()
+def image_digest(runs: list[model.Run], program: str = PROGRAM) -> str:
+    """Return a digest of the guests that make @runs of a @program. The first call takes some
+    seconds."""
+    found = [lab_digests(guest_options(program, simulate))
+             for simulate in sorted({run.simulate for run in runs})]
+    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
 
 
 @functools.cache
@@ -186,9 +201,9 @@ def circumstances(runs: list[model.Run], program: str = PROGRAM) -> dict:
         "command": [os.path.relpath(sys.argv[0], model.PROJECT), *sys.argv[1:]],
         "commit": commit(),
         "sources": sources_digest() if emulated else "",
-        "image": image_digest(program) if emulated else "",
+        "image": image_digest(runs, program) if emulated else "",
         "kernel": release(),
-        "guest": "scripts/lab --virtual-time: 1 CPU, 1 instruction = 1 ns",
+        "guest": GUEST,
         "qemu": first_line("qemu-system-x86_64", "--version"),
         "fio": first_line("fio", "--version"),
         "host": platform.platform(),

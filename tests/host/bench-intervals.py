@@ -89,7 +89,7 @@ def window(reads, latency, scale=1):
              "host_read_bytes": 4096 * reads, "host_write_bytes": 0,
              "read_count": 1, "write_count": 0, "config": {}}
     return {"ssdemu": drive, "window": {
-        "seconds": 1, "busy_seconds": 0.1, "read": {"bytes": 4096 * reads, "latency": found},
+        "seconds": 1, "read": {"bytes": 4096 * reads, "latency": found},
         "write": {"bytes": 0, "latency": {"count": 0}}}}
 
 

@@ -3,8 +3,9 @@
 # The benchmark gives the same figures, to the last digit, when it continues after an
 # interruption; a result is known afterwards, until a source changes
 # timeout: 1800
-"""One submitter and several on emulated SSDs, with schedulers of this project and others, and
-the instructions of an I/O on null_blk: measured, then again with some of the results lost."""
+"""One submitter and several on emulated SSDs in simulated guests, with schedulers of this project
+and others, a program beside readers, and in virtual time the instructions of an I/O on null_blk:
+measured, then again with some of the results lost."""
 import os
 import pathlib
 import shutil
@@ -24,10 +25,12 @@ def runs():
     """Return the runs, without results."""
     times = {"RAMP": "100ms", "RUNTIME": "500ms"}
     job, variables = matrix.mixed("randrw", "4k", 32)
-    made = [model.Run("sata", job, "pass", variables=variables | times)]
+    made = [model.Run("sata", job, "pass", variables=variables | times, simulate=True),
+            model.Run("sata", "beside", "none", keys=matrix.KEPT, simulate=True,
+                      variables={"BESIDE": "untar", "SEED": "1"} | times)]
     times = {"RAMP": "75ms", "RUNTIME": "400ms"}
     writer = {"WRITE": "write", "BS": "128k", "DEPTH": "16"}
-    made += [model.Run("bp-transcend", job, scheduler, variables=more | times)
+    made += [model.Run("bp-transcend", job, scheduler, variables=more | times, simulate=True)
              for job, scheduler, more in (("threads", "bfq", {}), ("threads", "bp", {}),
                                           ("interference", "mq-deadline", writer))]
     variables = matrix.cost_workload("randrw", "4k", 32) | {"RUNTIME": "400ms"}
@@ -58,7 +61,7 @@ def check_recall(store, run):
 
 def check_changed_job(store, folder):
     """Check that a changed fio job makes the results of its runs unknown, and no others."""
-    mixed, threads = runs()[:2]
+    mixed, threads = runs()[0], runs()[2]
     jobs, model.JOBS = model.JOBS, folder / "jobs"
     shutil.copytree(jobs, model.JOBS)
     with open(model.JOBS / f"{mixed.job}.fio", "a", encoding="utf-8") as file:
@@ -77,11 +80,12 @@ def check_changed_source(store, folder):
     program.write_bytes(place.read_bytes())
     program.chmod(place.stat().st_mode)
     option = f"--file={place.relative_to(model.PROJECT)}={program}"
-    options = (*storage.guest_options(), option)
-    assert storage.lab_digests(options) == store.image, "forgets the results of the same image"
+    usual = storage.guest_options(simulate=True)
+    options = (*usual, option)
+    assert storage.lab_digests(options) == store.images[usual], "forgets the same image's results"
     program.write_text(program.read_text() + "# changed\n")
     storage.lab_digests.cache_clear()
-    store.image = storage.lab_digests(options)
+    store.images[usual] = storage.lab_digests(options)
     assert not store.recall(runs()[0]), "takes the result of other sources"
     print("ok    a changed source makes all results unknown")
 

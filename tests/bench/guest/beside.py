@@ -13,6 +13,8 @@ from file_system import MOUNT, mounted, set_dirty
 
 # ext4 has the first so many MB of the device.
 AREA_MB = 384
+# Of the file system: random ones would place the files elsewhere in each run.
+UUID = "00000000-0000-4000-8000-000000000001"
 TREE_BYTES = 16 << 20
 PLACE = pathlib.Path("/run/beside")
 # Each round ends when its files are on the drive, and removes them.
@@ -44,7 +46,8 @@ def file_system(device, run):
     command("rm", "-rf", PLACE)
     make_tree(run["variables"]["SEED"])
     set_dirty(2, 16)
-    command("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard",
+    command("mkfs.ext4", "-q", "-F", "-U", UUID, "-E",
+            f"lazy_itable_init=1,lazy_journal_init=1,nodiscard,hash_seed={UUID}",
             device.path, f"{AREA_MB}m")
     with mounted(device, "-o", "noinit_itable"):
         command("cp", "-r", PLACE / "tree", MOUNT)

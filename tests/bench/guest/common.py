@@ -25,6 +25,10 @@ import time
 from ssd import PROJECT
 
 JOBS = PROJECT / "tests/bench/jobs"
+# In a guest of scripts/lab --simulate.
+SIMULATED = os.environ.get("LAB_SIMULATED") == "1"
+# By default fio reads the CPU's counter, which in a simulated guest is the host's.
+FIO = ["fio", *(["--clocksource=clock_gettime"] if SIMULATED else [])]
 # fio's status after SIGINT, upon which it ends its jobs and reports them.
 INTERRUPTED = 128
 # Names of tunables that are times.
@@ -127,7 +131,7 @@ def fio_command(run, measured=None):
     """Return the command for the run's job. @measured: options that say what fio measures; by
     default the latencies that the host evaluates."""
     percentiles = ":".join(map(str, run["percentiles"]))
-    return ["fio", "--output-format=json", *(measured or (
+    return [*FIO, "--output-format=json", *(measured or (
         "--lat_percentiles=1", "--clat_percentiles=0", f"--percentile_list={percentiles}")),
         JOBS / f"{run['job']}.fio"]
 

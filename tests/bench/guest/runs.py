@@ -32,7 +32,7 @@ def cost(device, run):
     middle of the run, without the start and the end of fio."""
     pathlib.Path("/proc/sys/vm/nr_hugepages").write_text("16")
     process = start_fio(device, run)
-    wait_for_first(device, process)
+    wait_for_first(device, lambda: process.poll() is not None)
     time.sleep(0.05)
     begin, end = between(device, seconds(run["variables"]["RUNTIME"]) - 0.1)
     past = {key: end[key] - begin[key] for key in begin}
