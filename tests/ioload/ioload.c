@@ -143,6 +143,7 @@ static DEFINE_MUTEX(ioload_mutex);
 static LIST_HEAD(ioload_threads);
 static char ioload_device[MAX_LINE];
 static bool ioload_running;
+static bool ioload_stopping;
 static struct dentry *ioload_root;
 
 /* Completions append to the log in any context. */
@@ -273,7 +274,7 @@ static int ioload_work(void *data)
 	unsigned int i;
 
 	ioload_begin(thread);
-	while (!kthread_should_stop()) {
+	while (!READ_ONCE(ioload_stopping)) {
 		if (set->batch > 1)
 			blk_start_plug(&plug);
 		for (i = 0; i < set->batch; i++)
@@ -281,14 +282,15 @@ static int ioload_work(void *data)
 		if (set->batch > 1)
 			blk_finish_plug(&plug);
 		wait_event_idle(thread->completed, ioload_may_submit(thread) ||
-				kthread_should_stop());
-		if (set->think_us && !kthread_should_stop()) {
+				READ_ONCE(ioload_stopping));
+		if (set->think_us && !READ_ONCE(ioload_stopping)) {
 			usleep_range(set->think_us, set->think_us);
 			ioload_begin(thread);
 		}
 		cond_resched();
 	}
-	wait_event_idle(thread->completed, !READ_ONCE(thread->in_flight));
+	wait_event_idle(thread->completed, kthread_should_stop() &&
+			!READ_ONCE(thread->in_flight));
 	/* The last completion may still hold the lock; the thread is freed next. */
 	spin_lock_irq(&thread->completed.lock);
 	spin_unlock_irq(&thread->completed.lock);
@@ -383,8 +385,16 @@ static void ioload_stop(void)
 	struct ioload_thread *thread, *next;
 
 	lockdep_assert_held(&ioload_mutex);
+	/*
+	 * All threads stop submitting before one is waited for: the I/O of that
+	 * one may complete only after those of the others.
+	 */
+	WRITE_ONCE(ioload_stopping, true);
+	list_for_each_entry(thread, &ioload_threads, entry)
+		wake_up(&thread->completed);
 	list_for_each_entry_safe(thread, next, &ioload_threads, entry)
 		ioload_remove(thread);
+	WRITE_ONCE(ioload_stopping, false);
 	ioload_running = false;
 }
 
