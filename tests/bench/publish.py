@@ -19,8 +19,8 @@ import sys
 
 import guests
 import model
-from results import (COLUMNS, KINDS, MEANING, METRICS, Results, cost_rows, differences, facts,
-                     matrix, size_text, spread, standings)
+from results import (COLUMNS, COUNTED, KINDS, MEANING, METRICS, Results, cost_rows, differences,
+                     facts, matrix, size_text, spread, standing, standings)
 from tables import markdown
 
 FOLDER = model.PROJECT / "Documentation/results"
@@ -29,6 +29,8 @@ PUBLISHED = model.PROJECT / "build/published"
 SAME = ("where", "quick", "sources", "kernel", "guest", "qemu", "fio")
 # Differences that are listed for each class of drives.
 LARGEST = 15
+# What the table of single drives shows.
+BY_DRIVE = tuple(column for column in METRICS if column.head in ("read", "write", "read p99"))
 
 
 def compared(results):
@@ -42,6 +44,23 @@ def compared(results):
                     [label, *("" if found is None else found.text() for found in entries)]
                     for label, *entries in rows]), ""]
         yield from largest(results, cells)
+
+
+def by_drive(results):
+    """Yield rows: how each of ours compares with the peers on a drive, with the tunables that
+    fit."""
+    drives = {}
+    for cell in results.cells(*COUNTED):
+        drives.setdefault(cell["device"], []).append(cell)
+    for drive, cells in sorted(drives.items()):
+        for label in results.ours:
+            for column in BY_DRIVE:
+                found = [standing(cells, label, peer, column) for peer in results.peers]
+                if any(found):
+                    yield [label, f"`{drive}`", column.head, str(max(
+                        each.cells for each in found if each)), *(
+                        f"{size_text(each.ratio)} ({each.ahead}:{each.behind})" if each else ""
+                        for each in found)]
 
 
 def largest(results, cells):
@@ -83,7 +102,11 @@ def overview(results):
     """Return the lines of the summary's tables."""
     lines = [*compared(results)]
     if lines:
-        lines = [MEANING, "", *lines]
+        lines = [MEANING, "", *lines, "## Drive by drive", "",
+                 "Ours against each peer, over the workloads of a drive; in brackets the number of "
+                 "workloads in which ours is better : worse.", "",
+                 *markdown(["scheduler", "drive", "figure", "workloads", *results.peers],
+                           by_drive(results)), ""]
     if results.cells("cpu"):
         head = [label for label in cost_rows(results)[0][1] if label != "none"]
         lines += ["## What an elevator costs", "",

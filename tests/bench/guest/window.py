@@ -71,12 +71,13 @@ def quantiles(values, percentiles):
     return made
 
 
-def window(device, run):
+def window(device, run, make=Threads if SIMULATED else Fio):
     """Run a job until a window of RUNTIME has passed, which begins RAMP after the first I/O.
+    @make: returns the load of a device and a run.
     Return two dictionaries: its seconds, and of each direction the bytes by the kernel's count and
     the latencies; the device's counters in it."""
     ramp, pause = (seconds(run["variables"][name]) for name in ("RAMP", "RUNTIME"))
-    with (Threads if SIMULATED else Fio)(device, run) as load:
+    with make(device, run) as load:
         wait_for_first(device, load.ended)
         time.sleep(ramp)
         device.reset()
