@@ -1,13 +1,13 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-"""Compare two publications of the same matrix: do they give the kernel's schedulers the same figures
-and the same verdicts?
+"""Compare two publications of the same matrix: do they give the kernel's schedulers the same
+figures and the same verdicts?
 
     tests/bench/agreement.py [ONE OTHER]    (default: virtual-time full)
 
-Both are names in Documentation/results/. Writes Documentation/results/agreement.md. The default shows
-how far simulated guests, in which ioload makes the I/O and instructions take no time, agree with
-fio under the stock kernel in virtual time (virtual-time.json.xz: `make bench` of commit 1c4bee5).
+Both are names in Documentation/results/. Writes Documentation/results/agreement.md. The default
+shows how far simulated guests, in which ioload makes the I/O and instructions take no time, agree
+with fio under the stock kernel in virtual time (virtual-time.json.xz: `make bench` of 1c4bee5).
 Only peers are compared: the schedulers of this project have changed in between.
 """
 import collections
@@ -38,12 +38,16 @@ def read(name: str) -> Results:
     return Results(json.loads(lzma.decompress(path.read_bytes())))
 
 
+def name_of(cell: dict) -> tuple[str, str, str]:
+    """Return what identifies a cell in its matrix."""
+    return cell["kind"], cell["device"], cell["workload"]
+
+
 def pairs(one: Results, other: Results) -> list[tuple[dict, dict]]:
     """Return the cells that both have, but for the cost in instructions."""
-    theirs = {(cell["kind"], cell["device"], cell["workload"]): cell for cell in other.saved["cells"]}
-    return [(cell, theirs[key]) for cell in one.saved["cells"]
-            if cell["kind"] != "cpu"
-            and (key := (cell["kind"], cell["device"], cell["workload"])) in theirs]
+    theirs = {name_of(cell): cell for cell in other.saved["cells"]}
+    return [(cell, theirs[name_of(cell)]) for cell in one.saved["cells"]
+            if cell["kind"] != "cpu" and name_of(cell) in theirs]
 
 
 def peers(results: Results, cell: dict) -> list[str]:
@@ -125,11 +129,11 @@ def page(names: list[str]) -> str:
     guest = [results.saved["guest"] for results in (one, other)]
     return "\n".join([
         "# Two ways to measure the same cells", "",
-        f"`tests/bench/agreement.py {' '.join(names)}`: {len(both)} cells, the kernel's schedulers.",
-        "", f"- First, {names[0]}: commit {one.saved['commit']}; {guest[0]}, fio.",
+        f"`tests/bench/agreement.py {' '.join(names)}`: {len(both)} cells, the kernel's "
+        "schedulers.", "", f"- First, {names[0]}: commit {one.saved['commit']}; {guest[0]}, fio.",
         f"- Second, {names[1]}: commit {other.saved['commit']}; {guest[1]}.", "",
-        f"Of {total:,} comparisons of two schedulers (a figure of a cell), {counted['same']:,} have "
-        f"the same verdict, {counted['open']:,} are ahead or behind in one of them only, and "
+        f"Of {total:,} comparisons of two schedulers (a figure of a cell), {counted['same']:,} "
+        f"have the same verdict, {counted['open']:,} are ahead or behind in one of them only, and "
         f"{counted['opposite']:,} are opposite.", "",
         "Differences of the figures in percent: half of them are at most the first number, 90 % "
         "at most the second. Rates in MB/s, means and percentiles of latencies.", "",

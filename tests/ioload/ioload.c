@@ -26,28 +26,29 @@
 #include <linux/blkdev.h>
 #include <linux/bvec.h>
 #include <linux/debugfs.h>
-#include <linux/delay.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/hrtimer.h>
 #include <linux/kthread.h>
 #include <linux/list.h>
 #include <linux/math64.h>
 #include <linux/module.h>
 #include <linux/parser.h>
 #include <linux/prandom.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
 #include <linux/vmalloc.h>
 
 /* I/Os that the log holds; 64 MB. A window of five seconds has fewer. */
-#define LOG_RECORDS	(1U << 22)
-#define MAX_BLOCK	(1U << 20)
+#define LOG_RECORDS	BIT(22)
+#define MAX_BLOCK	SZ_1M
 #define MAX_DEPTH	65536
 #define MAX_LINE	512
 
 /* Bit of ioload_record.ns: the I/O is a write. */
-#define RECORD_WRITE	(1ULL << 63)
+#define RECORD_WRITE	BIT_ULL(63)
 
 /**
  * struct ioload_record - an entry of the log, in the byte order of the CPU
@@ -266,6 +267,15 @@ static void ioload_begin(struct ioload_thread *thread)
 		thread->ios[i].begun = now;
 }
 
+static void ioload_think(struct ioload_thread *thread)
+{
+	ktime_t pause = ns_to_ktime(thread->set.think_us * NSEC_PER_USEC);
+
+	set_current_state(TASK_IDLE);
+	schedule_hrtimeout(&pause, HRTIMER_MODE_REL);
+	ioload_begin(thread);
+}
+
 static int ioload_work(void *data)
 {
 	struct ioload_thread *thread = data;
@@ -283,10 +293,8 @@ static int ioload_work(void *data)
 			blk_finish_plug(&plug);
 		wait_event_idle(thread->completed, ioload_may_submit(thread) ||
 				READ_ONCE(ioload_stopping));
-		if (set->think_us && !READ_ONCE(ioload_stopping)) {
-			usleep_range(set->think_us, set->think_us);
-			ioload_begin(thread);
-		}
+		if (set->think_us && !READ_ONCE(ioload_stopping))
+			ioload_think(thread);
 		cond_resched();
 	}
 	wait_event_idle(thread->completed, kthread_should_stop() &&
@@ -508,7 +516,7 @@ static int ioload_parse(struct ioload_settings *set, char *line)
 	substring_t args[MAX_OPT_ARGS];
 	char *word;
 
-	while ((word = strsep(&line, " \n"))) {
+	while ((word = strsep(&line, "\n "))) {
 		int token, ret;
 		u64 value;
 

@@ -14,7 +14,6 @@ import contextlib
 import pathlib
 import re
 import signal
-import subprocess
 import sys
 import tempfile
 import time
