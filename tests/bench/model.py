@@ -69,22 +69,27 @@ def figures_of(run: Run) -> dict[str, float]:
         made = window_figures(result["window"], result["ssdemu"])
     elif "fio" in result:
         made = figures(result["fio"], result["ssdemu"])
-        if "LOG" in run.variables:
-            check_complete(result)
-            # The trace decides them; fio's runtime contains the start of its processes.
-            made = {key: value for key, value in made.items()
-                    if key not in ("read_mbps", "write_mbps")}
     else:
         made = result["figures"]
+    if "LOG" in run.variables:
+        check_complete(result)
+        # The trace decides them.
+        made = {key: value for key, value in made.items()
+                if key not in ("read_mbps", "write_mbps", "of_bound")}
     if run.job == "cost":
         made["instructions"] = instructions(run)
     return undilated(made, time_scale(run))
 
 
 def check_complete(result: dict):
-    """Raise Failed if fio has not seen each I/O of a replayed trace complete, or the kernel has
-    seen others."""
+    """Raise Failed if the load has not seen each I/O of a replayed trace complete, or the kernel
+    has seen others."""
     for way in ("read", "write"):
+        if "asked" in result:
+            seen, wanted = result["window"][way]["latency"]["count"], result["asked"][way]
+            if seen != wanted:
+                raise Failed(f"replay: {seen} of {wanted} {way}s have completed")
+            continue
         got = result["fio"]["jobs"][0][way]
         seen = (got["lat_ns"]["N"], got["io_bytes"])
         wanted = (got["total_ios"], result["kernel"][f"{way}_bytes"])

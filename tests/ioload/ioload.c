@@ -12,14 +12,18 @@
  *
  *	device		path of the block device
  *	thread		a write adds a thread, key=value; see ioload_tokens
+ *	steps		a write appends struct ioload_step to the last thread, which
+ *			then replays its steps, one I/O at a time, and nothing else
  *	run		1 starts all threads together, 0 ends and removes them
+ *	working		number of threads that have not replayed all of their steps
  *	measure		1 clears the log and starts logging, 0 stops it
  *	log		struct ioload_record of each I/O that completed meanwhile
  *
  * The latency of an I/O counts from the moment at which its thread has a place
  * for it: also if the thread first has to wait for a tag of the device, in the
  * submission of this I/O or of another one. So the mean is the depth divided by
- * the throughput, wherever the requests wait.
+ * the throughput, wherever the requests wait. The latency of a step counts from
+ * its submission.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -45,6 +49,8 @@
 #define LOG_RECORDS	BIT(22)
 #define MAX_BLOCK	SZ_1M
 #define MAX_DEPTH	65536
+#define MAX_PAUSE_US	(3600ULL * USEC_PER_SEC)
+#define MAX_STEPS	BIT(24)
 #define MAX_LINE	512
 
 /* Bit of ioload_record.ns: the I/O is a write. */
@@ -60,6 +66,20 @@ struct ioload_record {
 	u64 ns;
 };
 
+/**
+ * struct ioload_step - an I/O of a recorded trace
+ * @at_us: time after the start of the threads
+ * @offset: first byte on the device
+ * @bytes: at most ioload_settings.block
+ * @write: direction
+ */
+struct ioload_step {
+	u64 at_us;
+	u64 offset;
+	u32 bytes;
+	u32 write;
+};
+
 enum ioload_order { ORDER_SEQUENTIAL, ORDER_RANDOM };
 
 /**
@@ -72,6 +92,8 @@ enum ioload_order { ORDER_SEQUENTIAL, ORDER_RANDOM };
  * @offset: first byte of the thread's part of the device
  * @size: bytes of that part, a multiple of @block
  * @think_us: pause after each batch; begins when the batch has completed
+ * @wake_ns: time from the end of a wait for completions to the next submission,
+ *	     which does not count as latency
  * @sync: the thread waits in each I/O (depth 1)
  * @dsync: the file is open with O_DSYNC
  * @logged: the thread's I/Os enter the log
@@ -86,6 +108,7 @@ struct ioload_settings {
 	u64 offset;
 	u64 size;
 	u64 think_us;
+	u64 wake_ns;
 	u32 sync;
 	u32 dsync;
 	u32 logged;
@@ -102,6 +125,7 @@ struct ioload_thread;
  * @vecs: pages of the I/O
  * @begun: since when the thread has the place for an I/O, ns of the monotonic
  *	   clock
+ * @bytes: of the I/O
  * @write: direction
  */
 struct ioload_io {
@@ -110,6 +134,7 @@ struct ioload_io {
 	struct ioload_thread *thread;
 	struct bio_vec *vecs;
 	u64 begun;
+	u32 bytes;
 	bool write;
 };
 
@@ -121,6 +146,8 @@ struct ioload_io {
  * @file: the device
  * @random: state of the random numbers
  * @next: offset of the next sequential I/O within the part, by direction
+ * @steps: I/Os to replay, @nr_steps of them
+ * @nr_steps: 0: the thread makes I/Os by its settings
  * @ios: @set.depth places
  * @completed: woken by completions; its lock protects the members below
  * @free: places without an outstanding I/O, the longest free first
@@ -133,6 +160,8 @@ struct ioload_thread {
 	struct file *file;
 	struct rnd_state random;
 	u64 next[2];
+	struct ioload_step *steps;
+	unsigned int nr_steps;
 	struct ioload_io *ios;
 	wait_queue_head_t completed;
 	struct list_head free;
@@ -145,6 +174,8 @@ static LIST_HEAD(ioload_threads);
 static char ioload_device[MAX_LINE];
 static bool ioload_running;
 static bool ioload_stopping;
+static u64 ioload_started_ns;
+static atomic_t ioload_working;
 static struct dentry *ioload_root;
 
 /* Completions append to the log in any context. */
@@ -183,10 +214,10 @@ static void ioload_end(struct ioload_io *io, long result)
 	u64 now = ktime_get_ns();
 	unsigned long flags;
 
-	if (result != thread->set.block && !atomic_fetch_inc(&ioload_errors))
+	if (result != io->bytes && !atomic_fetch_inc(&ioload_errors))
 		pr_err("I/O at %lld returns %ld\n", io->iocb.ki_pos, result);
 	ioload_record(io, now);
-	io->begun = now;
+	io->begun = now + thread->set.wake_ns;
 	spin_lock_irqsave(&thread->completed.lock, flags);
 	list_add_tail(&io->free, &thread->free);
 	WRITE_ONCE(thread->in_flight, thread->in_flight - 1);
@@ -222,21 +253,22 @@ static loff_t ioload_place(struct ioload_thread *thread, bool write)
 	return set->offset + at;
 }
 
-static void ioload_submit(struct ioload_thread *thread, struct ioload_io *io)
+static void ioload_submit(struct ioload_io *io, bool write, loff_t offset,
+			  u32 bytes)
 {
-	const struct ioload_settings *set = &thread->set;
+	struct ioload_thread *thread = io->thread;
 	struct iov_iter iter;
 	ssize_t result;
 
-	io->write = ioload_draw(thread, 100) >= set->reads;
+	io->write = write;
+	io->bytes = bytes;
 	init_sync_kiocb(&io->iocb, thread->file);
-	io->iocb.ki_pos = ioload_place(thread, io->write);
-	if (!set->sync)
+	io->iocb.ki_pos = offset;
+	if (!thread->set.sync)
 		io->iocb.ki_complete = ioload_complete;
-	iov_iter_bvec(&iter, io->write ? ITER_SOURCE : ITER_DEST, io->vecs,
-		      DIV_ROUND_UP(set->block, PAGE_SIZE), set->block);
-
-	if (io->write)
+	iov_iter_bvec(&iter, write ? ITER_SOURCE : ITER_DEST, io->vecs,
+		      DIV_ROUND_UP(bytes, PAGE_SIZE), bytes);
+	if (write)
 		result = vfs_iocb_iter_write(thread->file, &io->iocb, &iter);
 	else
 		result = vfs_iocb_iter_read(thread->file, &io->iocb, &iter);
@@ -267,36 +299,82 @@ static void ioload_begin(struct ioload_thread *thread)
 		thread->ios[i].begun = now;
 }
 
-static void ioload_think(struct ioload_thread *thread)
+static void ioload_sleep(u64 ns)
 {
-	ktime_t pause = ns_to_ktime(thread->set.think_us * NSEC_PER_USEC);
+	ktime_t pause = ns_to_ktime(ns);
 
+	if (!ns)
+		return;
 	set_current_state(TASK_IDLE);
 	schedule_hrtimeout(&pause, HRTIMER_MODE_REL);
-	ioload_begin(thread);
+}
+
+/* Wait until the thread may submit, or all are to stop. */
+static void ioload_wait(struct ioload_thread *thread)
+{
+	const struct ioload_settings *set = &thread->set;
+
+	if (!set->sync && ioload_may_submit(thread))
+		return;
+	wait_event_idle(thread->completed, ioload_may_submit(thread) ||
+			READ_ONCE(ioload_stopping));
+	if (READ_ONCE(ioload_stopping))
+		return;
+	ioload_sleep(set->think_us * NSEC_PER_USEC + set->wake_ns);
+	if (set->think_us)
+		ioload_begin(thread);
+}
+
+/* Make I/Os by the settings until all are to stop. */
+static void ioload_generate(struct ioload_thread *thread)
+{
+	const struct ioload_settings *set = &thread->set;
+	struct blk_plug plug;
+	unsigned int i;
+
+	while (!READ_ONCE(ioload_stopping)) {
+		if (set->batch > 1)
+			blk_start_plug(&plug);
+		for (i = 0; i < set->batch; i++) {
+			bool write = ioload_draw(thread, 100) >= set->reads;
+
+			ioload_submit(ioload_take(thread), write,
+				      ioload_place(thread, write), set->block);
+		}
+		if (set->batch > 1)
+			blk_finish_plug(&plug);
+		ioload_wait(thread);
+		cond_resched();
+	}
+}
+
+/* Make each I/O of the steps at its time, or after the one before. */
+static void ioload_replay(struct ioload_thread *thread)
+{
+	unsigned int i;
+
+	for (i = 0; i < thread->nr_steps && !READ_ONCE(ioload_stopping); i++) {
+		const struct ioload_step *step = &thread->steps[i];
+		u64 at = ioload_started_ns + step->at_us * NSEC_PER_USEC;
+		u64 ready = ktime_get_ns() + thread->set.wake_ns;
+
+		ioload_sleep(thread->set.wake_ns + (at > ready ? at - ready : 0));
+		ioload_begin(thread);
+		ioload_submit(ioload_take(thread), step->write, step->offset,
+			      step->bytes);
+	}
+	atomic_dec(&ioload_working);
 }
 
 static int ioload_work(void *data)
 {
 	struct ioload_thread *thread = data;
-	const struct ioload_settings *set = &thread->set;
-	struct blk_plug plug;
-	unsigned int i;
 
 	ioload_begin(thread);
-	while (!READ_ONCE(ioload_stopping)) {
-		if (set->batch > 1)
-			blk_start_plug(&plug);
-		for (i = 0; i < set->batch; i++)
-			ioload_submit(thread, ioload_take(thread));
-		if (set->batch > 1)
-			blk_finish_plug(&plug);
-		wait_event_idle(thread->completed, ioload_may_submit(thread) ||
-				READ_ONCE(ioload_stopping));
-		if (set->think_us && !READ_ONCE(ioload_stopping))
-			ioload_think(thread);
-		cond_resched();
-	}
+	if (thread->nr_steps)
+		ioload_replay(thread);
+	else
+		ioload_generate(thread);
 	wait_event_idle(thread->completed, kthread_should_stop() &&
 			!READ_ONCE(thread->in_flight));
 	/* The last completion may still hold the lock; the thread is freed next. */
@@ -367,6 +445,7 @@ static void ioload_remove(struct ioload_thread *thread)
 		fput(thread->file);
 	list_del(&thread->entry);
 	ioload_free_ios(thread);
+	kvfree(thread->steps);
 	kfree(thread);
 }
 
@@ -385,6 +464,8 @@ static int ioload_prepare(struct ioload_thread *thread)
 	if (IS_ERR(task))
 		return PTR_ERR(task);
 	thread->task = task;
+	if (thread->nr_steps)
+		atomic_inc(&ioload_working);
 	return 0;
 }
 
@@ -415,6 +496,7 @@ static int ioload_start(void)
 	if (ioload_running || list_empty(&ioload_threads))
 		return -EINVAL;
 	atomic_set(&ioload_errors, 0);
+	atomic_set(&ioload_working, 0);
 	list_for_each_entry(thread, &ioload_threads, entry) {
 		ret = ioload_prepare(thread);
 		if (ret) {
@@ -423,6 +505,7 @@ static int ioload_start(void)
 		}
 	}
 	ioload_running = true;
+	ioload_started_ns = ktime_get_ns();
 	list_for_each_entry(thread, &ioload_threads, entry)
 		wake_up_process(thread->task);
 	return 0;
@@ -432,8 +515,8 @@ static int ioload_start(void)
 
 enum {
 	TOKEN_ORDER, TOKEN_READS, TOKEN_BLOCK, TOKEN_DEPTH, TOKEN_BATCH,
-	TOKEN_OFFSET, TOKEN_SIZE, TOKEN_THINK_US, TOKEN_SYNC, TOKEN_DSYNC,
-	TOKEN_LOGGED, TOKEN_SEED, TOKEN_UNKNOWN
+	TOKEN_OFFSET, TOKEN_SIZE, TOKEN_THINK_US, TOKEN_WAKE_NS, TOKEN_SYNC,
+	TOKEN_DSYNC, TOKEN_LOGGED, TOKEN_SEED, TOKEN_UNKNOWN
 };
 
 static const match_table_t ioload_tokens = {
@@ -445,6 +528,7 @@ static const match_table_t ioload_tokens = {
 	{ TOKEN_OFFSET, "offset=%u" },
 	{ TOKEN_SIZE, "size=%u" },
 	{ TOKEN_THINK_US, "think_us=%u" },
+	{ TOKEN_WAKE_NS, "wake_ns=%u" },
 	{ TOKEN_SYNC, "sync=%u" },
 	{ TOKEN_DSYNC, "dsync=%u" },
 	{ TOKEN_LOGGED, "logged=%u" },
@@ -466,6 +550,9 @@ static int ioload_set(struct ioload_settings *set, int token, u64 value)
 		return 0;
 	case TOKEN_THINK_US:
 		set->think_us = value;
+		return 0;
+	case TOKEN_WAKE_NS:
+		set->wake_ns = value;
 		return 0;
 	case TOKEN_SEED:
 		set->seed = value;
@@ -507,6 +594,8 @@ static bool ioload_valid(const struct ioload_settings *set)
 	       set->batch && set->batch <= set->depth &&
 	       (!set->sync || set->depth == 1) &&
 	       set->reads <= 100 && !(set->offset & 511) &&
+	       set->think_us <= MAX_PAUSE_US &&
+	       set->wake_ns <= MAX_PAUSE_US * NSEC_PER_USEC &&
 	       set->size >= set->block &&
 	       div_u64(set->size, set->block) <= U32_MAX;
 }
@@ -634,6 +723,67 @@ static const struct file_operations ioload_fops = {
 	.write = ioload_write,
 };
 
+static bool ioload_valid_step(const struct ioload_thread *thread,
+			      const struct ioload_step *step)
+{
+	return step->bytes && step->bytes <= thread->set.block &&
+	       !(step->bytes & 511) && !(step->offset & 511) &&
+	       step->at_us <= U64_MAX / NSEC_PER_USEC / 2;
+}
+
+/* Append @nr steps to the last thread. */
+static int ioload_append(const struct ioload_step *steps, unsigned int nr)
+{
+	struct ioload_thread *thread;
+	struct ioload_step *all;
+	unsigned int i, had;
+
+	lockdep_assert_held(&ioload_mutex);
+	if (ioload_running || list_empty(&ioload_threads))
+		return -EINVAL;
+	thread = list_last_entry(&ioload_threads, struct ioload_thread, entry);
+	had = thread->nr_steps;
+	if (!nr || !thread->set.sync || had + nr > MAX_STEPS)
+		return -EINVAL;
+	for (i = 0; i < nr; i++)
+		if (!ioload_valid_step(thread, &steps[i]))
+			return -EINVAL;
+	all = kvcalloc(had + nr, sizeof(*all), GFP_KERNEL);
+	if (!all)
+		return -ENOMEM;
+	if (had)
+		memcpy(all, thread->steps, had * sizeof(*all));
+	memcpy(all + had, steps, nr * sizeof(*all));
+	kvfree(thread->steps);
+	thread->steps = all;
+	thread->nr_steps = had + nr;
+	return 0;
+}
+
+static ssize_t ioload_steps_write(struct file *file, const char __user *buf,
+				  size_t count, loff_t *ppos)
+{
+	struct ioload_step *steps;
+	int ret;
+
+	if (count % sizeof(*steps) || count / sizeof(*steps) > MAX_STEPS)
+		return -EINVAL;
+	steps = vmemdup_user(buf, count);
+	if (IS_ERR(steps))
+		return PTR_ERR(steps);
+	mutex_lock(&ioload_mutex);
+	ret = ioload_append(steps, count / sizeof(*steps));
+	mutex_unlock(&ioload_mutex);
+	kvfree(steps);
+	return ret ?: count;
+}
+
+static const struct file_operations ioload_steps_fops = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.write = ioload_steps_write,
+};
+
 static ssize_t ioload_log_read(struct file *file, char __user *buf,
 			       size_t count, loff_t *ppos)
 {
@@ -665,6 +815,8 @@ static int __init ioload_init(void)
 	for (i = 0; i < ARRAY_SIZE(ioload_files); i++)
 		debugfs_create_file(ioload_files[i].name, 0200, ioload_root,
 				    (void *)&ioload_files[i], &ioload_fops);
+	debugfs_create_file("steps", 0200, ioload_root, NULL, &ioload_steps_fops);
+	debugfs_create_atomic_t("working", 0400, ioload_root, &ioload_working);
 	debugfs_create_file("log", 0400, ioload_root, NULL, &ioload_log_fops);
 	return 0;
 }

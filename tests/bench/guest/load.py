@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Imported by window.py: what loads a device, fio or, in a simulated guest, the threads of the
-module ioload. Both take their jobs from the same files.
+"""Imported by window.py and runs.py: what loads a device, fio or, in a simulated guest, the threads
+of the module ioload. Both take their jobs from the same files.
 
 A load is made with a device and a run, and started by a with block, whose end stops it:
     ended()         the load has ended by itself
@@ -14,6 +14,7 @@ import contextlib
 import pathlib
 import re
 import signal
+import struct
 import sys
 import tempfile
 import time
@@ -31,6 +32,11 @@ PART = 1 << 20
 IOLOAD = pathlib.Path("/sys/kernel/debug/ioload")
 # Highest bit of the latency in a record of ioload's log: a write.
 WRITE = 1 << 63
+# What a process needs at least from the interrupt to its next submission. Without, a thread would
+# take a tag that becomes free before a thread that waits for one.
+WAKE_NS = 2000
+# struct ioload_step: us, offset, bytes, write.
+STEP = struct.Struct("=QQII")
 # Keys of fio that each job has, or that have no effect on these threads.
 COMMON = {"filename", "direct", "thread", "norandommap", "randrepeat", "group_reporting",
           "time_based", "ramp_time", "runtime"}
@@ -94,14 +100,17 @@ class Threads:
     def __init__(self, device, run):
         if not IOLOAD.exists():
             command("modprobe", "ioload")
-        size = int(pathlib.Path(f"/sys/block/{device.name}/size").read_text()) * 512
         self.device = device
-        self.threads = threads(run["job"], {"SEED": "1"} | run["variables"], size)
+        self.prepare(run)
+
+    def prepare(self, run):
+        """Add the threads of a run."""
+        size = int(pathlib.Path(f"/sys/block/{self.device.name}/size").read_text()) * 512
+        for thread in threads(run["job"], {"SEED": "1"} | run["variables"], size):
+            add(thread)
 
     def __enter__(self):
         put("device", self.device.path)
-        for thread in self.threads:
-            put("thread", " ".join(f"{key}={value}" for key, value in thread.items()))
         put("run", 1)
         return self
 
@@ -129,6 +138,43 @@ class Threads:
             if begin <= at < end:
                 found[DIRECTIONS[taken >= WRITE]].append(taken & (WRITE - 1))
         return {way: sorted(values) for way, values in found.items()}
+
+
+class Replay(Threads):
+    """The module ioload with the logs of a trace, a thread for each (tests/bench/replay.py).
+    @asked: {direction: requests of the trace}."""
+
+    def prepare(self, run):
+        """Add the threads of a run."""
+        self.asked = dict.fromkeys(DIRECTIONS, 0)
+        for log in run["variables"]["LOG"].split(":"):
+            steps = list(steps_of(log))
+            for *_, write in steps:
+                self.asked[DIRECTIONS[write]] += 1
+            add({"block": max((size for _, _, size, _ in steps), default=512), "sync": 1,
+                 "size": 1 << 20, "wake_ns": WAKE_NS})
+            (IOLOAD / "steps").write_bytes(b"".join(STEP.pack(*step) for step in steps))
+
+    @staticmethod
+    def ended():
+        """Return True once all steps have been made."""
+        return int((IOLOAD / "working").read_text()) == 0
+
+
+def steps_of(log):
+    """Yield (us, offset, bytes, write) of each request in a log of fio, whose waits are ms."""
+    at = 0
+    for line in pathlib.Path(log).read_text().splitlines()[1:]:
+        action, *numbers = line.split()[1:]
+        if action == "wait":
+            at = int(numbers[0]) * 1000
+        elif action in DIRECTIONS:
+            yield at, int(numbers[0]), int(numbers[1]), int(action == "write")
+
+
+def add(thread):
+    """Add a thread with these settings to ioload."""
+    put("thread", " ".join(f"{key}={value}" for key, value in thread.items()))
 
 
 def put(name, value):
@@ -173,7 +219,7 @@ def settings(options, number, device_bytes):
         "random": int(way.startswith("rand")), "block": block, "offset": offset, "size": size,
         "reads": {"read": 100, "write": 0}.get(way.removeprefix("rand"), reads),
         "depth": int(take("iodepth", 1)), "batch": int(take("iodepth_batch_submit", 1)),
-        "think_us": microseconds(take("thinktime", "0us")), "sync": int(sync),
+        "think_us": microseconds(take("thinktime", "0us")), "wake_ns": WAKE_NS, "sync": int(sync),
         "dsync": int(take("sync", "") == "dsync"), "logged": int(take("disable_lat", "0") == "0"),
         "seed": int(take("randseed", 1))}
     if int(take("thinktime_blocks", found["batch"])) != found["batch"]:

@@ -10,10 +10,11 @@ import statistics
 import time
 
 from beside import file_system, repeated
-from common import (counters, end_fio, fio, kernel_since, kernel_stat, make_runs, numbers,
-                    prepare, scheduler_file, start_fio, traced)
+from common import (SIMULATED, counters, end_fio, fio, kernel_since, kernel_stat, make_runs,
+                    numbers, prepare, scheduler_file, start_fio, traced)
+from load import Replay
 from ssd import Device, NullBlk
-from window import between, seconds, wait_for_first, window
+from window import between, seconds, wait_for_first, whole, window
 
 
 def scheduler_files(device):
@@ -94,6 +95,23 @@ def windowed(device, run):
     return {"window": found, "ssdemu": numbers(stats), "scheduler": scheduler_files(device)}
 
 
+def replayed(device, run):
+    """Replay a trace; return what happens in all of it."""
+    load = Replay(device, run)
+    found, stats = whole(device, run, load)
+    return {"window": found, "asked": load.asked, "ssdemu": numbers(stats),
+            "scheduler": scheduler_files(device)}
+
+
+def measurement(run):
+    """Return the function that measures a run on an emulated SSD."""
+    if run["job"] == "cost":
+        return cost
+    if "RUNTIME" in run["variables"]:
+        return windowed
+    return replayed if SIMULATED and "LOG" in run["variables"] else benefit
+
+
 def measure(run):
     """Make one run on a device made for it."""
     if run["preset"] is None:
@@ -104,9 +122,7 @@ def measure(run):
             file_system(device, run) if "BESIDE" in run["variables"] \
             else contextlib.nullcontext():
         prepare(device, run)
-        if run["job"] == "cost":
-            return cost(device, run)
-        return (windowed if "RUNTIME" in run["variables"] else benefit)(device, run)
+        return measurement(run)(device, run)
 
 
 if __name__ == "__main__":

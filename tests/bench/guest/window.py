@@ -84,9 +84,25 @@ def window(device, run, make=Threads if SIMULATED else Fio):
         with load.measured():
             begin, end = between(device, pause)
         stats = device.stats()
+    return evaluated(load, run, begin, end), stats
+
+
+def whole(device, run, load):
+    """Run a @load that ends by itself; return the same of all of it."""
+    device.reset()
+    with load, load.measured():
+        begin = point(device)
+        while not load.ended():
+            time.sleep(0.1)
+        end = point(device)
+    return evaluated(load, run, begin, end), device.stats()
+
+
+def evaluated(load, run, begin, end):
+    """Return what happened between two points of a @load that has ended."""
     times = load.latencies(begin["at"], end["at"])
     past = {key: end[key] - begin[key] for key in begin}
     return {"seconds": past["at"] / 1e9,
             **{way: {"bytes": past[f"{way}_bytes"],
                      "latency": quantiles(times[way], run["percentiles"])}
-               for way in DIRECTIONS}}, stats
+               for way in DIRECTIONS}}
