@@ -11,7 +11,6 @@ from labvm import find_tool, machine
 
 # The guest's clock begins on 2026-01-01, as with QEMU.
 START_NS = 1767225600 * 10**9
-BOOT_SECONDS = 150
 # The file descriptors of the ports in the kernel's process, from this number on. The kernel
 # takes a seed of its random numbers from its command line, which must not differ between runs.
 FIRST_PORT = 100
@@ -29,8 +28,6 @@ def memory_folder(args, run):
 
 class Machine(machine.Machine):
     """User-Mode Linux in virtual time."""
-
-    boot_seconds = BOOT_SECONDS
 
     def command(self, run, ports):
         """See machine.Machine. The ports are serial lines that the host never writes to. Names
