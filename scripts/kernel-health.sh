@@ -10,6 +10,9 @@ health_patterns+='|blocked for more than|soft lockup|hard LOCKUP'
 health_patterns+='|detected stalls on|self-detected stall|RCU stall'
 health_patterns+='|kmemleak|refcount_t|list_add corruption|list_del corruption'
 health_patterns+='|general protection fault|ODEBUG:'
+# User-Mode Linux: a process of the guest has more mappings than vm.max_map_count of
+# the host, and is killed.
+health_patterns+='|ran out of memory on the host side'
 
 # Taint bits B, D, W and L. The project's modules set O and E: out of tree and
 # not signed.

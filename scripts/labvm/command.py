@@ -7,7 +7,10 @@ The guest has the host's root file system, with all tools. Its writes are lost, 
 those to the project's build/ folder. In virtual time the guest has a copy in memory
 instead: the packages that the project needs, and the project without build/, in
 /ssd-iosched; name other files that the command needs with --package and --file.
-A simulation is in virtual time, too, but no instruction takes any of it.
+A simulation is in virtual time, too, but no instruction takes any of it. A process that
+waits for another one in a loop, without a system call, waits forever; a process gets some
+250 MB (the host's vm.max_map_count, in pages); the TSC is the host's: fio needs
+--clocksource=clock_gettime.
 The lab first builds the project's modules for the kernel; modprobe finds them in the guest.
 The command runs as root in the project's folder. The lab exits with its status:
   0..123  the command's status; 1 also if the kernel complained (warning, oops,

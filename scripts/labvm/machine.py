@@ -62,11 +62,11 @@ class Machine:
 
     def start(self, run, ports, prefix, **how):
         """Start the machine; return its process. @prefix: the words before the command line,
-        @how: further arguments of Popen(). What it prints is left in the file machine of @run."""
+        @how: arguments of Popen(). What it prints is left in the file machine of @run."""
+        how.setdefault("pass_fds", [end.fileno() for end in ports.values()])
         with open(f"{run}/machine", "wb") as log:
-            return subprocess.Popen(prefix + self.command(run, ports),
-                                    stderr=log, stdout=log, stdin=subprocess.DEVNULL,
-                                    pass_fds=[end.fileno() for end in ports.values()], **how)
+            return subprocess.Popen(prefix + self.command(run, ports), stdin=subprocess.DEVNULL,
+                                    stdout=log, stderr=log, **how)
 
     def clear(self, process):
         """End what a machine that has ended by itself left behind."""

@@ -11,7 +11,9 @@ from labvm import find_tool, machine
 
 # The guest's clock begins on 2026-01-01, as with QEMU.
 START_NS = 1767225600 * 10**9
-BOOT_SECONDS = 150
+# The file descriptors of the ports in the kernel's process, from this number on. The kernel
+# takes a seed of its random numbers from its command line, which must not differ between runs.
+FIRST_PORT = 100
 
 
 def memory_folder(args, run):
@@ -27,16 +29,14 @@ def memory_folder(args, run):
 class Machine(machine.Machine):
     """User-Mode Linux in virtual time."""
 
-    boot_seconds = BOOT_SECONDS
-
     def command(self, run, ports):
         """See machine.Machine. The ports are serial lines that the host never writes to. Names
         of files are relative to @run: the guest's processes find some of these words in their
         environment. setarch: addresses in the kernel must not differ between runs. prlimit: a
         kernel that panics aborts. setpriv: a kernel whose lab is killed gets SIGTERM, and ends
         its processes."""
-        lines = [f"ssl{number}=null,fd:{end.fileno()}" for number, end in
-                 enumerate(ports.values())]
+        lines = [f"ssl{number}=null,fd:{FIRST_PORT + number}" for number in
+                 range(len(self.ports))]
         return [find_tool("setpriv"), "--pdeathsig", "TERM", find_tool("prlimit"), "--core=0",
                 find_tool("setarch"), "-R", self.kernel.image,
                 f"mem={self.args.memory}M", "initrd=initramfs", "uml_dir=uml", "umid=lab",
@@ -48,8 +48,14 @@ class Machine(machine.Machine):
         """See machine.Machine. The guest's processes are in the kernel's process group."""
         environment = {"PATH": os.environ.get("PATH", ""), "HOME": run,
                        "TMPDIR": memory_folder(self.args, run)}
-        return super().start(run, ports, prefix, start_new_session=True, env=environment,
-                             cwd=run, **how)
+        numbers = [os.dup2(end.fileno(), FIRST_PORT + number) for number, end in
+                   enumerate(ports.values())]
+        try:
+            return super().start(run, ports, prefix, pass_fds=numbers, env=environment, cwd=run,
+                                 start_new_session=True, **how)
+        finally:
+            for number in numbers:
+                os.close(number)
 
     def clear(self, process):
         """See machine.Machine. If the kernel is killed, its processes survive it, and keep the
