@@ -226,7 +226,7 @@ def run_lab(args, command):
             if args.digest:
                 print(json.dumps(image.digests(found, root)))
                 return 0
-            prefix = stack.enter_context(machine.one_cpu())
+            prefix = stack.enter_context(machine.one_cpu(found.share_cpu))
         else:
             image.write_mounting(run, stage)
         progress.say(f"booting {release}: {args.cpus} CPU, {args.memory}M"

@@ -9,12 +9,12 @@ from labvm import CACHE, find_tool
 
 
 @contextlib.contextmanager
-def one_cpu():
+def one_cpu(share):
     """Reserve a CPU of the host; yield the words that run a program there. The threads or
     processes of a machine take turns in virtual time, and to wake another CPU for each turn
     takes longer than the turn. With the policy SCHED_BATCH a woken thread does not preempt its
     waker, which holds the lock that the thread takes first. If guests have reserved all CPUs,
-    this guest shares one."""
+    this guest shares one (@share) or runs on any."""
     cpus = sorted(os.sched_getaffinity(0))
     os.makedirs(CACHE, exist_ok=True)
     with contextlib.ExitStack() as stack:
@@ -24,7 +24,7 @@ def one_cpu():
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
         else:
-            cpu = cpus[os.getpid() % len(cpus)]
+            cpu = cpus[os.getpid() % len(cpus)] if share else ",".join(map(str, cpus))
         yield [find_tool("taskset"), "-c", str(cpu), find_tool("chrt"), "-b", "0"]
 
 
@@ -35,12 +35,14 @@ class Machine:
     boot_modules  modules that the initramfs in virtual time loads, for the ports
     boot_seconds  the longest time that a guest needs until it is up; None: unlimited
     boots         the number of tries to boot a guest
+    share_cpu     see one_cpu()
     """
 
     ports = ("out", "err", "verdict")
     boot_modules = ()
     boot_seconds = None
     boots = 1
+    share_cpu = True
 
     def __init__(self, args, kernel):
         self.args = args

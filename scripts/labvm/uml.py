@@ -29,6 +29,9 @@ def memory_folder(args, run):
 class Machine(machine.Machine):
     """User-Mode Linux in virtual time."""
 
+    # To wait for a CPU costs its processes more than to move between CPUs.
+    share_cpu = False
+
     def command(self, run, ports):
         """See machine.Machine. The ports are serial lines that the host never writes to. Names
         of files are relative to @run: the guest's processes find some of these words in their
