@@ -30,8 +30,7 @@ from labvm.protocol import NO_GUEST, Guest, Progress, show
 # The guest's memory grows with its files in steps of so many MB: a byte more must not
 # change a figure.
 ROOT_MB = 128
-# The number of tries to boot a guest. QEMU 7.2 sometimes loses an emulated CPU in the
-# kernel's first second, with flags that resemble half a pointer, or the guest hangs while it
+# The number of tries to boot a guest. A guest of QEMU 7.2 sometimes hangs or is lost while it
 # boots; the project's code has not run by then. A debug kernel that reports a defect while
 # it boots checks nothing afterwards. The lab boots such a guest again.
 BOOTS = 3

@@ -45,7 +45,13 @@ def processors(args):
     # With ERMS or FSRM the kernel copies and clears memory byte by byte ("rep movsb"), which
     # processors do in large pieces, but QEMU with an instruction for each byte: 4 us for a
     # page in virtual time. Without, the kernel copies words.
-    return ["-smp", f"{args.cpus}{spare}", "-accel", "tcg", "-cpu", "max,erms=off,fsrm=off"]
+    # QEMU before 8.0 may take an operand of an earlier instruction for the flags after
+    # "cmpxchg16b". A pointer becomes the CPU's flags, and starts single-stepping in the kernel,
+    # for example. The kernel does not use the instruction without CX16. In virtual time the
+    # option would change all figures.
+    cx16 = "" if args.virtual_time else ",cx16=off"
+    return ["-smp", f"{args.cpus}{spare}", "-accel", "tcg",
+            "-cpu", f"max,erms=off,fsrm=off{cx16}"]
 
 
 def machine(args, kernel, run):
