@@ -17,6 +17,7 @@ The command runs as root in the project's folder. The lab exits with its status:
           lockdep, KASAN, leak, ...), and the lab prints the complaint
   124     the command did not end within --timeout
   125     the guest could not be started, or an option is invalid
+  254     QEMU corrupted the flags of an emulated CPU, whatever else happened
   255     the guest was lost (panic, reset, the machine died)
 """
 import argparse

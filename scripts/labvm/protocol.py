@@ -2,6 +2,7 @@
 """A running guest and its ports: the output of the command, the verdict that
 scripts/lab-guest writes, and the console."""
 import contextlib
+import re
 import selectors
 import socket
 import sys
@@ -9,7 +10,10 @@ import time
 
 from labvm import LabError
 
-TIMEOUT, NO_GUEST, LOST = 124, 125, 255
+TIMEOUT, NO_GUEST, FAULT, LOST = 124, 125, 254, 255
+# The bits of EFLAGS that a CPU can set. That bit 1 is set in every CPU proves nothing: for a task
+# without registers in user space the kernel prints 00000000.
+POSSIBLE_FLAGS = 0x3f7fd7
 # The longest time, in seconds, that a guest under KVM needs until it is up.
 KVM_SECONDS = 20
 # The magic SysRq keys for a guest that hangs, blocked tasks and CPUs, and the seconds of
@@ -31,6 +35,13 @@ class Progress:
         """Print one line."""
         if not self.quiet:
             print(f"lab: {text}", file=sys.stderr, flush=True)
+
+
+def impossible_flags(text):
+    """Return the first EFLAGS in the dumps of registers in @text that no CPU can have, or None.
+    Only an emulator that lost track of them makes such flags."""
+    return next((flags for flags in re.findall(r"EFLAGS: ([0-9a-f]{8,16})\b", text)
+                 if int(flags, 16) & ~POSSIBLE_FLAGS), None)
 
 
 class Guest:
@@ -160,17 +171,27 @@ class Guest:
         """End the machine if it still runs."""
         self.machine.kill(self.process)
 
+    def read(self, name):
+        """Return the text of a file in the run directory."""
+        with open(f"{self.run_dir}/{name}", errors="replace", encoding="utf-8") as file:
+            return file.read()
+
     def console_tail(self, lines=150):
         """Return the last @lines of the machine's output and of the console."""
-        text = ""
-        for name in ("machine", "console"):
-            with open(f"{self.run_dir}/{name}", errors="replace",
-                      encoding="utf-8") as file:
-                text += file.read()
+        text = self.read("machine") + self.read("console")
         return text.replace("\r", "").strip().splitlines()[-lines:]
 
     def status(self, in_time):
         """Report what failed; return the lab's exit status. @in_time: of relay()."""
+        status = self.report(in_time)
+        flags = impossible_flags(self.read("console"))
+        if flags and not self.args.kvm:
+            show(f"QEMU corrupted the CPU's flags: EFLAGS {flags} cannot exist", [])
+            return FAULT
+        return status
+
+    def report(self, in_time):
+        """Report what failed; return the status of the command or of its guest."""
         if not in_time:
             self.give_up(in_time)
             show(self.loss, self.console_tail())

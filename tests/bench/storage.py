@@ -41,8 +41,8 @@ class Store:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self.program = program
-        # {options of scripts/lab: digests of the guest}, as they were when first used. Each guest is
-        # made from the working tree: what is measured is what was there at the start.
+        # {options of scripts/lab: digests of the guest}, as they were when first used. Each guest
+        # is made from the working tree: what is measured is what was there at the start.
         self.images = {}
         commit()
         self.times = folder / "seconds"

@@ -15,8 +15,11 @@ fail f-leaves
 pass g-forgets
 fail h-cpus@1cpu
 pass h-cpus@2cpu
+pass i-faults
+fail j-faults-again
 pass z-passes"
 
+rm -f build/runner-faults
 if tests/run --all --tests tests/host/runner --results "$out" >"$out.out"; then
 	echo "fail: status 0 although tests failed"
 	exit 1
@@ -28,7 +31,12 @@ got=$(awk '$1 ~ /^(pass|FAIL|skip)$/ { print tolower($1), $3 }' "$out.out")
 	echo "$want"
 	exit 1
 }
-[ "$(tail -n 1 "$out.out")" = "4 passed, 6 failed, 1 skipped" ]
+[ "$(tail -n 1 "$out.out")" = \
+	"5 passed, 7 failed, 1 skipped, 2 repeated: QEMU failed" ]
+# Flags that no CPU can have are the only reason to repeat a test, once.
+[ "$(awk '$1 == "again" { print $3, $10 }' "$out.out")" = "i-faults 0f789002
+j-faults-again 00000026" ]
+grep -q 'EFLAGS: 0f789002' "$out/6.12/i-faults.sh.log.fault"
 # It prints ten lines of a failed test.
 [ "$(grep -c '^      | [0-9]*$' "$out.out")" = 10 ]
 # The logs have all output and the kernel's complaints.
