@@ -218,8 +218,7 @@ WINDOWS = {("bp-",): (2000, 12000, 3000), ("pai-c",): (3000, 8000, 3000),
 # {drives: factor}: the quick run's times are shorter by this factor.
 SHORTER = {TODAY: 12, ("",): 4}
 # Seconds of real time that a full run takes on an idle CPU, where none was measured before.
-SECONDS = {("pass-", "null_blk", "bp-", "piq"): 4, ("aos", "pai-c", "qlc", "sd"): 8,
-           ("pai-a",): 11, ("pai-",): 17, ("nvme",): 45, ("sata",): 25}
+SECONDS = {("null_blk",): 4, ("bp-", "pass-", "pai-d", "qlc", "sd"): 0.4, ("nvme",): 3, ("",): 1.2}
 # The window begins later with each seed, by this part of it: seeds differ in phase too, also
 # where nothing is random.
 PHASE = 0.1
