@@ -11,6 +11,7 @@
 
 Writes into Documentation/results/ NAME.md (the summary) and NAME.json.xz (all figures without
 fio's raw output, to which --add adds), and into build/published/ NAME.md (a table for each cell).
+The name "full" also writes the table of README.md.
 """
 import json
 import lzma
@@ -31,6 +32,12 @@ SAME = ("where", "quick", "sources", "kernel", "guest", "qemu", "fio")
 LARGEST = 15
 # What the table of single drives shows.
 BY_DRIVE = tuple(column for column in METRICS if column.head in ("read", "write", "read p99"))
+# The schedulers and drives that README.md shows, between the two markers.
+SHOWN = (("bp", "bp-transcend"), ("bp", "bp-samsung"), ("bp", "sd"), ("piq", "piq"),
+         ("piq", "aos"), ("pass", "pass-ssd1"), ("pai", "pai-a"), ("pai", "pai-b"),
+         ("pai", "pai-c"), ("pai", "pai-d"), ("pass", "sd"), ("pass", "sata"), ("pass", "qlc"),
+         ("pass", "nvme"), ("bp", "sata"), ("piq", "sata"), ("pai", "sata"))
+README, BEGIN, END = "README.md", "<!-- results: tests/bench/publish.py -->\n", "<!-- end -->\n"
 
 
 def compared(results):
@@ -44,6 +51,11 @@ def compared(results):
                     [label, *("" if found is None else found.text() for found in entries)]
                     for label, *entries in rows]), ""]
         yield from largest(results, cells)
+
+
+def by_drive_head(results):
+    """Return the head of the rows of by_drive()."""
+    return ["scheduler", "drive", "figure", "workloads", *results.peers]
 
 
 def by_drive(results):
@@ -105,8 +117,7 @@ def overview(results):
         lines = [MEANING, "", *lines, "## Drive by drive", "",
                  "Ours against each peer, over the workloads of a drive; in brackets the number of "
                  "workloads in which ours is better : worse.", "",
-                 *markdown(["scheduler", "drive", "figure", "workloads", *results.peers],
-                           by_drive(results)), ""]
+                 *markdown(by_drive_head(results), by_drive(results)), ""]
     if results.cells("cpu"):
         head = [label for label in cost_rows(results)[0][1] if label != "none"]
         lines += ["## What an elevator costs", "",
@@ -202,6 +213,20 @@ def added(kept, more):
         "cpu_seconds": sum(part["cpu_seconds"] for part in parts)}
 
 
+def fill_readme(results):
+    """Write the table of README.md."""
+    found = list(by_drive(results))
+    rows = [row for shown in SHOWN for row in found if (row[0], row[1].strip("`")) == shown]
+    path = model.PROJECT / README
+    before, _, rest = path.read_text().partition(BEGIN)
+    after = rest.partition(END)[2]
+    if not after:
+        raise model.Failed(f"{README} lacks the markers of its table of results")
+    table = "\n".join(markdown(by_drive_head(results), rows))
+    path.write_text(f"{before}{BEGIN}{table}\n{END}{after}")
+    print(README)
+
+
 def main():
     add = sys.argv[3:] == ["--add"]
     if len(sys.argv) != 3 and not add:
@@ -221,6 +246,8 @@ def main():
                        (PUBLISHED / f"{name}.md", cells(results, name))):
         path.write_text(text.rstrip() + "\n", encoding="utf-8")
         print(path.relative_to(model.PROJECT))
+    if name == "full":
+        fill_readme(results)
 
 
 if __name__ == "__main__":
