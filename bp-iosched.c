@@ -12,8 +12,10 @@
  * need.
  *
  * Idea: dispatch the writes to the block of the last write first, on whichever
- * side of it they are. If there is none, look at more writes on both sides, and
- * move to a block in which several are queued. Otherwise sweep.
+ * side of it they are. If there is none, sweep in ascending order: the block
+ * that the sweep reaches next was left longest ago, so most writes are queued in
+ * it. (With lookahead=2, as in the paper, a nearer block in which two writes are
+ * queued precedes it.)
  *
  * This preference orders the writes of one queue (bp/order.h, with the four
  * cases in bp/preference.h). It is added to a scheduler, the base, which
@@ -341,8 +343,8 @@ static int bp_set_base(struct iosched *io, unsigned int *field,
 	  "prefer writes to the erase block of the last one")		\
 	T(bp_data, block_size_kb, 1024, 4, BP_BLOCK_KB_MAX, bp_set_block, \
 	  "KB in an erase block")					\
-	T(bp_data, lookahead, 2, 0, BP_LOOKAHEAD_MAX, iosched_set,	\
-	  "writes examined on each side of the last one, 0: all")	\
+	T(bp_data, lookahead, 1, 0, BP_LOOKAHEAD_MAX, iosched_set,	\
+	  "writes examined on each side of the last one; 2: the paper's, 0: all") \
 	T(bp_data, open_blocks, 1, 1, BP_OPEN_MAX, iosched_set,	\
 	  "erase blocks that the device keeps open")			\
 	T(bp_data, antic_us, 1000, 0, BP_ANTIC_US_MAX, iosched_set,	\

@@ -8,8 +8,9 @@
  *  2. Reads are dispatched by ascending sector, from the end of the queue's
  *     last read. Behind the highest sector the sweep starts again at the
  *     lowest.
- *  3. Writes are chosen by the four cases of bp/preference.h (section 4.1), or
- *     by a sweep of their own with preference=0.
+ *  3. Writes are chosen by the first two cases of bp/preference.h (section 4.1),
+ *     with lookahead=2 or more by all four, as in the paper, or by a sweep of
+ *     their own with preference=0.
  *  4. If no case applies, the sweep of the writes decides. With lookahead=0,
  *     the block in which most writes are queued decides instead. To find that
  *     block, all queued writes are visited under the lock. (Not in the paper.)
@@ -103,7 +104,7 @@ static struct request *bp_fullest(struct bp_data *bd, struct rb_root *root,
 }
 
 /*
- * Apply the four cases to @front and the writes in front of it, and to @back and
+ * Apply the cases to @front and the writes in front of it, and to @back and
  * those behind it; either may be NULL.
  */
 static enum bp_case bp_case_of(struct bp_data *bd, struct request *front,
@@ -123,7 +124,7 @@ static enum bp_case bp_case_of(struct bp_data *bd, struct request *front,
 			 go_front);
 }
 
-/* Rules 3 and 4: the write that the four cases choose, and *@which of them. */
+/* Rules 3 and 4: the write that the cases choose, and *@which of them. */
 static struct request *bp_by_cases(struct bp_data *bd, struct bp_queue *queue,
 				   enum bp_case *which)
 {

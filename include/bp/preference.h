@@ -21,6 +21,13 @@
  * the larger of the two nearest crosses more block boundaries if writes are
  * scattered.)
  *
+ * Cases 3 and 4 compare two writes of a side, so they do not apply if only one
+ * is looked at, which is the default. The paper looks at two. If the queue holds
+ * several writes for each of a few blocks, two writes share a block nearly
+ * everywhere. Cases 3 and 4 then turn back to a block that was left shortly
+ * before, as soon as two are queued in it, and cross more block boundaries than
+ * a plain sweep.
+ *
  * Pure: no allocation, no locking, no side effect outside the arguments.
  */
 #ifndef _BP_PREFERENCE_H
@@ -29,7 +36,7 @@
 #include <linux/math64.h>
 #include <linux/types.h>
 
-/* Most writes of a side that are compared; the paper compares two. */
+/* Most writes of a side that are looked at. */
 #define BP_LOOKAHEAD_MAX	16
 
 /* The case that applies. */

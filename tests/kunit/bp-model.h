@@ -578,7 +578,7 @@ static void bm_start(struct kunit *test)
 	model_set(test, "preference", &bm.preference, !!fake_random(4));
 	model_set(test, "block_size_kb", &bm.block_size_kb, 4 + fake_random(60));
 	model_set(test, "lookahead", &bm.lookahead,
-		  fake_random(2) ? 2 : fake_random(17));
+		  fake_random(2) ? 1 + fake_random(2) : fake_random(17));
 	model_set(test, "open_blocks", &bm.open_blocks,
 		  fake_random(2) ? 1 : 1 + fake_random(4));
 	model_set(test, "antic_us", &bm.antic_us, fake_random(3) * 50000);

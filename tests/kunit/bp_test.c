@@ -107,10 +107,11 @@ static void bp_test_example(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bd->cases[BP_BOTH_IN], 1U);
 	/* 1100, and 2200 after 2100. */
 	KUNIT_EXPECT_EQ(test, bd->cases[BP_ONE_IN], 2U);
-	KUNIT_EXPECT_EQ(test, bd->cases[BP_ONE_RUN], 1U);
+	/* 1496, and 2100. */
+	KUNIT_EXPECT_EQ(test, bd->cases[BP_NO_CASE], 2U);
 	fake_expect_file(test, bp_preference_show,
 			 "crossings 2\navoided 1\nboth_in 1\none_in 2\n"
-			 "one_run 1\ntwo_runs 0\nno_case 1\nin_open 0\n");
+			 "one_run 0\ntwo_runs 0\nno_case 2\nin_open 0\n");
 	bp_end();
 
 	bd = bp_begin(test);
@@ -144,8 +145,42 @@ static void bp_test_open_blocks(struct kunit *test)
 }
 
 /*
+ * A block that was left longest ago precedes the one that was left last, where
+ * two more writes wait. The paper's lookahead of two turns back.
+ */
+static void bp_test_longest_ago(struct kunit *test)
+{
+	static const u64 sent[] = { 100, 200, 2200, 2300 };
+	static const struct {
+		bool paper;
+		unsigned int runs;
+		u64 order[ARRAY_SIZE(sent)];
+	} ways[] = {
+		{ false, 0, { 100, 200, 2200, 2300 } },
+		{ true, 2, { 2300, 2200, 200, 100 } },
+	};
+	unsigned int n, i;
+
+	for (n = 0; n < ARRAY_SIZE(ways); n++) {
+		struct bp_data *bd = bp_begin(test);
+
+		if (ways[n].paper)
+			bd->lookahead = 2;
+		bp_serve(test, 0, REQ_OP_WRITE, 2100);
+		bp_serve(test, 0, REQ_OP_WRITE, 3100);
+		for (i = 0; i < ARRAY_SIZE(sent); i++)
+			bp_send(0, REQ_OP_WRITE, sent[i]);
+		for (i = 0; i < ARRAY_SIZE(sent); i++)
+			bp_finish(test, ways[n].order[i]);
+		KUNIT_EXPECT_EQ(test, bd->cases[BP_ONE_RUN], ways[n].runs);
+		bp_end();
+	}
+}
+
+/*
  * With lookahead=0 the block with the most writes is next, of two the sweep's
- * next. The paper's lookahead of two sees only the nearest pair on each side.
+ * next. With 1 the sweep's next is. The paper's two sees only the nearest pair
+ * on each side.
  */
 static void bp_test_fullest(struct kunit *test)
 {
@@ -157,6 +192,7 @@ static void bp_test_fullest(struct kunit *test)
 		u64 order[ARRAY_SIZE(sent)];
 	} ways[] = {
 		{ 0, { 1600, 4100, 4200, 4300, 6200, 6300, 100, 200, 2100 } },
+		{ 1, { 1600, 2100, 4100, 4200, 4300, 6200, 6300, 100, 200 } },
 		{ 2, { 1600, 200, 100, 2100, 4100, 4200, 4300, 6200, 6300 } },
 	};
 	unsigned int n, i;
@@ -780,6 +816,7 @@ static struct kunit_case bp_test_cases[] = {
 	KUNIT_CASE(bp_test_processes),
 	KUNIT_CASE(bp_test_example),
 	KUNIT_CASE(bp_test_open_blocks),
+	KUNIT_CASE(bp_test_longest_ago),
 	KUNIT_CASE(bp_test_fullest),
 	KUNIT_CASE(bp_test_full_device),
 	KUNIT_CASE(bp_test_batches),
