@@ -14,7 +14,12 @@
  * Idea: divide the logical space into regions of equal size, each with its own
  * sub-queue.
  *
- *  1. The sub-queues that have requests take turns, round-robin. (3.2, 3.3)
+ *  1. The sub-queues that have requests take turns, round-robin. (3.2, 3.3) The turns
+ *     of a lap (rule 2) overlap: the next request is of the sub-queue whose region has
+ *     the fewest requests in flight, of those that have a turn left in the lap. The
+ *     first PASS_COMPARED of them are compared. (Not in the paper, whose device takes
+ *     one batch at a time. A turn that is dispatched as a whole fills one region while
+ *     others are idle.)
  *  2. A turn dispatches one direction only. It ends after read_batch or
  *     write_batch requests, or when none of its direction is left. (3.3) All
  *     sub-queues have the same direction. It changes after a lap, which has as
@@ -28,7 +33,8 @@
  *     highest. (3.3; the paper does not say what follows the highest. A turn
  *     that ended there would mostly be far shorter than a batch.)
  *  4. At most region_depth requests of a region are in flight. A sub-queue
- *     whose region is full is passed over and keeps the rest of its turn.
+ *     whose region is full is passed over and keeps the rest of its turn. If the
+ *     regions of all that have a turn left are full, another one has a turn.
  *     (3.4; the paper argues with the number of outstanding requests but bounds
  *     only the batch. On blk-mq a device takes many batches at once, so a
  *     bound on the batch does not bound what is outstanding.)
@@ -39,16 +45,16 @@
  *     region_depth is set. They are counted in no region. (Not in the paper.)
  *
  * Example (figure 6): two regions that serve two requests at a time well; R1 to
- * R4 wait for region 0, Q1 to Q4 for region 1. With region_depth=2, R1 and R2
- * are dispatched and region 0 is full, then Q1 and Q2 and region 1 is full.
- * From then on each completion admits the next request of its region. Without
- * the bound R1 to R4 would crowd region 0 while region 1 is idle.
+ * R4 wait for region 0, Q1 to Q4 for region 1. With region_depth=2, R1, Q1, R2 and
+ * Q2 are dispatched, and both regions are full. From then on each completion admits
+ * the next request of its region. Without the bound R3, Q3, R4 and Q4 would follow
+ * at once and crowd both regions.
  *
  * Data: a map (include/pass/map.h) leads from a sector to its region. A region
  * has a count of its requests in flight and, for each I/O priority tier, a
  * sub-queue: two trees sorted by sector, for reads and for writes. Each tier
  * has a ring of the sub-queues that have reads, and one of those that have
- * writes; the first one in the ring of the lap's direction has its turn.
+ * writes. A sub-queue moves to the end of its ring when its turn ends.
  * Arrival order and deadlines are the core's (include/iosched.h). The paper has
  * FIFOs in each sub-queue, but a FIFO for all regions finds the same requests.
  */
@@ -59,6 +65,9 @@
 #include "pass/map.h"
 
 #define IOSCHED_NAME "pass"
+
+/* Rule 1: most sub-queues that are compared before a request is dispatched. */
+#define PASS_COMPARED	16
 
 /**
  * struct pass_lap - the rings of a tier, and its lap
@@ -309,27 +318,46 @@ static struct request *pass_take(struct pass_data *pd, struct pass_lap *lap,
 }
 
 /*
- * Rules 1 and 4: the next request of the lap, or NULL if no sub-queue can
- * dispatch one. Sub-queues whose region is full are passed over: they move to the
- * end of the ring. Once around it at most.
+ * Rules 1 and 4: of the sub-queues whose region is not full, the first one in the ring
+ * whose region has the fewest requests in flight, or NULL. A sub-queue that has had its
+ * turn in the lap, which are those behind the first lap->left, is chosen only if there
+ * is no other.
  */
+static struct pass_queue *pass_least(struct pass_data *pd, struct pass_lap *lap)
+{
+	unsigned int turns = lap->left ? lap->left : lap->nr[lap->dir];
+	struct pass_queue *queue, *least = NULL;
+	unsigned int passed = 0, compared = 0;
+	int nr, lowest = INT_MAX;
+
+	list_for_each_entry(queue, &lap->ring[lap->dir], ring[lap->dir]) {
+		if (least && (passed >= turns || compared == PASS_COMPARED))
+			break;
+		passed++;
+		if (pass_full(pd, queue->region))
+			continue;
+		compared++;
+		nr = atomic_read(&queue->region->in_flight);
+		if (nr < lowest) {
+			lowest = nr;
+			least = queue;
+		}
+		if (!nr)
+			break;
+	}
+	return least;
+}
+
+/* The next request of the lap, or NULL if no sub-queue can dispatch one. */
 static struct request *pass_go_on(struct pass_data *pd, struct pass_lap *lap,
 				  bool reads_only)
 {
-	struct list_head *ring = &lap->ring[lap->dir];
-	struct pass_queue *queue, *passed = NULL;
+	struct pass_queue *queue;
 
 	if (lap->dir == WRITE && reads_only)
 		return NULL;
-	while ((queue = list_first_entry_or_null(ring, struct pass_queue,
-						 ring[lap->dir])) != passed) {
-		if (!pass_full(pd, queue->region))
-			return pass_take(pd, lap, queue);
-		if (!passed)
-			passed = queue;
-		list_move_tail(&queue->ring[lap->dir], ring);
-	}
-	return NULL;
+	queue = pass_least(pd, lap);
+	return queue ? pass_take(pd, lap, queue) : NULL;
 }
 
 static struct request *pass_select(struct iosched *io, unsigned int tier,

@@ -244,6 +244,28 @@ def paper_of(preset: str) -> str:
     return "piq" if name == "aos" else name if name in ours() else ""
 
 
+def probed_pass(keys: dict[str, int | str]) -> dict[str, int]:
+    """Return the tunables that a probe finds for PASS on a drive with these keys: one that makes
+    the measurements of its paper's figures 2 and 3, random I/O by depth in working sets of several
+    sizes, and of reads with some writes."""
+    if keys.get("allocation") != "concat":
+        return {"region_size_mb": keys.get("region_mb", 4096)}
+    # Figure 2: in a unit, more requests in flight are not faster; larger sets are fastest with
+    # so many for each of their units.
+    found = {"region_size_mb": keys["capacity_mb"] // (keys["channels"] * keys["chips"]),
+             "region_depth": keys["crowd_depth"]}
+    # Figure 2: the least depth, a power of two, at which the whole drive is as fast as with all
+    # its tags: about twice as many as the controller serves in a unit's time.
+    unit_ns = keys["random_ns"] + keys["read_ns"]
+    at_once = unit_ns / (keys["firmware_ns"] + keys["lookup_ns"])
+    found["depth"] = 1 << math.ceil(math.log2(2 * at_once))
+    # Figure 3: a change of direction costs more than a request. Reads that come in at any time
+    # cost one each, so they wait for the end of a short lap of writes.
+    if keys.get("rw_switch_ns", 0) > keys["firmware_ns"] + keys["lookup_ns"]:
+        found |= {"write_share": 100, "write_batch": 4}
+    return found
+
+
 def probed_tunables(scheduler: str, preset: str) -> dict[str, int | str]:
     """Return the tunables, {name: value}, that a probe of the device would find for one of
     this project's schedulers. They are taken from the preset."""
@@ -253,7 +275,7 @@ def probed_tunables(scheduler: str, preset: str) -> dict[str, int | str]:
     # One flash block of each plane.
     block_kb = keys.get("pages", 64) * page_kb * math.prod(shape.values())
     if scheduler == "pass":
-        return {"region_size_mb": keys.get("region_mb", 4096)}
+        return probed_pass(keys)
     if scheduler == "piq":
         order = keys.get("allocation", "cwdp")
         if keys.get("unit") == "die":

@@ -45,8 +45,8 @@ static struct request *pass_expect(struct kunit *test, unsigned int region,
 }
 
 /*
- * Figure 6: two regions with a best depth of two. R1 and R2 are dispatched,
- * then Q1 and Q2; each completion allows the next request of its region.
+ * Figure 6: two regions with a best depth of two. R1 and R2 and Q1 and Q2 are
+ * dispatched; each completion allows the next request of its region.
  */
 static void pass_test_figure_6(struct kunit *test)
 {
@@ -58,8 +58,8 @@ static void pass_test_figure_6(struct kunit *test)
 	pass_fill(0, REQ_OP_READ, pages, r, 4);
 	pass_fill(1, REQ_OP_READ, pages, q, 4);
 	pass_expect(test, 0, 0);
-	pass_expect(test, 0, 2);
 	pass_expect(test, 1, 0);
+	pass_expect(test, 0, 2);
 	pass_expect(test, 1, 2);
 	fake_expect_none(test);
 
@@ -76,7 +76,7 @@ static void pass_test_figure_6(struct kunit *test)
 	fake_finish();
 }
 
-/* Without region_depth the whole turn of region 0 is dispatched first. */
+/* A drive that takes one request at a time completes the turn of region 0 first. */
 static void pass_test_figure_6_unbound(struct kunit *test)
 {
 	static const unsigned int pages[] = { 0, 2, 4, 6 };
@@ -87,6 +87,67 @@ static void pass_test_figure_6_unbound(struct kunit *test)
 	pass_fill(1, REQ_OP_READ, pages, NULL, 4);
 	for (i = 0; i < 8; i++)
 		fake_complete(pass_expect(test, i / 4, pages[i % 4]));
+	fake_finish();
+}
+
+/*
+ * Without region_depth, the region with fewer requests in flight is next, the first in the
+ * ring if both have as many.
+ */
+static void pass_test_balance(struct kunit *test)
+{
+	static const unsigned int pages[] = { 0, 2, 4, 6 };
+	struct request *q[2];
+	unsigned int i;
+
+	pass_begin(test, 2 * MB);
+	pass_fill(0, REQ_OP_READ, pages, NULL, 4);
+	pass_fill(1, REQ_OP_READ, pages, NULL, 4);
+	for (i = 0; i < 2; i++) {
+		pass_expect(test, 0, pages[i]);
+		q[i] = pass_expect(test, 1, pages[i]);
+	}
+	fake_complete(q[0]);
+	fake_complete(q[1]);
+	pass_expect(test, 1, 4);
+	pass_expect(test, 1, 6);
+	pass_expect(test, 0, 4);
+	pass_expect(test, 0, 6);
+	fake_finish();
+}
+
+/*
+ * So many reads in each of one more region than are compared. The first one of each region
+ * but the last is dispatched, then another one of the first region.
+ */
+static void pass_begin_crowd(struct kunit *test, unsigned int reads,
+			     unsigned int region_depth)
+{
+	static const unsigned int pages[] = { 0, 2, 4 };
+	struct pass_data *pd = pass_begin(test, (PASS_COMPARED + 1) * MB);
+	unsigned int i;
+
+	pd->region_depth = region_depth;
+	for (i = 0; i <= PASS_COMPARED; i++)
+		pass_fill(i, REQ_OP_READ, pages, NULL, reads);
+	for (i = 0; i < PASS_COMPARED; i++)
+		pass_expect(test, i, 0);
+	pass_expect(test, 0, 2);
+}
+
+/* The last region is not compared until another one has left the ring. */
+static void pass_test_compared(struct kunit *test)
+{
+	pass_begin_crowd(test, 2, 0);
+	pass_expect(test, PASS_COMPARED, 0);
+	fake_finish();
+}
+
+/* Nor until another one is full. */
+static void pass_test_compared_full(struct kunit *test)
+{
+	pass_begin_crowd(test, 3, 2);
+	pass_expect(test, PASS_COMPARED, 0);
 	fake_finish();
 }
 
@@ -148,7 +209,7 @@ static void pass_test_expired_lap(struct kunit *test)
 	for (i = 0; i < 4; i++)
 		pass_fill(i, REQ_OP_READ, &page, NULL, 1);
 	pass_expect(test, 0, 2);
-	pass_expect(test, 0, 0);
+	pass_expect(test, 1, 0);
 	fake_finish();
 }
 
@@ -162,7 +223,7 @@ static void pass_test_resized_lap(struct kunit *test)
 	fake_finish();
 }
 
-/* A region that joins in the middle of a lap is served in the next one. */
+/* A region that joins in the middle of a lap does not make it longer. */
 static void pass_test_joining_lap(struct kunit *test)
 {
 	static const unsigned int page;
@@ -171,8 +232,9 @@ static void pass_test_joining_lap(struct kunit *test)
 	pass_fill(2, REQ_OP_READ, &page, NULL, 1);
 	pass_expect(test, 1, 0);
 	pass_expect(test, 0, 4);
-	pass_expect(test, 0, 2);
 	pass_expect(test, 2, 0);
+	pass_expect(test, 1, 2);
+	pass_expect(test, 0, 2);
 	fake_finish();
 }
 
@@ -432,7 +494,8 @@ static void pm_unqueued(struct model_request *mr)
 	pm.queue[mr->tier][mr->priv[0]].taken[mr->dir] = 0;
 }
 
-static bool pm_full(long region)
+/* Return the number of counted requests in flight in a region of the current map. */
+static unsigned int pm_in_flight(long region)
 {
 	struct model_request *mr;
 	unsigned int in_flight = 0;
@@ -440,7 +503,12 @@ static bool pm_full(long region)
 	model_for_each(mr)
 		in_flight += mr->state == MODEL_IN_FLIGHT && mr->counted &&
 			     mr->priv[0] == region && mr->priv[1] == pm.map;
-	return pm.region_depth && in_flight >= pm.region_depth;
+	return in_flight;
+}
+
+static bool pm_full(long region)
+{
+	return pm.region_depth && pm_in_flight(region) >= pm.region_depth;
 }
 
 static bool pm_ready(struct model_request *mr)
@@ -474,24 +542,34 @@ static struct model_request *pm_take(unsigned int tier, int region)
 }
 
 /*
- * The ring's first region that is not full; those before it move to the end. All of
- * them do if there is none.
+ * The first regions of the ring have a turn left in the lap. The next one of them is the
+ * first with the fewest requests in flight that is not full; if all are full, the first
+ * other region that is not.
  */
+static int pm_least(unsigned int tier)
+{
+	unsigned int dir = pm.lap[tier].dir, i;
+	unsigned int turns = pm.lap[tier].left ?: pm_regions(tier, dir);
+	int *ring = pm.ring[tier][dir], best = -1;
+
+	for (i = 0; i < turns; i++)
+		if (!pm_full(ring[i]) &&
+		    (best < 0 || pm_in_flight(ring[i]) < pm_in_flight(best)))
+			best = ring[i];
+	for (; best < 0 && ring[i] >= 0; i++)
+		if (!pm_full(ring[i]))
+			best = ring[i];
+	return best;
+}
+
 static struct model_request *pm_go_on(unsigned int tier, bool reads_only)
 {
-	int *ring = pm.ring[tier][pm.lap[tier].dir];
-	int i;
+	int region;
 
 	if (pm.lap[tier].dir == WRITE && reads_only)
 		return NULL;
-	for (i = 0; ring[i] >= 0; i++)
-		if (!pm_full(ring[i]))
-			break;
-	if (ring[i] < 0)
-		return NULL;
-	while (i--)
-		pm_ring_rotate(ring, ring[0]);
-	return pm_take(tier, ring[0]);
+	region = pm_least(tier);
+	return region < 0 ? NULL : pm_take(tier, region);
 }
 
 static struct model_request *pm_select(unsigned int tier, bool reads_only)
@@ -580,6 +658,9 @@ static void pass_test_random(struct kunit *test)
 static struct kunit_case pass_cases[] = {
 	KUNIT_CASE(pass_test_figure_6),
 	KUNIT_CASE(pass_test_figure_6_unbound),
+	KUNIT_CASE(pass_test_balance),
+	KUNIT_CASE(pass_test_compared),
+	KUNIT_CASE(pass_test_compared_full),
 	KUNIT_CASE(pass_test_turns),
 	KUNIT_CASE(pass_test_expired_lap),
 	KUNIT_CASE(pass_test_resized_lap),
