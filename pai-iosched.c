@@ -36,11 +36,12 @@
  *     largest size, was cut by the block layer, is a discard, or was requeued.
  *  7. Among reads and writes the oldest request is dispatched first, as in the
  *     NOOP scheduler that the paper extends.
- *  8. It is followed by requests that begin in the clustered page in which it
- *     ends, behind its own beginning, at most PAI_RUN in a row. The buffer
- *     still has that page, so two writes to it are programmed once. With a long
- *     queue and by age alone, the page would be flushed before the second
- *     write.
+ *  8. If it is a write, the writes within its clustered block are dispatched in
+ *     ascending order, unless rules 3 to 5 hold them: those before it first, then
+ *     at most PAI_RUN in a row. A device that maps whole blocks has few of them
+ *     open, and by age alone nearly every write would close one. A write across
+ *     the end of a block is not within it, as it would open the next one too
+ *     early.
  *  9. A request is preceded by the requests that end where it begins, pending ones
  *     too, at most PAI_RUN of them. Otherwise a well-split request would be
  *     dispatched before the pending one in front of it, and a stream arrives at
@@ -64,7 +65,7 @@
  * the FIFO is in order of insertion, which is later. The oldest request is thus
  * due at most that time after its insertion; requests behind it may have to
  * wait for it. Once it is due, only older requests are dispatched before it,
- * each with its clustered page and its stream, besides those that precede
+ * each with its clustered block and its stream, besides those that precede
  * well-split requests as well: higher priorities, expired deadlines, the head
  * of the queue. How long a due request waits for a busy device is not bounded
  * here.
@@ -78,20 +79,18 @@
 
 #define IOSCHED_NAME "pai"
 
-/* Rule 8: most requests in a row that are dispatched by their page. */
+/* Rule 8: most writes in a row that follow another one in its block. */
 #define PAI_RUN	16
 
 /**
- * struct pai_run - where a request that rule 8 prefers would begin
- * @tier: tier of the request dispatched last
- * @dir: its direction
+ * struct pai_run - where a write that rule 8 prefers would lie
+ * @tier: tier of the write dispatched last
  * @from: its first sector
- * @to: end of the clustered page in which it ends, exclusive
- * @length: requests dispatched by rule 8 since the last one dispatched by age
+ * @to: end of the clustered block in which it ends, exclusive
+ * @length: writes dispatched by rule 8 since the last one dispatched by age
  */
 struct pai_run {
 	unsigned int tier;
-	unsigned int dir;
 	sector_t from;
 	sector_t to;
 	unsigned int length;
@@ -281,22 +280,55 @@ static void pai_arm(struct pai_data *pd, unsigned int tier)
 		hrtimer_start(&pd->timer, ns_to_ktime(due), HRTIMER_MODE_ABS);
 }
 
-/* Rule 8: return true if @rq is of the clustered page that the buffer has. */
+/* Rule 8: return true if @rq, a write, is next in the block of the last one. */
 static bool pai_continues(struct pai_run *run, struct request *rq)
 {
-	return iosched_rq_tier(rq) == run->tier && rq_data_dir(rq) == run->dir &&
-	       blk_rq_pos(rq) >= run->from && blk_rq_pos(rq) < run->to &&
-	       run->length < PAI_RUN;
+	return iosched_rq_tier(rq) == run->tier && run->length < PAI_RUN &&
+	       blk_rq_pos(rq) >= run->from && iosched_rq_end(rq) <= run->to;
 }
 
-/* Rule 8: the next request of that page, or NULL. */
-static struct request *pai_same_page(struct pai_data *pd, unsigned int tier)
+/*
+ * Rule 8: the lowest write of a tier in [from, to), or NULL; if @hold, the lowest
+ * that is due or not pending. Passes over PAI_RUN requests at most.
+ */
+static struct request *pai_lowest(struct pai_data *pd, unsigned int tier,
+				  sector_t from, sector_t to, bool hold)
+{
+	struct request *rq = iosched_from(&pd->io.sort[tier][WRITE], from);
+	u64 now = hold ? ktime_get_ns() : U64_MAX;
+	unsigned int n;
+
+	for (n = 0; n < PAI_RUN && rq && iosched_rq_end(rq) <= to; n++) {
+		if (pai_class_of(rq) != PAI_PENDING || pai_due(pd, rq) <= now)
+			return rq;
+		pd->last_held = now;
+		rq = iosched_next(rq);
+	}
+	return NULL;
+}
+
+/*
+ * Rule 8: the write to dispatch before @oldest, or @oldest, which may be NULL.
+ * @hold: requests that are pending and not due are held.
+ */
+static struct request *pai_in_block(struct pai_data *pd, struct request *oldest,
+				    bool hold)
 {
 	struct pai_run *run = &pd->run;
-	struct request *rq = iosched_from(&pd->io.sort[tier][run->dir],
-					  run->from);
+	struct request *rq = NULL;
+	unsigned int tier;
+	sector_t to;
 
-	return rq && pai_continues(run, rq) ? rq : NULL;
+	if (!oldest || rq_data_dir(oldest) == READ)
+		return oldest;
+	tier = iosched_rq_tier(oldest);
+	if (tier == run->tier && run->length < PAI_RUN)
+		rq = pai_lowest(pd, tier, run->from, run->to, hold);
+	if (rq)
+		return rq;
+	to = pai_block_end(&pd->params, blk_rq_pos(oldest) + 1);
+	rq = pai_lowest(pd, tier, to - pd->params.block, to, hold);
+	return rq ? rq : oldest;
 }
 
 /* Rule 8: @rq is dispatched. */
@@ -304,11 +336,12 @@ static void pai_count_run(struct pai_data *pd, struct request *rq)
 {
 	struct pai_run *run = &pd->run;
 
+	if (rq_data_dir(rq) == READ)
+		return;
 	run->length = pai_continues(run, rq) ? run->length + 1 : 0;
 	run->tier = iosched_rq_tier(rq);
-	run->dir = rq_data_dir(rq);
 	run->from = blk_rq_pos(rq);
-	run->to = pai_page_end(&pd->params, iosched_rq_end(rq));
+	run->to = pai_block_end(&pd->params, iosched_rq_end(rq));
 }
 
 /*
@@ -339,28 +372,28 @@ static bool pai_may_hold(struct pai_data *pd, unsigned int tier)
 	       atomic_read(&pd->well_split_in_flight);
 }
 
-/* Rule 8, otherwise rule 7 for the requests that rules 3 to 5 let be dispatched. */
+/* Rules 7 and 8 for the requests that rules 3 to 5 let be dispatched; then rule 9. */
 static struct request *pai_select(struct iosched *io, unsigned int tier,
 				  bool reads_only)
 {
 	struct pai_data *pd = pai_of(io);
 	struct request *read, *write, *rq;
+	bool hold = pai_may_hold(pd, tier);
 
 	lockdep_assert_held(&io->lock);
-	rq = pai_same_page(pd, tier);
-	if (rq && !(reads_only && rq_data_dir(rq) == WRITE))
-		return rq;
 	/* No read is held: there is no write for it to let pass. */
 	if (reads_only)
 		return pai_stream_begin(iosched_first(io, tier, READ));
-	if (!pai_may_hold(pd, tier))
-		return pai_stream_begin(iosched_first_come(io, tier));
-
-	read = pai_next(pd, tier, READ);
-	write = pai_next(pd, tier, WRITE);
-	if (!read && !write)
-		pai_arm(pd, tier);
-	return pai_stream_begin(iosched_older(read, write));
+	if (hold) {
+		read = pai_next(pd, tier, READ);
+		write = pai_next(pd, tier, WRITE);
+		if (!read && !write)
+			pai_arm(pd, tier);
+		rq = iosched_older(read, write);
+	} else {
+		rq = iosched_first_come(io, tier);
+	}
+	return pai_stream_begin(pai_in_block(pd, rq, hold));
 }
 
 /* Rule 5, for the only queued request. */

@@ -69,10 +69,10 @@ static inline unsigned int pai_whole_pages(const struct pai_params *p,
 	return size < p->page ? size : size - size % p->page;
 }
 
-/* End of the clustered page that contains the last sector before @end. */
-static inline sector_t pai_page_end(const struct pai_params *p, sector_t end)
+/* End of the clustered block that contains the last sector before @end. */
+static inline sector_t pai_block_end(const struct pai_params *p, sector_t end)
 {
-	return end + p->page - 1 - pai_offset(end - 1, p->page);
+	return end + p->block - 1 - pai_offset(end - 1, p->block);
 }
 
 /**

@@ -19,10 +19,10 @@ static struct {
 	unsigned int aligned[IOSCHED_DIRS], merges[IOSCHED_DIRS];
 	unsigned int promoted[IOSCHED_DIRS], expired[IOSCHED_DIRS];
 	u64 kept_ns;			/* when a request was last kept pending */
-	unsigned int last_tier, last_dir;
-	sector_t last_start, last_end;	/* of the request dispatched last */
-	unsigned int last_page;		/* page size at that time, in sectors */
-	unsigned int in_a_row;		/* dispatched by page, not by age */
+	unsigned int last_tier;
+	sector_t last_start, last_end;	/* of the write dispatched last */
+	unsigned int last_block;	/* block size at that time, in sectors */
+	unsigned int in_a_row;		/* dispatched by block, not by age */
 } am;
 
 #define AM_PAGE		(am.kb[0] * KB)
@@ -192,23 +192,13 @@ static bool am_any_better(unsigned int tier)
 	return false;
 }
 
-/* Return true if a request starts in the last one or in its last page. */
+/* Return true if a write goes on in the block in which the last one ended. */
 static bool am_continues(struct model_request *mr)
 {
-	return am.last_page && mr->tier == am.last_tier &&
-	       mr->dir == am.last_dir && am.in_a_row < PAI_RUN &&
-	       mr->sector >= am.last_start &&
-	       (u32)mr->sector / am.last_page <=
-	       (u32)(am.last_end - 1) / am.last_page;
-}
-
-/* Return the lowest request that does. */
-static struct model_request *am_same_page(unsigned int tier)
-{
-	struct model_request *mr;
-
-	mr = model_lowest(tier, am.last_dir, am.last_start, -1);
-	return mr && am_continues(mr) ? mr : NULL;
+	return am.last_block && mr->tier == am.last_tier &&
+	       am.in_a_row < PAI_RUN && mr->sector >= am.last_start &&
+	       (u32)(mr->end - 1) / am.last_block <=
+	       (u32)(am.last_end - 1) / am.last_block;
 }
 
 /* Return the queued request of the same tier and direction that is sorted before @mr. */
@@ -243,34 +233,88 @@ static struct model_request *am_stream(struct model_request *mr)
 	return mr;
 }
 
+/* Return true if @a is sorted before @b. */
+static bool am_sorted(struct model_request *a, struct model_request *b)
+{
+	return a->sector < b->sector ||
+	       (a->sector == b->sector && a->sorted < b->sorted);
+}
+
+/*
+ * Return the lowest write from a sector on that is not held, if it and all those
+ * before it end in a block up to @block, and PAI_RUN are enough to find it.
+ */
+static struct model_request *am_lowest(unsigned int tier, sector_t from,
+				       u32 block, u32 size, bool hold)
+{
+	struct model_request *mr, *next, *last = NULL;
+	unsigned int n;
+
+	for (n = 0; n < PAI_RUN; n++) {
+		next = NULL;
+		model_for_each(mr)
+			if (mr->state == MODEL_QUEUED && mr->tier == tier &&
+			    mr->dir == WRITE && mr->sector >= from &&
+			    (!last || am_sorted(last, mr)) &&
+			    (!next || am_sorted(mr, next)))
+				next = mr;
+		if (!next || (u32)(next->end - 1) / size > block)
+			return NULL;
+		if (!hold || next->priv[0] != PAI_PENDING || am_due(next))
+			return next;
+		am.kept_ns = fake_ns;
+		last = next;
+	}
+	return NULL;
+}
+
+/* Return the write to dispatch if @oldest, a write, is the oldest request. */
+static struct model_request *am_in_block(struct model_request *oldest, bool hold)
+{
+	unsigned int tier = oldest->tier;
+	u32 block = (u32)oldest->sector / AM_BLOCK;
+	struct model_request *mr = NULL;
+
+	if (am.last_block && tier == am.last_tier && am.in_a_row < PAI_RUN)
+		mr = am_lowest(tier, am.last_start,
+			       (u32)(am.last_end - 1) / am.last_block,
+			       am.last_block, hold);
+	if (!mr)
+		mr = am_lowest(tier, block * AM_BLOCK, block, AM_BLOCK, hold);
+	return mr ? mr : oldest;
+}
+
 static struct model_request *am_select(unsigned int tier, bool reads_only)
 {
-	struct model_request *mr = am_same_page(tier);
+	struct model_request *mr, *next[IOSCHED_DIRS];
+	bool hold = am_any_better(tier);
 	unsigned int dir;
 
-	if (mr && (mr->dir == READ || !reads_only))
-		return mr;
 	if (reads_only)
 		return am_stream(model_oldest(tier, READ));
-	if (!am_any_better(tier))
-		return am_stream(am_older(model_oldest(tier, READ),
-					  model_oldest(tier, WRITE)));
 	for (dir = READ; dir <= WRITE; dir++) {
 		mr = model_oldest(tier, dir);
-		if (mr && mr->priv[0] == PAI_PENDING && !am_due(mr))
+		if (hold && mr && mr->priv[0] == PAI_PENDING && !am_due(mr))
 			am.kept_ns = fake_ns;
+		next[dir] = hold ? am_next(tier, dir) : mr;
 	}
-	return am_stream(am_older(am_next(tier, READ), am_next(tier, WRITE)));
+	mr = am_older(next[READ], next[WRITE]);
+	return am_stream(mr && mr->dir == WRITE ? am_in_block(mr, hold) : mr);
+}
+
+static void am_note_write(struct model_request *mr)
+{
+	am.in_a_row = am_continues(mr) ? am.in_a_row + 1 : 0;
+	am.last_tier = mr->tier;
+	am.last_start = mr->sector;
+	am.last_end = mr->end;
+	am.last_block = AM_BLOCK;
 }
 
 static void am_dispatched(struct model_request *mr)
 {
-	am.in_a_row = am_continues(mr) ? am.in_a_row + 1 : 0;
-	am.last_tier = mr->tier;
-	am.last_dir = mr->dir;
-	am.last_start = mr->sector;
-	am.last_end = mr->end;
-	am.last_page = AM_PAGE;
+	if (mr->dir == WRITE)
+		am_note_write(mr);
 	am.dispatched[mr->dir][mr->priv[0]]++;
 	am.aligned[mr->dir] += am_is_aligned(mr->dir, mr->sector);
 	am.expired[mr->dir] += mr->priv[0] == PAI_PENDING && am_due(mr) &&

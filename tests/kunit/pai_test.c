@@ -43,9 +43,13 @@ static struct pai_data *pai_begin_split(struct kunit *test, const char *kb,
 	return pd;
 }
 
+/* Blocks are as large as the buffer, so that few requests share one. */
 static struct pai_data *pai_begin_example(struct kunit *test)
 {
-	return pai_begin_buffered(test, "64");
+	struct pai_data *pd = pai_begin_buffered(test, "64");
+
+	fake_set(test, "clustered_block_kb", "64");
+	return pd;
 }
 
 /* Dispatch the next request and expect it at so many KB. */
@@ -159,26 +163,29 @@ static void pai_insert_in_turn(blk_opf_t opf, sector_t kb)
 	fake_advance_ns(1);
 }
 
-/* Up to PAI_RUN requests in the clustered page of the last one directly follow it. */
-static void pai_test_same_page(struct kunit *test)
+/* The writes of a block are dispatched together, in ascending order. */
+static void pai_test_block(struct kunit *test)
 {
 	unsigned int i;
 
 	pai_begin_example(test);
-	pai_insert_in_turn(REQ_OP_WRITE, 4);
-	pai_insert_in_turn(REQ_OP_WRITE, 16);	/* the next page */
-	pai_insert_in_turn(REQ_OP_WRITE, 0);	/* below the last request */
-	pai_insert_in_turn(REQ_OP_READ, 8);	/* the other direction */
-	pai_insert_in_turn(REQ_OP_WRITE, 12);
-	pai_insert_in_turn(REQ_OP_WRITE, 4);	/* the same sector again */
-	pai_expect(test, 4);
-	pai_expect(test, 4);
-	pai_expect(test, 12);
-	pai_expect(test, 16);
-	pai_expect(test, 0);
+	pai_insert_in_turn(REQ_OP_WRITE, 40);
+	pai_insert_in_turn(REQ_OP_WRITE, 100);	/* the next block */
+	pai_insert_in_turn(REQ_OP_WRITE, 8);	/* below the oldest */
+	pai_insert_in_turn(REQ_OP_READ, 16);	/* the other direction */
+	pai_insert_in_turn(REQ_OP_WRITE, 60);
+	pai_insert_in_turn(REQ_OP_WRITE, 40);	/* the same sector again */
 	pai_expect(test, 8);
+	pai_insert_in_turn(REQ_OP_WRITE, 4);	/* the run has passed it */
+	pai_expect(test, 40);
+	pai_expect(test, 40);
+	pai_expect(test, 60);
+	pai_expect(test, 100);
+	pai_expect(test, 16);
+	pai_expect(test, 4);
 	fake_complete_all();
 
+	/* At most PAI_RUN follow. */
 	pai_insert_in_turn(REQ_OP_WRITE, 0);
 	pai_insert_in_turn(REQ_OP_WRITE, 1000);
 	for (i = 0; i < 2 * PAI_RUN; i++)
@@ -187,6 +194,43 @@ static void pai_test_same_page(struct kunit *test)
 		pai_expect(test, 0);
 	pai_expect(test, 1000);
 	pai_expect(test, 0);
+	pai_end();
+}
+
+/* A write across the end of a block waits for its turn by age. */
+static void pai_test_block_crossed(struct kunit *test)
+{
+	pai_begin_example(test);
+	pai_insert_in_turn(REQ_OP_WRITE, 48);
+	pai_insert_in_turn(REQ_OP_WRITE, 300);
+	fake_insert(REQ_OP_WRITE, 60 * KB, 8 * KB);
+	fake_advance_ns(1);
+	pai_insert_in_turn(REQ_OP_WRITE, 500);
+	pai_insert_in_turn(REQ_OP_WRITE, 70);
+	pai_expect(test, 48);
+	pai_expect(test, 300);
+	pai_expect(test, 60);
+	pai_expect(test, 70);
+	pai_expect(test, 500);
+	pai_end();
+}
+
+/* A pending write of the block stays held. */
+static void pai_test_block_held(struct kunit *test)
+{
+	struct request *first;
+
+	pai_begin_example(test);
+	fake_set(test, "clustered_block_kb", "128");
+	fake_insert(REQ_OP_WRITE, 0, 64 * KB);
+	fake_insert(REQ_OP_WRITE, 68 * KB, 4 * KB);
+	fake_insert(REQ_OP_WRITE, 256 * KB, 64 * KB);
+	first = pai_expect(test, 0);
+	fake_complete(first);
+	pai_expect(test, 256);
+	fake_expect_none(test);
+	fake_advance_ms(1);
+	pai_expect(test, 68);
 	pai_end();
 }
 
@@ -226,7 +270,7 @@ static void pai_test_stream_bound(struct kunit *test)
 	pai_end();
 }
 
-/* A request that is alone ends the run of a page, too. */
+/* A write that is alone ends the run of a block, too. */
 static void pai_test_run_alone(struct kunit *test)
 {
 	unsigned int i;
@@ -488,7 +532,9 @@ static struct kunit_case pai_cases[] = {
 	KUNIT_CASE(pai_test_example),
 	KUNIT_CASE(pai_test_demoted),
 	KUNIT_CASE(pai_test_not_pending),
-	KUNIT_CASE(pai_test_same_page),
+	KUNIT_CASE(pai_test_block),
+	KUNIT_CASE(pai_test_block_crossed),
+	KUNIT_CASE(pai_test_block_held),
 	KUNIT_CASE(pai_test_stream),
 	KUNIT_CASE(pai_test_stream_bound),
 	KUNIT_CASE(pai_test_run_alone),

@@ -171,12 +171,13 @@ def free_tags():
 def one_tag(slack_us):
     """On a device with one tag, for which requests wait after their bound. The block layer
     holds one request that was selected before. All have the same deadline, or reads would
-    be dispatched before older writes after theirs."""
+    be dispatched before older writes after theirs. Blocks have one request each, or others
+    of their block would be dispatched before older ones."""
     with Device("small", queue_depth=1, max_request_kb=256) as device:
         disk = Disk(device.name, "pai")
         (disk.queue / "nr_requests").write_text("128")
         disk.set(read_buffer_kb=256, write_buffer_kb=256, read_expire=5000, write_expire=5000,
-                 write_share=100)
+                 write_share=100, clustered_block_kb=4)
         for us in (2000, 10000):
             under_load(disk, us, slack_us, 1)
 
