@@ -34,9 +34,9 @@ LARGEST = 15
 BY_DRIVE = tuple(column for column in METRICS if column.head in ("read", "write", "read p99"))
 # The schedulers and drives that README.md shows, between the two markers.
 SHOWN = (("bp", "bp-transcend"), ("bp", "bp-samsung"), ("bp", "sd"), ("piq", "piq"),
-         ("piq", "aos"), ("pass", "pass-ssd1"), ("pai", "pai-a"), ("pai", "pai-b"),
-         ("pai", "pai-c"), ("pai", "pai-d"), ("pass", "sd"), ("pass", "sata"), ("pass", "qlc"),
-         ("pass", "nvme"), ("bp", "sata"), ("piq", "sata"), ("pai", "sata"))
+         ("piq", "aos"), ("piq", "sata"), ("pass", "pass-ssd1"), ("pass", "sd"), ("pass", "sata"),
+         ("pass", "qlc"), ("pass", "nvme"), ("pai", "pai-a"), ("pai", "pai-b"), ("pai", "pai-c"),
+         ("pai", "pai-d"))
 README, BEGIN, END = "README.md", "<!-- results: tests/bench/publish.py -->\n", "<!-- end -->\n"
 
 
