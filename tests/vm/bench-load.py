@@ -33,9 +33,11 @@ TIMES = {"RAMP": "200ms", "RUNTIME": "3000ms", "SEED": "1"}
 PERCENTILES = (50, 90)
 # Seconds of a trace.
 TRACED = 0.3
-# Percent by which the throughput of a window may differ: that of fio with another seed does as
-# much.
+# Percent by which the figures of a window may differ. With another seed those of fio differ as
+# much; of the database, whose reads are few and some of them slow, by up to 12 (three seeds of
+# pass-ssd1 in Documentation/results/, in windows of 5 s).
 TOLERANCE = 6
+TOLERANCES = {"database and its log, backup": 15}
 REFUSED = ("block=4096 size=1048576 depth=0", "block=100 size=1048576", "block=4096 size=100",
            "block=4096 size=1048576 reads=101", "block=4096 size=1048576 batch=2",
            "block=4096 size=1048576 depth=2 sync=1", "block=4096 size=1048576 pages=1",
@@ -86,7 +88,7 @@ def same_places(workload, run):
 
 def same_figures(workload, run):
     """Check that a window has the same throughput and mean latency under fio and ioload."""
-    found = []
+    found, tolerance = [], TOLERANCES.get(workload, TOLERANCE)
     for how in (load.Fio, load.Threads):
         with Device(PRESET) as device:
             found.append(window.window(device, run, lambda device, run, how=how:
@@ -94,9 +96,9 @@ def same_figures(workload, run):
     for way in ("read", "write"):
         fio, ours = (each[way] for each in found)
         if fio["bytes"] or ours["bytes"]:
-            near(ours["bytes"], fio["bytes"], TOLERANCE, f"{workload}: bytes {way}")
+            near(ours["bytes"], fio["bytes"], tolerance, f"{workload}: bytes {way}")
         if fio["latency"]["count"]:
-            near(1e3 * ours["latency"]["mean"], 1e3 * fio["latency"]["mean"], TOLERANCE,
+            near(1e3 * ours["latency"]["mean"], 1e3 * fio["latency"]["mean"], tolerance,
                  f"{workload}: mean us of a {way}")
 
 
