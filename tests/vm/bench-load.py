@@ -35,9 +35,10 @@ PERCENTILES = (50, 90)
 TRACED = 0.3
 # Percent by which the figures of a window may differ. With another seed those of fio differ as
 # much; of the database, whose reads are few and some of them slow, by up to 12 (three seeds of
-# pass-ssd1 in Documentation/results/, in windows of 5 s).
+# pass-ssd1 in Documentation/results/, in windows of 5 s). Readers beside a deep writer read 4 to
+# 6 % more with ioload, which is more than seeds differ: fio takes the only CPU for longer.
 TOLERANCE = 6
-TOLERANCES = {"database and its log, backup": 15}
+TOLERANCES = {"database and its log, backup": 15, "4 sync readers, deep 128k writer": 10}
 REFUSED = ("block=4096 size=1048576 depth=0", "block=100 size=1048576", "block=4096 size=100",
            "block=4096 size=1048576 reads=101", "block=4096 size=1048576 batch=2",
            "block=4096 size=1048576 depth=2 sync=1", "block=4096 size=1048576 pages=1",
