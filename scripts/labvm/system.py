@@ -11,6 +11,7 @@ import importlib.util
 import os
 import re
 import subprocess
+import sysconfig
 
 # The guest has these packages, what they depend on, and Debian's essential ones.
 PACKAGES = ("blktrace", "busybox-static", "dmsetup", "e2fsprogs", "fio", "kmod", "mount", "procps",
@@ -82,8 +83,10 @@ def of_packages(packages):
 
 
 def alternatives(found):
-    """Yield Debian's links to the files @found, such as awk for mawk."""
-    for folder in ("/usr/bin", "/usr/sbin"):
+    """Yield Debian's links to the files @found, such as awk for mawk and libblas.so.3 for that
+    of OpenBLAS."""
+    libraries = f"/usr/lib/{sysconfig.get_config_var('MULTIARCH')}"
+    for folder in ("/usr/bin", "/usr/sbin", libraries):
         for entry in os.scandir(folder):
             if entry.is_symlink() and os.path.realpath(entry.path) in found:
                 target = os.readlink(entry.path)
