@@ -20,7 +20,7 @@ SOURCES := Kbuild $(POLICIES) include tests/ioload tests/kunit tests/ssdemu
 KBUILD = $(MAKE) -C $(HEADERS) M=$(BUILD) $(if $(W),W=$(W)) $(if $(C),C=$(C))
 
 .DEFAULT_GOAL := modules
-.PHONY: modules install uninstall check-abi link demo bench check soak lint docs clean help
+.PHONY: modules tools install uninstall check-abi link demo bench check soak lint docs clean help
 
 modules: $(BUILD)/iosched-kernel.h ## build all modules (KVER=<release> or KDIR=<tree>)
 	+$(KBUILD) modules
@@ -48,6 +48,12 @@ uninstall: ## remove what install has installed
 	rm -f $(addprefix /lib/modules/$(KVER)/updates/,$(POLICIES:.c=.ko*) tests/ioload/ioload.ko* \
 		tests/ssdemu/ssdemu.ko*)
 	depmod $(KVER)
+
+tools: build/tools/ssd-probe-io ## build the programs of tools/ (needs liburing-dev)
+
+build/tools/ssd-probe-io: tools/ssd-probe/ssd-probe-io.c
+	@mkdir -p $(@D)
+	$(CC) -O2 -Wall -Wextra -o $@ $< -luring
 
 check-abi: modules ## prove that the .ko files have the kernel's own layouts
 	scripts/check-abi --headers $(HEADERS) --release $(KVER) $(BUILD)
