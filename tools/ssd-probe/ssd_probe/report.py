@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a run has found: a table for eyes, JSON, and one HTML file with the figures.
+
+A report is a dictionary of JSON's types, the one that report.json holds: SCHEMA is the version of
+its form. "findings" is {name: {value, unit, confidence, why, curve}}; a value of null means "cannot
+tell". A curve is {title, x, y, lines: {name: [x values, y values]}, marks, log_x, log_y}.
+"""
+import base64
+import html
+import io
+import json
+import pathlib
+import textwrap
+
+from ssd_probe import ProbeError, settings
+from ssd_probe.run import value_text
+
+SCHEMA = 1
+WIDTH = 100
+
+
+def values(report: dict) -> dict:
+    """Return {name: value} of a report, as settings.tunables() takes it."""
+    return {name: finding["value"] for name, finding in report["findings"].items()}
+
+
+def read_json(path: str) -> dict:
+    """Return the report in a file."""
+    try:
+        report = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ProbeError(f"{path}: {error.strerror}") from None
+    except ValueError:
+        report = None
+    if not isinstance(report, dict) or report.get("schema") != SCHEMA:
+        raise ProbeError(f"{path} is no report of ssd-probe of version {SCHEMA}")
+    return report
+
+
+def write_file(path: str, text: str):
+    """Write a file of the report."""
+    try:
+        pathlib.Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ProbeError(f"{path}: {error.strerror}") from None
+
+
+def write_json(report: dict, path: str):
+    """Write a report as JSON."""
+    write_file(path, json.dumps(report, indent=1) + "\n")
+
+
+def schedulers(found: dict, name: str) -> dict:
+    """Return what a report says of the schedulers. @found: {name of a finding: value}, @name: of
+    the drive."""
+    chosen, made = settings.tunables(found), {}
+    for scheduler, (fits, why) in settings.advice(found).items():
+        tunables = chosen.get(scheduler, {})
+        made[scheduler] = {"fits": fits, "why": why, "tunables": tunables,
+                           "commands": settings.echo_lines(name, scheduler, tunables)}
+    return made
+
+
+def recommended(report: dict) -> str:
+    """Return the name of the scheduler to use, "none" if no one of ours fits."""
+    return next((name for name, said in report["schedulers"].items() if said["fits"]), "none")
+
+
+def wrapped(text: str, indent: int) -> list[str]:
+    """Return the lines of a text beside a column of @indent characters."""
+    return textwrap.wrap(text, WIDTH - indent) or [""]
+
+
+def table(report: dict) -> str:
+    """Return the findings as a table."""
+    names = report["findings"]
+    if not names:
+        return ""
+    first = max(map(len, names))
+    second = max(len(value_text(finding)) for finding in names.values())
+    lines = []
+    for name, finding in names.items():
+        sure = "" if finding["value"] is None else f"{finding['confidence']:.0%}"
+        why = wrapped(finding["why"], first + second + 8)
+        lines.append(f"{name:{first}}  {value_text(finding):{second}}  {sure:>4}  {why[0]}")
+        lines += [" " * (first + second + 8) + line for line in why[1:]]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def advice_text(report: dict) -> str:
+    """Return which scheduler fits and what to set."""
+    best, lines = recommended(report), []
+    for name, said in report["schedulers"].items():
+        lines += textwrap.wrap(f"{name}: {'fits' if said['fits'] else 'no'}: {said['why']}", WIDTH)
+        if said["fits"]:
+            lines += [f"    {line}" for line in said["commands"]]
+    use = (f"Use {best}." if best != "none" else
+           "None of pass, piq, bp and pai is known to fit this drive.")
+    return "\n".join([use, *lines])
+
+
+def notes(report: dict) -> list[str]:
+    """Return what the reader has to know about the findings."""
+    said = []
+    if report["left_out"]:
+        said.append("Left out: " + "; ".join(f"{item['procedure']} ({item['why']})"
+                                             for item in report["left_out"]) + ".")
+    if not report["written_before"]:
+        said.append("What was read may never have been written: many drives answer such reads "
+                    "without their flash. Only --destroy writes the drive before it reads.")
+    for name, record in report["procedures"].items():
+        said += [f"{name} was disturbed: {reason}." for reason in record["disturbed"]]
+    return said
+
+
+def text(report: dict) -> str:
+    """Return a report for eyes."""
+    said = ["\n".join(textwrap.wrap(note, WIDTH)) for note in notes(report)]
+    return "\n\n".join(filter(None, [report["drive"]["text"], table(report), *said,
+                                     advice_text(report)]))
+
+
+STYLE = """body{font:15px/1.4 sans-serif;max-width:70em;margin:2em auto;padding:0 1em}
+table{border-collapse:collapse}td,th{text-align:left;vertical-align:top;padding:.2em 1em .2em 0;
+border-bottom:1px solid #ccc}pre{background:#f2f2f2;padding:.7em;overflow:auto}img{max-width:100%}
+figure{display:inline-block;margin:.5em}.number{text-align:right}"""
+
+
+def row(cells: list[str], kind: str = "td") -> str:
+    """Return a row of a table in HTML."""
+    return "<tr>" + "".join(f"<{kind}>{html.escape(cell)}</{kind}>" for cell in cells) + "</tr>"
+
+
+def findings_html(report: dict) -> str:
+    """Return the table of findings in HTML."""
+    rows = [row(["parameter", "value", "confidence", "why"], "th")]
+    for name, finding in report["findings"].items():
+        sure = "" if finding["value"] is None else f"{finding['confidence']:.0%}"
+        rows.append(row([name, value_text(finding), sure, finding["why"]]))
+    return f"<table>{''.join(rows)}</table>"
+
+
+def schedulers_html(report: dict) -> str:
+    """Return which scheduler fits and what to set, in HTML."""
+    parts = [f"<p>{html.escape(advice_text(report).splitlines()[0])}</p>"]
+    for name, said in report["schedulers"].items():
+        parts.append(f"<h3>{name}</h3><p>{'Fits' if said['fits'] else 'Does not fit'}: "
+                     f"{html.escape(said['why'])}.</p>")
+        if said["tunables"]:
+            lines = html.escape("\n".join(said["commands"]))
+            parts.append(f"<pre>{lines}</pre>")
+    return "".join(parts)
+
+
+def facts_html(report: dict) -> str:
+    """Return what was measured where and how, in HTML."""
+    facts = {"program": f"ssd-probe {report['version']}", "date": report["date"],
+             "kernel": report["kernel"],
+             "options": json.dumps(report["options"]), "drive": report["drive"]["text"]}
+    return f"<table>{''.join(row([key, value]) for key, value in facts.items())}</table>"
+
+
+def curves(report: dict) -> dict[str, tuple[dict, list[str]]]:
+    """Return {key: (curve, names of the findings that rest on it)}, each curve once."""
+    found: dict[str, tuple[dict, list[str]]] = {}
+    for name, finding in report["findings"].items():
+        if finding["curve"]:
+            key = json.dumps({**finding["curve"], "marks": []}, sort_keys=True)
+            found.setdefault(key, (finding["curve"], []))[1].append(name)
+    return found
+
+
+def figure(curve: dict, pyplot) -> str:
+    """Return a curve as an image's address that holds the image itself."""
+    drawn, axes = pyplot.subplots(figsize=(6, 3.8), layout="constrained")
+    for name, (xs, ys) in curve["lines"].items():
+        axes.plot(xs, ys, marker=".", markersize=4, linewidth=1, label=name)
+    for mark in curve["marks"]:
+        axes.axvline(mark, color="grey", linestyle="--", linewidth=1)
+    positive = all(x and x > 0 for xs, _ in curve["lines"].values() for x in xs)
+    if curve["log_x"] and positive:
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+    if curve["log_y"]:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
+    axes.set(title=curve["title"], xlabel=curve["x"], ylabel=curve["y"])
+    axes.title.set_fontsize(10)
+    if len(curve["lines"]) > 1:
+        axes.legend(fontsize=8)
+    image = io.BytesIO()
+    drawn.savefig(image, format="svg", metadata={"Date": None})
+    pyplot.close(drawn)
+    return "data:image/svg+xml;base64," + base64.b64encode(image.getvalue()).decode()
+
+
+def figures_html(report: dict) -> str:
+    """Return all figures in HTML; without matplotlib, what is missing."""
+    try:
+        import matplotlib
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+    except ImportError:
+        return f"<p>{NO_FIGURES}</p>"
+    parts = []
+    for curve, names in curves(report).values():
+        caption = html.escape(", ".join(
+            f"{name}: {value_text(report['findings'][name])}" for name in names))
+        parts.append(f"<figure><img src='{figure(curve, pyplot)}' "
+                     f"alt='{html.escape(curve['title'], quote=True)}'>"
+                     f"<figcaption>{caption}</figcaption></figure>")
+    return "".join(parts)
+
+
+NO_FIGURES = "no figures: matplotlib is missing (install python3-matplotlib)"
+
+
+def page(report: dict) -> str:
+    """Return a report as one HTML file that needs no other."""
+    title = html.escape(f"ssd-probe: {report['drive']['text']}")
+    said = "".join(f"<p>{html.escape(note)}</p>" for note in notes(report))
+    return (f"<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><title>{title}</title>"
+            f"<style>{STYLE}</style></head><body><h1>{title}</h1>{facts_html(report)}{said}"
+            f"<h2>What was found</h2>{findings_html(report)}"
+            f"<h2>Schedulers</h2>{schedulers_html(report)}"
+            f"<h2>Figures</h2>{figures_html(report)}</body></html>\n")

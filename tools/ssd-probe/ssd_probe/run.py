@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Run procedures on a drive: in which order, how often, within which bounds, and with what
+progress."""
+import dataclasses
+import sys
+import time
+import zlib
+
+import numpy
+
+from ssd_probe import ProbeError, engine, load, state
+from ssd_probe.drive import Drive, amount
+from ssd_probe.probe import Bench, Finding, Procedure
+
+# Procedures are repeated so often if other work disturbed them.
+DISTURBED_RETRIES = 1
+# Writes in advance: seconds between two notes in the state, requests in flight, seconds that
+# the drive then has to empty its buffers.
+NOTE_S, FILL_DEPTH, SETTLE_S = 30, 8, 5
+# I/Os of all procedures that read, and of all that write, for an estimate before anything is
+# known.
+TYPICAL_IOS = 100_000
+SEQUENTIAL = 64
+
+
+class BudgetSpent(ProbeError):
+    """More bytes would be written than the user has agreed to."""
+
+
+class Interrupted(BaseException):
+    """A signal asks the program to end. No procedure may take it for an error."""
+
+    def __init__(self, number: int):
+        super().__init__(number)
+        self.number = number
+
+
+class MeteredEngine(engine.Engine):
+    """An engine that writes no more than @most_written bytes, and counts."""
+
+    def __init__(self, device: str, writable: bool, program: str, most_written: int = 0):
+        super().__init__(device, writable, program)
+        self.most_written = most_written
+        self.count = 0
+
+    def play(self, listed, depth=1, limit_s=0.0):
+        """As Engine.play(); raise BudgetSpent before too much is written."""
+        wanted = int(listed["length"][listed["op"] == engine.WRITE].sum(dtype="u8"))
+        if self.bytes[engine.WRITE] + wanted > self.most_written and wanted:
+            raise BudgetSpent(f"it would have written more than {amount(self.most_written)} in all "
+                              "(--max-write)")
+        done = super().play(listed, depth, limit_s)
+        self.count += len(done)
+        return done
+
+    def moved(self) -> int:
+        """Return the bytes read and written so far."""
+        return sum(self.bytes.values())
+
+
+def ordered(procedures: list[Procedure]) -> list[Procedure]:
+    """Return the procedures so that each comes after those that give what it needs; those that
+    write come last, because they change what reads find."""
+    left, done = list(procedures), []
+    while left:
+        promised = {name for procedure in left for name in procedure.gives}
+        ready = [item for item in left
+                 if not promised.difference(item.gives).intersection(item.needs)]
+        if not ready:
+            raise ProbeError("procedures need each other: " + " ".join(map(name_of, left)))
+        first = min(ready, key=lambda item: item.destroys)
+        left.remove(first)
+        done.append(first)
+    return done
+
+
+def name_of(procedure: Procedure) -> str:
+    """Return the name by which the user knows a procedure."""
+    return procedure.function.__name__
+
+
+class Progress:
+    """Lines on stderr: what runs now, and how long all of it will take. On a terminal the last
+    line is written again and again."""
+
+    def __init__(self, steps: int, quiet: bool = False):
+        self.steps, self.done, self.quiet = steps, 0, quiet
+        self.terminal = sys.stderr.isatty()
+        self.began = time.monotonic()
+        self.step_began, self.title, self.shown = self.began, "", 0.0
+
+    def begin(self, title: str):
+        """Note the begin of a step."""
+        self.title, self.step_began = title, time.monotonic()
+        self.show(0.0, line=True)
+
+    def end(self, text: str):
+        """Note the end of a step and what it has led to."""
+        self.done += 1
+        if not self.quiet:
+            seconds = time.monotonic() - self.step_began
+            self.put(f"[{self.done}/{self.steps}] {self.title}: {text} ({seconds:.0f} s)", "\n")
+
+    def show(self, part: float, line: bool = False):
+        """Show that a @part of the step is done. Is called often."""
+        now = time.monotonic()
+        if self.quiet or not (line or (self.terminal and now - self.shown > 0.2)):
+            return
+        self.shown = now
+        text = f"[{self.done + 1}/{self.steps}] {self.title} {part:4.0%}{self.left(part)}"
+        self.put(text, "" if self.terminal else "\n")
+
+    def left(self, part: float) -> str:
+        """Return about how long the rest takes, "" if too little is done to say."""
+        done = self.done + part
+        if done < 1:
+            return ""
+        return ", about " + duration((time.monotonic() - self.began) / done *
+                                     (self.steps - done)) + " left"
+
+    def put(self, text: str, end: str):
+        """Print over the last line of a terminal."""
+        before = "\r\033[K" if self.terminal else ""
+        print(before + text, end=end, file=sys.stderr, flush=True)
+
+    def clear(self):
+        """Remove an unfinished line."""
+        if self.terminal and not self.quiet:
+            self.put("", "")
+
+
+def duration(seconds: float) -> str:
+    """Return a time for eyes."""
+    if seconds < 100:
+        return f"{max(1, round(seconds))} s"
+    if seconds < 6000:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+@dataclasses.dataclass
+class Estimate:
+    """What a run will take, as far as reads can tell. @bytes: most that are written, @seconds:
+    of all, if the drive writes as fast as it reads."""
+    bytes: int
+    seconds: float
+    mbps: float
+
+
+def estimate(bench: Bench, procedures: list[Procedure], most_written: int,
+             filled: int) -> Estimate:
+    """Return the estimate for these @procedures, if at most @most_written bytes may be written,
+    @filled of them in advance."""
+    sizes = min(bench.max_bytes, bench.size // SEQUENTIAL // 4096 * 4096)
+    offsets = numpy.arange(SEQUENTIAL) * sizes
+    per_second = bench.rate(offsets, sizes, depth=min(8, bench.tags)) * sizes
+    small = bench.latencies(bench.places(SEQUENTIAL, 4096), 4096).mean() / 1e9
+    sides = len({item.destroys for item in procedures})
+    ios = TYPICAL_IOS * sides * (0.3 if bench.quick else 1)
+    return Estimate(most_written, filled / per_second + ios * small, per_second / 1e6)
+
+
+class Runner:
+    """Runs procedures. @saved: the state that is kept."""
+
+    def __init__(self, drive: Drive, bench: Bench, saved: state.State, seed: int,
+                 progress: Progress):
+        self.drive, self.bench, self.saved, self.seed = drive, bench, saved, seed
+        self.progress = progress
+        bench.progress = progress.show
+        self.found: dict[str, Finding] = {}
+        # Those that ended with an error which is not the drive's.
+        self.failed: list[str] = []
+
+    def fill(self):
+        """Write the whole range in ascending order, so that later reads are of written pages."""
+        bench, data, noted = self.bench, self.saved.data, time.monotonic()
+        step = bench.max_bytes * FILL_DEPTH * 8
+        self.progress.begin("write the drive in ascending order")
+        while data["filled"] < bench.size:
+            low = data["filled"]
+            high = min(low + step, bench.size)
+            offsets = numpy.arange(low, high, bench.max_bytes)
+            lengths = numpy.minimum(bench.max_bytes, high - offsets)
+            bench.engine.play(engine.ios(offsets, lengths, engine.WRITE),
+                              min(FILL_DEPTH, bench.tags))
+            data["filled"] = high
+            if time.monotonic() - noted > NOTE_S:
+                noted = time.monotonic()
+                self.saved.save()
+            self.progress.show(high / bench.size)
+        bench.engine.play(engine.ios([0], 0, engine.FLUSH))
+        time.sleep(SETTLE_S)
+        self.progress.end(amount(bench.size))
+        self.saved.save()
+
+    def run(self, procedure: Procedure):
+        """Run a procedure, or take what a run before has found."""
+        name = name_of(procedure)
+        record = self.saved.data["procedures"].get(name)
+        if record:
+            self.progress.steps -= 1
+        else:
+            record = self.measured(procedure)
+            if name not in self.failed:
+                self.saved.data["procedures"][name] = record
+                self.saved.save()
+        for data in record["findings"]:
+            self.found[data["name"]] = state.restored(data)
+
+    def measured(self, procedure: Procedure) -> dict:
+        """Run a procedure, again if something disturbed it; return its record."""
+        self.progress.begin(procedure.title)
+        for _ in range(1 + DISTURBED_RETRIES):
+            record = self.once(procedure)
+            if not record["disturbed"]:
+                break
+        texts = [f"{item['name']} {value_text(item)}" for item in record["findings"]]
+        texts += [f"disturbed: {reason}" for reason in record["disturbed"]]
+        self.progress.end(", ".join(texts))
+        return record
+
+    def once(self, procedure: Procedure) -> dict:
+        """Run a procedure once; return its record."""
+        player, name = self.bench.engine, name_of(procedure)
+        # Its numbers do not depend on which procedures ran before.
+        self.bench.random = numpy.random.default_rng([self.seed, zlib.crc32(name.encode())])
+        bytes_before, count = player.moved(), player.count
+        written = player.bytes[engine.WRITE]
+        before = load.sample(self.drive)
+        findings = self.findings(procedure)
+        after = load.sample(self.drive)
+        moved = player.moved() - bytes_before
+        written = player.bytes[engine.WRITE] - written
+        return {"title": procedure.title, "seconds": round(after.clock - before.clock, 3),
+                "ios": player.count - count, "read": moved - written, "written": written,
+                "disturbed": load.disturbances(before, after, moved, player.count - count),
+                "findings": [state.stored(finding) for finding in findings]}
+
+    def findings(self, procedure: Procedure) -> list[Finding]:
+        """Return the findings of a procedure: one for each that it promises."""
+        made, why = [], "the procedure said nothing of it"
+        try:
+            made = list(procedure.function(self.bench, self.found) or ())
+        except BudgetSpent as error:
+            why = str(error)
+        except ProbeError:
+            raise
+        except Exception as error:  # pylint: disable=broad-except
+            # A defect of one procedure must not lose what the others find.
+            self.failed.append(name_of(procedure))
+            why = f"the procedure failed: {type(error).__name__}: {error}"
+            self.progress.clear()
+            print(f"ssd-probe: {name_of(procedure)}: {why}", file=sys.stderr)
+        names = {finding.name for finding in made}
+        return made + [Finding(name, None, why=why) for name in procedure.gives
+                       if name not in names]
+
+
+def value_text(finding: dict) -> str:
+    """Return the value of a stored finding with its unit."""
+    value = finding["value"]
+    if value is None:
+        return "cannot tell"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = f"{value:,.4g}" if isinstance(value, float) and value < 1e4 else (
+        f"{value:,.0f}" if isinstance(value, int | float) else str(value))
+    return f"{text} {finding['unit']}".strip()
