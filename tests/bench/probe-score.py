@@ -1,0 +1,251 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0
+"""Judge tools/ssd-probe on drives that nobody chose.
+
+    tests/bench/probe-score.py [--seeds N] [--first K] [--jobs J]
+    tests/bench/probe-score.py --presets NAME...     # these drives instead
+    tests/bench/probe-score.py --explain SEED        # keys, truth and answers of a drive
+
+Each seed is a random emulated SSD (probe_draw.py). It is probed in a simulated guest, some of them
+beside other I/O, and each finding is compared with what follows from the drive's keys
+(probe_truth.py): right, wrong, or "cannot tell". Prints a table, and each wrong answer with
+its drive. The answers are left in build/probe-score/, with the table as score.json.
+"""
+import argparse
+import collections
+import dataclasses
+import json
+import math
+import time
+
+from scipy import stats
+
+import guests
+import model
+import probe_draw
+import probe_truth
+import storage
+import tables
+
+FOLDER = model.PROJECT / "build/probe-score"
+PROGRAM = "probe_runs.py"
+TOOL = "build/tools/ssd-probe-io"
+# Drives of a guest.
+BATCH = 4
+VERDICTS = ("right", "wrong", "cannot tell")
+
+
+@dataclasses.dataclass
+class Probed:
+    """A drive and what the probe says of it. @problems: {procedure: error}, @seconds: {procedure:
+    real time}."""
+    drive: probe_draw.Drive
+    found: dict[str, dict] = dataclasses.field(default_factory=dict)
+    problems: dict[str, str] = dataclasses.field(default_factory=dict)
+    seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+
+    def truths(self) -> dict[str, probe_truth.Truth]:
+        """Return what ought to be found."""
+        return probe_truth.truths(all_keys(self.drive))
+
+    def verdicts(self) -> dict[str, str]:
+        """Return the verdict on each finding that was to be made."""
+        return {name: probe_truth.judge(truth, self.found.get(name, {}).get("value"))
+                for name, truth in self.truths().items()}
+
+
+def all_keys(drive: probe_draw.Drive) -> dict:
+    """Return the keys of a drive and of its preset."""
+    return model.preset_keys(drive.preset) | drive.keys
+
+
+# Probing
+
+class Guest:
+    """A guest that probes @drives in turn. @done: called with each that is probed."""
+
+    def __init__(self, name: str, drives: list[probe_draw.Drive], done):
+        self.name, self.drives, self.done = name, drives, done
+        self.seconds = collections.defaultdict(float)
+        self.clock = time.monotonic()
+
+    def handle(self, line: str):
+        """Take a line that the guest prints."""
+        if line.startswith("@ end "):
+            self.seconds[line.split()[2]] += time.monotonic() - self.clock
+            self.clock = time.monotonic()
+        if line.startswith("@@ "):
+            self.seconds.clear()
+            self.clock = time.monotonic()
+        if not line.startswith("{"):
+            return
+        made = json.loads(line)
+        self.done(Probed(self.drives.pop(0), made["found"], made["problems"], dict(self.seconds)))
+
+    def run(self):
+        """Probe all drives. One with which the guest is lost counts as probed in vain."""
+        while self.drives:
+            plan = FOLDER / f"{self.name}.plan.json"
+            plan.write_text(json.dumps([dataclasses.asdict(drive) for drive in self.drives]))
+            try:
+                guests.lab(guests.program_command(PROGRAM, "plan.json"),
+                           FOLDER / f"{self.name}.log", self.handle, options(),
+                           [("plan.json", plan), (TOOL, model.PROJECT / TOOL)])
+            except model.Failed as error:
+                if not self.drives:
+                    raise
+                self.done(Probed(self.drives.pop(0), problems={"guest": str(error)}))
+
+
+def options() -> list[str]:
+    """Return the options of scripts/lab for the guests."""
+    return [*(option for option in storage.guest_options(PROGRAM, simulate=True)
+              if not option.startswith("--only")), "--memory=2G"]
+
+
+def file_of(drive: probe_draw.Drive):
+    """Return the file of a drive's answers."""
+    return FOLDER / f"{drive.name.replace(' ', '-')}.json"
+
+
+def probe(drives: list[probe_draw.Drive]) -> list[Probed]:
+    """Probe drives in guests, several at a time; return them in the order of @drives."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    progress, probed = guests.Progress(len(drives)), {}
+
+    def done(one: Probed):
+        file_of(one.drive).write_text(json.dumps(dataclasses.asdict(one), indent=1))
+        probed[one.drive.name] = one
+        counts = collections.Counter(one.verdicts().values())
+        progress.step(f"{one.drive.name}: " + ", ".join(
+            f"{counts[verdict]} {verdict}" for verdict in VERDICTS))
+
+    size = min(BATCH, math.ceil(len(drives) / guests.GUESTS))
+    batches = [drives[at:at + size] for at in range(0, len(drives), size)]
+    guests.run_all([Guest(f"guest-{at}", batch, done).run for at, batch in enumerate(batches)])
+    return [probed[drive.name] for drive in drives]
+
+
+# Reports
+
+def share(count: int, number: int) -> str:
+    """Return a share in percent with Wilson's interval of 95 %."""
+    bounds = stats.binomtest(count, number).proportion_ci(0.95, "wilson")
+    return f"{100 * count / number:.0f} ({100 * bounds.low:.0f}-{100 * bounds.high:.0f})"
+
+
+def counted(probed: list[Probed]) -> dict[str, collections.Counter]:
+    """Return the verdicts on each finding that any drive has an answer to, and on all of them."""
+    counts = collections.defaultdict(collections.Counter)
+    answered = {name for one in probed for name in one.found}
+    for one in probed:
+        for name, verdict in one.verdicts().items():
+            if name in answered:
+                counts[name][verdict] += 1
+                counts["all"][verdict] += 1
+    return counts
+
+
+def table(probed: list[Probed]) -> list[str]:
+    """Return the lines of the table, a row for each finding."""
+    head = ["finding", *VERDICTS, "right %", "wrong %"]
+    rows = []
+    for name, verdicts in counted(probed).items():
+        number = verdicts.total()
+        rows.append([name, *(verdicts[verdict] for verdict in VERDICTS),
+                     share(verdicts["right"], number), share(verdicts["wrong"], number)])
+    return tables.markdown(head, sorted(rows, key=lambda row: row[0] == "all"))
+
+
+def listed(probed: list[Probed], verdict: str) -> list[str]:
+    """Return a line for each answer with a @verdict."""
+    lines = []
+    for one in probed:
+        truths = one.truths()
+        for name, given in one.verdicts().items():
+            if given == verdict:
+                answer = one.found.get(name, {"value": None, "why": "no answer"})
+                lines.append(f"{name}: {one.drive.name}: {answer['value']}, truth "
+                             f"{truths[name].says}  {answer['why']}")
+    return sorted(lines)
+
+
+def untold(probed: list[Probed]) -> list[str]:
+    """Return the reasons for which the probe cannot tell what it ought to, with their drives."""
+    reasons = collections.defaultdict(list)
+    for one in probed:
+        for name, verdict in one.verdicts().items():
+            if verdict == "cannot tell" and name in one.found:
+                reasons[name, one.found[name]["why"]].append(one.drive.name)
+    return [f"{name}: {why}: {', '.join(drives)}"
+            for (name, why), drives in sorted(reasons.items())]
+
+
+def explain(one: Probed) -> list[str]:
+    """Return the lines of --explain."""
+    keys = " ".join(f"{key}={value}" for key, value in one.drive.keys.items())
+    rows = []
+    for name, verdict in one.verdicts().items():
+        answer = one.found.get(name, {"value": None, "unit": "", "confidence": 0,
+                                      "why": "no answer"})
+        rows.append([name, one.truths()[name].says, answer["value"], verdict,
+                     f"{answer['confidence']:.2f}", answer["why"]])
+    beside = " ".join(one.drive.beside) or "nothing"
+    return [f"{one.drive.name}: scripts/ssdemu load {one.drive.preset} {keys}", f"beside: {beside}",
+            "", *tables.markdown(["finding", "truth", "answer", "verdict", "confidence", "why"],
+                                 rows),
+            *(f"{name}: {text}" for name, text in one.problems.items())]
+
+
+def stored(drive: probe_draw.Drive) -> Probed:
+    """Return the answers of a drive from an earlier run."""
+    try:
+        kept = json.loads(file_of(drive).read_text())
+    except FileNotFoundError:
+        raise model.Failed(f"{drive.name} was not probed: --first, --seeds") from None
+    return Probed(drive, kept["found"], kept["problems"], kept["seconds"])
+
+
+def report(probed: list[Probed]) -> list[str]:
+    """Return what is printed at the end."""
+    wrong, reasons = listed(probed, "wrong"), untold(probed)
+    problems = [f"{one.drive.name}: {name}: {text}" for one in probed
+                for name, text in one.problems.items()]
+    return [*table(probed), *(["", "wrong:", *wrong] if wrong else []),
+            *(["", "cannot tell:", *reasons] if reasons else []),
+            *(["", "problems:", *problems] if problems else [])]
+
+
+def save(probed: list[Probed]):
+    """Write score.json."""
+    (FOLDER / "score.json").write_text(json.dumps({
+        "counts": counted(probed), "drives": [
+            dataclasses.asdict(one) | {"verdicts": one.verdicts(), "truths": {
+                name: truth.says for name, truth in one.truths().items()}}
+            for one in probed]}, indent=1))
+
+
+def main() -> int:
+    """Print the table; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=100, metavar="N")
+    parser.add_argument("--first", type=int, default=1, metavar="K")
+    parser.add_argument("--jobs", type=int, default=guests.GUESTS, metavar="J")
+    parser.add_argument("--presets", nargs="+", default=(), metavar="NAME")
+    parser.add_argument("--explain", type=int, metavar="SEED")
+    options_given = parser.parse_args()
+    guests.GUESTS = options_given.jobs
+    if options_given.explain is not None:
+        print(*explain(stored(probe_draw.draw(options_given.explain))), sep="\n")
+        return 0
+    drives = [probe_draw.Drive(name, name, {}) for name in options_given.presets] or [
+        probe_draw.draw(options_given.first + at) for at in range(options_given.seeds)]
+    probed = probe(drives)
+    save(probed)
+    print(*report(probed), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    guests.finish(main)
