@@ -19,8 +19,14 @@ SOURCES := Kbuild $(POLICIES) include tests/ioload tests/kunit tests/ssdemu
 # W=1 and C=2 are passed on to the kernel's build.
 KBUILD = $(MAKE) -C $(HEADERS) M=$(BUILD) $(if $(W),W=$(W)) $(if $(C),C=$(C))
 
+# Programs of tools/ are installed below PREFIX.
+PREFIX ?= /usr/local
+PROBE := $(DESTDIR)$(PREFIX)/lib/ssd-probe
+PROBE_LINK := $(DESTDIR)$(PREFIX)/sbin/ssd-probe
+PROBE_MAN := $(DESTDIR)$(PREFIX)/share/man/man8/ssd-probe.8
+
 .DEFAULT_GOAL := modules
-.PHONY: modules tools install uninstall check-abi link demo bench check soak lint docs clean help
+.PHONY: modules tools install install-tools uninstall check-abi link demo bench check soak lint docs clean help
 
 modules: $(BUILD)/iosched-kernel.h ## build all modules (KVER=<release> or KDIR=<tree>)
 	+$(KBUILD) modules
@@ -40,14 +46,26 @@ $(BUILD)/.links: FORCE
 $(BUILD)/iosched-kernel.h: $(BUILD)/.links
 	@scripts/gen-kernel-header --headers $(HEADERS) --release $(KVER) -o $@
 
-install: modules ## install into /lib/modules and run depmod
+# Without liburing the schedulers are installed nevertheless.
+install: modules ## install modules into /lib/modules, run depmod, install ssd-probe
 	$(KBUILD) INSTALL_MOD_DIR=updates modules_install
 	depmod $(KVER)
+	@if echo '#include <liburing.h>' | $(CC) -E - >/dev/null 2>&1; then \
+		$(MAKE) --no-print-directory install-tools; \
+	else echo "ssd-probe is not installed: liburing-dev is missing (then: make install-tools)"; fi
+
+install-tools: tools ## install only ssd-probe, below PREFIX
+	install -d $(PROBE)/ssd_probe $(dir $(PROBE_LINK)) $(dir $(PROBE_MAN))
+	install tools/ssd-probe/ssd-probe build/tools/ssd-probe-io $(PROBE)
+	install -m 644 $(wildcard tools/ssd-probe/ssd_probe/*.py) $(PROBE)/ssd_probe
+	ln -sfr $(PROBE)/ssd-probe $(PROBE_LINK)
+	install -m 644 tools/ssd-probe/ssd-probe.8 $(PROBE_MAN)
 
 uninstall: ## remove what install has installed
 	rm -f $(addprefix /lib/modules/$(KVER)/updates/,$(POLICIES:.c=.ko*) tests/ioload/ioload.ko* \
 		tests/ssdemu/ssdemu.ko*)
 	depmod $(KVER)
+	rm -rf $(PROBE) $(PROBE_LINK) $(PROBE_MAN)
 
 tools: build/tools/ssd-probe-io ## build the programs of tools/ (needs liburing-dev)
 
@@ -72,7 +90,8 @@ bench: ## what each scheduler costs and gains (QUICK=1: a part of it; HOSTS=file
 		$(if $(ONLY),--only $(ONLY)) $(if $(DEVICE),--device $(DEVICE))
 
 check: ## the tests that a change has to pass, most in virtual machines
-	scripts/setup build lab lint debug
+	scripts/setup build lab lint debug tools
+	$(MAKE) tools
 	tests/run
 
 soak: ## the robustness tests with new seeds for HOURS=n, and what was survived
@@ -96,6 +115,7 @@ help: ## this list
 	@echo 'Variables:'
 	@echo '  KVER=<release>  an installed or fetched kernel; default: the running one'
 	@echo '  KDIR=<tree>     a full, built kernel tree instead'
+	@echo '  PREFIX=<dir>    where ssd-probe is installed; default: /usr/local'
 	@echo '  W=1, C=2        more warnings, sparse'
 	@echo '  HOURS=n, KERNELS="host 6.12 debug-6.12"           for make soak'
 	@echo '  QUICK=1, HOSTS=file, ONLY=kinds, DEVICE=presets   for make bench'

@@ -275,6 +275,13 @@ def refusals(drive: Drive) -> list[str]:
     return found or claimed(drive)
 
 
+def refuse(drive: Drive):
+    """Raise ProbeError if the drive must not be written to."""
+    reasons = refusals(drive)
+    if reasons:
+        raise ProbeError(f"{drive.path} is not written to: {'; '.join(reasons)}")
+
+
 class QueueSettings:
     """The settings of a drive's queue: changed for the measurements, then restored.
 

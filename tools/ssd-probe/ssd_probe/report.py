@@ -5,18 +5,35 @@ A report is a dictionary of JSON's types, the one that report.json holds: SCHEMA
 its form. "findings" is {name: {value, unit, confidence, why, curve}}; a value of null means "cannot
 tell". A curve is {title, x, y, lines: {name: [x values, y values]}, marks, log_x, log_y}.
 """
+import argparse
 import base64
+import contextlib
 import html
+import importlib.util
 import io
 import json
+import os
 import pathlib
 import textwrap
+import sys
 
 from ssd_probe import ProbeError, settings
-from ssd_probe.run import value_text
 
+VERSION = "1.0"
 SCHEMA = 1
 WIDTH = 100
+
+
+def value_text(finding: dict) -> str:
+    """Return the value of a stored finding with its unit."""
+    value = finding["value"]
+    if value is None:
+        return "cannot tell"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = f"{value:,.4g}" if isinstance(value, float) and value < 1e4 else (
+        f"{value:,.0f}" if isinstance(value, int | float) else str(value))
+    return f"{text} {finding['unit']}".strip()
 
 
 def values(report: dict) -> dict:
@@ -37,17 +54,46 @@ def read_json(path: str) -> dict:
     return report
 
 
-def write_file(path: str, text: str):
+def write_file(path: pathlib.Path, content: str):
     """Write a file of the report."""
     try:
-        pathlib.Path(path).write_text(text, encoding="utf-8")
+        path.write_text(content, encoding="utf-8")
     except OSError as error:
         raise ProbeError(f"{path}: {error.strerror}") from None
 
 
-def write_json(report: dict, path: str):
-    """Write a report as JSON."""
-    write_file(path, json.dumps(report, indent=1) + "\n")
+def asked(args: argparse.Namespace) -> dict[str, pathlib.Path]:
+    """Return the files that the options name, by kind."""
+    files = {"json": args.json, "html": args.html}
+    return {kind: pathlib.Path(path) for kind, path in files.items() if path}
+
+
+def outputs(args: argparse.Namespace, name: str) -> dict[str, pathlib.Path]:
+    """Return the files to write by kind, in folders that exist. @name: of the drive."""
+    files = asked(args)
+    if not files:
+        folder = pathlib.Path(args.output or ".")
+        if args.output:
+            with contextlib.suppress(OSError):
+                folder.mkdir()
+        files = {kind: folder / f"ssd-probe-{name}.{kind}" for kind in ("json", "html")}
+    for file in files.values():
+        if not os.access(file.parent, os.W_OK):
+            raise ProbeError(f"{file.parent} is not a folder that can be written to")
+    return files
+
+
+def show(report: dict, files: dict[str, pathlib.Path]):
+    """Print a report and write its files."""
+    if "json" in files:
+        write_file(files["json"], json.dumps(report, indent=1) + "\n")
+    if "html" in files:
+        write_file(files["html"], page(report))
+        if not importlib.util.find_spec("matplotlib"):
+            print(f"ssd-probe: {NO_FIGURES}", file=sys.stderr)
+    print(text(report))
+    if files:
+        print("\nWritten: " + " ".join(map(str, files.values())))
 
 
 def schedulers(found: dict, name: str) -> dict:
@@ -91,8 +137,9 @@ def advice_text(report: dict) -> str:
     """Return which scheduler fits and what to set."""
     best, lines = recommended(report), []
     for name, said in report["schedulers"].items():
-        lines += textwrap.wrap(f"{name}: {'fits' if said['fits'] else 'no'}: {said['why']}", WIDTH)
-        if said["fits"]:
+        fits = "fits" if said["fits"] else "does not fit"
+        lines += ["", *textwrap.wrap(f"{name} {fits}: {said['why']}.", WIDTH)]
+        if said["tunables"]:
             lines += [f"    {line}" for line in said["commands"]]
     use = (f"Use {best}." if best != "none" else
            "None of pass, piq, bp and pai is known to fit this drive.")

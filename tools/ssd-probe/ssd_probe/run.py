@@ -11,6 +11,7 @@ import numpy
 from ssd_probe import ProbeError, engine, load, state
 from ssd_probe.drive import Drive, amount
 from ssd_probe.probe import Bench, Finding, Procedure
+from ssd_probe.report import value_text
 
 # Procedures are repeated so often if other work disturbed them.
 DISTURBED_RETRIES = 1
@@ -25,14 +26,6 @@ SEQUENTIAL = 64
 
 class BudgetSpent(ProbeError):
     """More bytes would be written than the user has agreed to."""
-
-
-class Interrupted(BaseException):
-    """A signal asks the program to end. No procedure may take it for an error."""
-
-    def __init__(self, number: int):
-        super().__init__(number)
-        self.number = number
 
 
 class MeteredEngine(engine.Engine):
@@ -140,24 +133,21 @@ def duration(seconds: float) -> str:
 
 @dataclasses.dataclass
 class Estimate:
-    """What a run will take, as far as reads can tell. @bytes: most that are written, @seconds:
-    of all, if the drive writes as fast as it reads."""
-    bytes: int
+    """What a run will take, as far as reads can tell. @seconds: of all, if the drive writes as
+    fast as it reads, @mbps: at which it reads."""
     seconds: float
     mbps: float
 
 
-def estimate(bench: Bench, procedures: list[Procedure], most_written: int,
-             filled: int) -> Estimate:
-    """Return the estimate for these @procedures, if at most @most_written bytes may be written,
-    @filled of them in advance."""
+def estimate(bench: Bench, procedures: list[Procedure], filled: int) -> Estimate:
+    """Return the estimate for these @procedures, after @filled bytes are written in advance."""
     sizes = min(bench.max_bytes, bench.size // SEQUENTIAL // 4096 * 4096)
     offsets = numpy.arange(SEQUENTIAL) * sizes
     per_second = bench.rate(offsets, sizes, depth=min(8, bench.tags)) * sizes
     small = bench.latencies(bench.places(SEQUENTIAL, 4096), 4096).mean() / 1e9
     sides = len({item.destroys for item in procedures})
     ios = TYPICAL_IOS * sides * (0.3 if bench.quick else 1)
-    return Estimate(most_written, filled / per_second + ios * small, per_second / 1e6)
+    return Estimate(filled / per_second + ios * small, per_second / 1e6)
 
 
 class Runner:
@@ -255,15 +245,3 @@ class Runner:
         names = {finding.name for finding in made}
         return made + [Finding(name, None, why=why) for name in procedure.gives
                        if name not in names]
-
-
-def value_text(finding: dict) -> str:
-    """Return the value of a stored finding with its unit."""
-    value = finding["value"]
-    if value is None:
-        return "cannot tell"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    text = f"{value:,.4g}" if isinstance(value, float) and value < 1e4 else (
-        f"{value:,.0f}" if isinstance(value, int | float) else str(value))
-    return f"{text} {finding['unit']}".strip()

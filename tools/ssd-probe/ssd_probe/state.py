@@ -60,8 +60,9 @@ class State:
         """Return the data of a run that has done nothing."""
         return {"procedures": {}, "settings": None, "filled": 0, "written": 0}
 
-    def load(self) -> bool:
-        """Use what a run before has left; return false if there is nothing."""
+    def load(self, fresh: bool = False) -> bool:
+        """Use what a run before has left, if it is @fresh only the settings that are to be
+        restored; return false if there is nothing to go on with."""
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
@@ -70,7 +71,9 @@ class State:
             raise ProbeError(f"{self.path}: {error.strerror}") from None
         if found.get("key") != self.key:
             return False
-        self.data = found["data"]
+        self.data = {**self.empty(), "settings": found["data"]["settings"]}
+        if not fresh:
+            self.data = found["data"]
         return bool(self.data["procedures"] or self.data["filled"])
 
     def save(self):

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A run of the command on a drive: what it says before, what it changes and restores, and what it
+leaves."""
+import argparse
+import contextlib
+import datetime
+import importlib
+import os
+import signal
+import sys
+
+from ssd_probe import ProbeError, engine, load, probe, report, run, state
+from ssd_probe.drive import BOOT_ID, Drive, QueueSettings, amount, awake_cpus, read, refuse
+from ssd_probe.run import name_of
+
+# Modules that register procedures, in the order of the table.
+MODULES = ("reads", "units", "regions", "writes", "blocks")
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# Bytes that procedures may write unless the user says otherwise: so many times the range, and
+# an amount for small ranges.
+RANGES_WRITTEN, LEAST_WRITTEN = 2, 8 << 30
+QUICK_RANGE = 32 << 30
+# Seconds of the look at the machine before a run.
+LOOK_S = 1
+
+
+def procedures() -> list[probe.Procedure]:
+    """Return all procedures."""
+    for module in MODULES:
+        if importlib.util.find_spec(f"ssd_probe.{module}"):
+            importlib.import_module(f"ssd_probe.{module}")
+    return list(probe.PROCEDURES)
+
+
+def selected(only: list[str]) -> list[probe.Procedure]:
+    """Return the procedures that --only names, all if it is empty."""
+    every = procedures()
+    wanted = {name for names in only for name in names.replace(",", " ").split()}
+    known = {name for item in every for name in (name_of(item), *item.gives)}
+    if wanted - known:
+        raise ProbeError(f"nothing is named {' '.join(sorted(wanted - known))} (ssd-probe --list)")
+    return [item for item in every if not wanted or wanted & {name_of(item), *item.gives}]
+
+
+def show_list():
+    """Print the procedures."""
+    for item in procedures():
+        print(f"{name_of(item)}{' (--destroy)' if item.destroys else ''}: {item.title}")
+        print(f"    finds {', '.join(item.gives)}" +
+              (f"; uses {', '.join(item.needs)}" if item.needs else ""))
+
+
+def say(text: str, end: str = "\n"):
+    """Print a line on stderr."""
+    print(f"ssd-probe: {text}", end=end, file=sys.stderr, flush=True)
+
+
+def confirmed(name: str) -> bool:
+    """Ask for the drive's name."""
+    say(f"type the drive's name, {name}, to destroy all data on it: ", end="")
+    typed = sys.stdin.readline().strip()
+    if not sys.stdin.isatty():
+        print(file=sys.stderr)
+    return typed in (name, f"/dev/{name}")
+
+
+class Interrupted(BaseException):
+    """A signal asks the program to end. No procedure may take it for an error."""
+
+    def __init__(self, number: int):
+        super().__init__(number)
+        self.number = number
+
+
+def on_signals(action):
+    """Handle all signals that ask the program to end."""
+    for number in SIGNALS:
+        signal.signal(number, action)
+
+
+def interrupt(number, _):
+    """Handle the first signal. No other one may interrupt what it leads to."""
+    on_signals(signal.SIG_IGN)
+    raise Interrupted(number)
+
+
+@contextlib.contextmanager
+def interruptible():
+    """Raise Interrupted in the block if a signal asks the program to end."""
+    on_signals(interrupt)
+    try:
+        yield
+    finally:
+        on_signals(signal.SIG_DFL)
+
+
+class Session:
+    """A run of procedures on a drive, as the options ask for."""
+
+    def __init__(self, args: argparse.Namespace, drive: Drive):
+        self.args, self.drive = args, drive
+        self.files = report.outputs(args, drive.name)
+        self.program = engine.find_program()
+        asked = selected(args.only)
+        self.chosen = [item for item in asked if args.destroy or not item.destroys]
+        self.left_out = [item for item in asked if item not in self.chosen]
+        if not self.chosen:
+            raise ProbeError("all of these procedures write: they need --destroy")
+        # Of whole 4 KB, so that no aligned I/O exceeds it.
+        self.size = min(self.range(), drive.size) // 4096 * 4096
+        if self.size < 1 << 20:
+            raise ProbeError(f"{drive.path}: less than 1 MB is too small")
+        self.most_written = self.allowed() if args.destroy else 0
+        key = {"version": report.VERSION, "drive": drive.key(), "options": self.options()}
+        self.state = state.State(key, drive.identity()["model"] or drive.name)
+
+    def range(self) -> int:
+        """Return the bytes from the drive's start that are used at most."""
+        if self.args.range:
+            return self.args.range
+        return QUICK_RANGE if self.args.quick and self.args.destroy else self.drive.size
+
+    def allowed(self) -> int:
+        """Return the bytes that are written at most."""
+        most = self.args.max_write or self.size * (1 + RANGES_WRITTEN) + LEAST_WRITTEN
+        if most < self.size:
+            raise ProbeError("--max-write is less than the range, which is written once: use "
+                             "--range")
+        return most
+
+    def options(self) -> dict:
+        """Return the options that results depend on."""
+        return {"destroy": self.args.destroy, "quick": self.args.quick, "seed": self.args.seed,
+                "only": sorted(self.args.only), "range": self.size,
+                "max_write": self.most_written}
+
+    def look(self):
+        """Warn if the machine is busy."""
+        for reason in load.watch(self.drive, LOOK_S):
+            say(f"do not trust this run: {reason}")
+
+    def bench(self, player: run.MeteredEngine) -> probe.Bench:
+        """Return what procedures measure with."""
+        tags = min(self.drive.tags, player.max_depth)
+        most = min(self.drive.max_bytes or engine.MAX_BYTES, engine.MAX_BYTES)
+        return probe.Bench(player, self.size, self.drive.block, tags, most, self.args.quick,
+                           self.args.seed)
+
+    def announce(self):
+        """Say what will happen. Reads for a moment to tell how long it takes."""
+        data = self.state.data
+        filled = self.size - data["filled"] if self.args.destroy else 0
+        left = [item for item in self.chosen if name_of(item) not in data["procedures"]]
+        with run.MeteredEngine(self.drive.path, False, self.program) as player:
+            will = run.estimate(self.bench(player), left, filled)
+        if not self.args.destroy:
+            say(f"{self.drive.describe()}: reads only; takes about {run.duration(will.seconds)}")
+            return
+        say(f"{self.drive.describe()}: writes at most "
+            f"{amount(self.most_written - data['written'])}, {amount(filled)} of them in "
+            f"ascending order; takes {run.duration(will.seconds)} or more, so much if it writes "
+            f"as fast as it reads ({will.mbps:.0f} MB/s)")
+
+    def keep_settings(self, saved: dict):
+        """Note in the state what has to be restored."""
+        self.state.data["settings"] = {"boot": read(BOOT_ID), "name": self.drive.name, **saved}
+        self.state.save()
+
+    def settings(self) -> QueueSettings:
+        """Return the settings of the drive's queue, those of a run that was killed if its state
+        says so."""
+        saved = self.state.data["settings"]
+        if saved and (saved["boot"], saved["name"]) == (read(BOOT_ID), self.drive.name):
+            return QueueSettings(self.drive, {key: saved[key] for key in ("under", "bare")})
+        return QueueSettings(self.drive)
+
+    @contextlib.contextmanager
+    def prepared(self):
+        """Change the drive's settings, and restore them whatever happens."""
+        settings = self.settings()
+        try:
+            settings.change(self.keep_settings)
+            yield
+        finally:
+            # No signal interrupts this.
+            on_signals(signal.SIG_IGN)
+            self.restore(settings)
+
+    def restore(self, settings: QueueSettings):
+        """Restore the drive's settings, unless the drive has disappeared."""
+        differ = []
+        with contextlib.suppress(ProbeError):
+            differ = settings.restore() if self.drive.exists() else []
+        if differ:
+            say(f"not restored: {' '.join(differ)}")
+            return
+        self.state.data["settings"] = None
+        with contextlib.suppress(ProbeError):
+            self.state.save()
+
+    def measure(self) -> run.Runner:
+        """Run all procedures."""
+        data = self.state.data
+        with awake_cpus(), run.MeteredEngine(self.drive.path, self.args.destroy, self.program,
+                                             self.most_written - data["written"]) as player:
+            progress = run.Progress(len(self.chosen) + self.args.destroy, self.args.quiet)
+            runner = run.Runner(self.drive, self.bench(player), self.state, self.args.seed,
+                                progress)
+            written = data["written"]
+            try:
+                if self.args.destroy:
+                    runner.fill()
+                for item in run.ordered(self.chosen):
+                    runner.run(item)
+            finally:
+                progress.clear()
+                data["written"] = written + player.bytes[engine.WRITE]
+            return runner
+
+    def report(self, found: dict[str, probe.Finding]) -> dict:
+        """Return the report."""
+        order = [name for item in self.chosen for name in item.gives if name in found]
+        findings = {name: state.stored(found[name]) for name in order}
+        values = {name: finding["value"] for name, finding in findings.items()}
+        return state.plain({
+            "schema": report.SCHEMA, "version": report.VERSION,
+            "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+            "kernel": os.uname().release, "options": self.options(),
+            "drive": {"text": self.drive.describe(), **self.drive.identity()},
+            "written_before": self.args.destroy, "findings": findings,
+            "left_out": [{"procedure": name_of(item), "finds": list(item.gives),
+                          "why": "it writes: needs --destroy"} for item in self.left_out],
+            "procedures": {name: {key: value for key, value in record.items()
+                                  if key != "findings"}
+                           for name, record in self.state.data["procedures"].items()},
+            "schedulers": report.schedulers(values, self.drive.name)})
+
+    def hint(self) -> str:
+        """Return how to go on, "" if there is nothing to go on with."""
+        kept = self.state.data["procedures"] or self.state.data["filled"]
+        return f" (run it again to go on with {self.state.path})" if kept else ""
+
+    def go(self) -> int:
+        """Do all of it; return the exit status."""
+        if self.state.load(self.args.fresh):
+            say(f"goes on with {self.state.path} (--fresh: begin anew)")
+        try:
+            with interruptible():
+                self.announce()
+                if self.args.destroy and not confirmed(self.drive.name):
+                    raise ProbeError("another name was typed: nothing was written")
+                with self.drive.locked():
+                    # Again: the answer may have taken long.
+                    if self.args.destroy:
+                        refuse(self.drive)
+                    self.look()
+                    with self.prepared():
+                        runner = self.measure()
+        except Interrupted as signalled:
+            say(f"interrupted{self.hint()}")
+            return 128 + signalled.number
+        except ProbeError as error:
+            raise ProbeError(f"{self.drive.explained(error)}{self.hint()}") from None
+        report.show(self.report(runner.found), self.files)
+        if runner.failed:
+            return 1
+        self.state.remove()
+        return 0
