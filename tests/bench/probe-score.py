@@ -37,12 +37,13 @@ VERDICTS = ("right", "wrong", "cannot tell")
 
 @dataclasses.dataclass
 class Probed:
-    """A drive and what the probe says of it. @problems: {procedure: error}, @seconds: {procedure:
-    real time}."""
+    """A drive and what the probe says of it. @found, @procedures: the "findings" and "procedures"
+    of the report, @problems: lines that it says instead, @seconds: real time."""
     drive: probe_draw.Drive
     found: dict[str, dict] = dataclasses.field(default_factory=dict)
-    problems: dict[str, str] = dataclasses.field(default_factory=dict)
-    seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+    procedures: dict[str, dict] = dataclasses.field(default_factory=dict)
+    problems: list[str] = dataclasses.field(default_factory=list)
+    seconds: float = 0.0
 
     def truths(self) -> dict[str, probe_truth.Truth]:
         """Return what ought to be found."""
@@ -66,21 +67,15 @@ class Guest:
 
     def __init__(self, name: str, drives: list[probe_draw.Drive], done):
         self.name, self.drives, self.done = name, drives, done
-        self.seconds = collections.defaultdict(float)
         self.clock = time.monotonic()
 
     def handle(self, line: str):
         """Take a line that the guest prints."""
-        if line.startswith("@ end "):
-            self.seconds[line.split()[2]] += time.monotonic() - self.clock
-            self.clock = time.monotonic()
         if line.startswith("@@ "):
-            self.seconds.clear()
             self.clock = time.monotonic()
-        if not line.startswith("{"):
-            return
-        made = json.loads(line)
-        self.done(Probed(self.drives.pop(0), made["found"], made["problems"], dict(self.seconds)))
+        if line.startswith("{"):
+            self.done(Probed(self.drives.pop(0), **json.loads(line),
+                             seconds=time.monotonic() - self.clock))
 
     def run(self):
         """Probe all drives. One with which the guest is lost counts as probed in vain."""
@@ -94,7 +89,7 @@ class Guest:
             except model.Failed as error:
                 if not self.drives:
                     raise
-                self.done(Probed(self.drives.pop(0), problems={"guest": str(error)}))
+                self.done(Probed(self.drives.pop(0), problems=[str(error)]))
 
 
 def options() -> list[str]:
@@ -194,7 +189,7 @@ def explain(one: Probed) -> list[str]:
     return [f"{one.drive.name}: scripts/ssdemu load {one.drive.preset} {keys}", f"beside: {beside}",
             "", *tables.markdown(["finding", "truth", "answer", "verdict", "confidence", "why"],
                                  rows),
-            *(f"{name}: {text}" for name, text in one.problems.items())]
+            *one.problems]
 
 
 def stored(drive: probe_draw.Drive) -> Probed:
@@ -203,14 +198,13 @@ def stored(drive: probe_draw.Drive) -> Probed:
         kept = json.loads(file_of(drive).read_text())
     except FileNotFoundError:
         raise model.Failed(f"{drive.name} was not probed: --first, --seeds") from None
-    return Probed(drive, kept["found"], kept["problems"], kept["seconds"])
+    return Probed(**kept | {"drive": drive})
 
 
 def report(probed: list[Probed]) -> list[str]:
     """Return what is printed at the end."""
     wrong, reasons = listed(probed, "wrong"), untold(probed)
-    problems = [f"{one.drive.name}: {name}: {text}" for one in probed
-                for name, text in one.problems.items()]
+    problems = [f"{one.drive.name}: {text}" for one in probed for text in one.problems]
     return [*table(probed), *(["", "wrong:", *wrong] if wrong else []),
             *(["", "cannot tell:", *reasons] if reasons else []),
             *(["", "problems:", *problems] if problems else [])]

@@ -107,7 +107,7 @@ def translation(dice: Dice, page_size: int) -> dict:
                  "gc_yield": int(dice.happens(0.5))}
         # The emulator cannot fill a part of a concatenation for collection in the background.
         if keys["allocation"] != "concat":
-            keys["gc_start_blocks"] = dice.one_of({0: 75, 6: 25})
+            keys["gc_start_blocks"] = dice.one_of({0: 55, 6: 45})
     keys["gc_copyback"] = int(dice.happens(0.3))
     pages = dice.one_of({1: 50, 2: 8, 3: 8, 4: 12, 6: 6, 8: 8, 16: 8})
     if pages > 1:
@@ -128,8 +128,9 @@ def blocks(dice: Dice, keys: dict) -> int:
 
 
 def slc_cache(dice: Dice, keys: dict) -> dict:
-    """Return the keys of an SLC cache, or none."""
-    if keys["mapping"] == "block" or not dice.happens(0.25):
+    """Return the keys of an SLC cache, or none. The emulator's needs a collection in the
+    background, or it can run out of blocks."""
+    if not keys.get("gc_start_blocks") or not dice.happens(0.6):
         return {}
     return {"slc_mb": dice.whole(32, 384), "slc_bits": dice.one_of({2: 20, 3: 50, 4: 30}),
             "slc_read_ns": dice.whole(10_000, keys["read_ns"], 100),
