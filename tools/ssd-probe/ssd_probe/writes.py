@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0
+"""When a write is acknowledged, what a program, a flush and a change of direction cost.
+
+write_us is procedure 6 of "Parameter-aware I/O management for solid state disks", section 4.2.6,
+with a flush instead of a full buffer where the drive has one. The cost of a change of direction is
+behind figure 3 of PASS, section 2.
+"""
+import numpy
+import scipy.stats
+
+from ssd_probe import change, engine, writing
+from ssd_probe.engine import FLUSH, READ, WRITE
+from ssd_probe.probe import Bench, Curve, Finding, procedure
+from ssd_probe.writing import KB, MB, cannot, value
+
+# Samples of a median.
+COUNT = 64
+
+
+def initialise(bench: Bench):
+    """Write the first part of the drive, so that reads there find data."""
+    end = min(bench.size // 4, 64 * MB)
+    offsets = numpy.arange(0, end - bench.max_bytes + 1, bench.max_bytes)
+    bench.engine.play(engine.ios(offsets, bench.max_bytes, WRITE), 4)
+    writing.settle(bench)
+
+
+def cumulated(title: str, lines: dict[str, numpy.ndarray]) -> Curve:
+    """Return the distributions of @lines, in ns, as a curve."""
+    share = {name: numpy.linspace(0, 1, len(times)) for name, times in lines.items()}
+    return Curve(title, "us", "share", {
+        name: ((numpy.sort(times) / 1000).tolist(), share[name].tolist())
+        for name, times in lines.items()})
+
+
+def lone_writes(bench: Bench, count: int, length: int) -> numpy.ndarray:
+    """Return the ns of writes that find the drive with nothing to do."""
+    offsets = writing.Places(bench).take(count, length, 64 * KB)
+    listed = engine.ios(offsets, length, WRITE, barriers=True, delay_ns=20_000_000)
+    return writing.took(bench.engine.play(listed))
+
+
+@procedure(gives="early_ack", destroys=True)
+def early_ack(bench: Bench, _found) -> list[Finding]:
+    """Whether writes are acknowledged before they are programmed"""
+    initialise(bench)
+    length = max(bench.block, 4 * KB)
+    busy, idle = writing.flush_costs(bench, COUNT)
+    if writing.flush_works(busy, idle):
+        curve = cumulated("Flushes", {"after a write": busy, "after none": idle})
+        return [Finding("early_ack", True, confidence=1 - change.CHANCE, curve=curve)]
+    high = min(bench.size // 4, 64 * MB)
+    reads = bench.latencies(bench.places(COUNT, 64 * KB, high=high, length=length), length, READ)
+    writes = lone_writes(bench, COUNT, length)
+    curve = cumulated("Small writes and reads", {"write": writes, "read": reads})
+    # A program takes longer than a read of flash, so what is faster is no program.
+    early = bool(change.differ(writes, reads))
+    if early == change.differ(reads, writes):
+        return cannot("early_ack", "writes take as long as reads of the same size")
+    return [Finding("early_ack", early, confidence=1 - change.CHANCE, curve=curve)]
+
+
+@procedure(gives="flush_us", needs="early_ack clustered_page_kb", destroys=True)
+def flush_us(bench: Bench, found) -> list[Finding]:
+    """Cost of a flush after a write"""
+    length = int((value(found, "clustered_page_kb") or 4) * KB)
+    length = max(length, bench.block)
+    offsets = writing.Places(bench).take(COUNT, length, gaps=True)
+    busy = writing.write_and_flush(bench, offsets, length)[1]
+    idle = writing.took(bench.engine.play(engine.ios(numpy.zeros(COUNT), 0, FLUSH)))
+    curve = cumulated("Flushes", {f"after {length // KB} KB": busy, "after none": idle})
+    works = writing.flush_works(busy, idle)
+    middle = float(numpy.median(busy)) / 1000 if works else 0.0
+    return [Finding("flush_us", round(middle, 1), "us", 1 - change.CHANCE, curve=curve)]
+
+
+def hit_time(bench: Bench, length: int, count: int) -> float:
+    """Return the ns of a read of what was written just before, which the buffer serves."""
+    offsets = writing.Places(bench).take(count, length, 64 * KB)
+    listed = numpy.repeat(engine.ios(offsets, length, WRITE), 3)
+    listed["op"][1::3] = listed["op"][2::3] = READ
+    return float(numpy.median(writing.took(bench.engine.play(listed))[2::3]))
+
+
+def rounds(found, length: int) -> float:
+    """Return how many pages of a write of @length bytes the same unit programs."""
+    page = (value(found, "flash_page_kb") or length / KB) * KB
+    stride = (value(found, "stride_kb") or page / KB) * KB
+    units = value(found, "units") or length / page
+    pages = max(1, round(length / page))
+    per_visit = min(pages, max(1, round(stride / page)))
+    return per_visit * -(-pages // int(max(1, units) * per_visit))
+
+
+@procedure(gives="write_us", needs="early_ack clustered_page_kb slc_cache_mb read_us flash_page_kb "
+           "units stride_kb", destroys=True)
+def write_us(bench: Bench, found) -> list[Finding]:
+    """Time of a program of flash"""
+    seen = writing.programs_seen(bench, found)
+    if not seen:
+        return cannot("write_us", "the drive hides its programs, also from a flush")
+    length = max(int((value(found, "clustered_page_kb") or 4) * KB), bench.block)
+    offsets = writing.Places(bench).take(COUNT, length, gaps=True)
+    writes, flushes = writing.write_and_flush(bench, offsets, length)
+    reads = writing.reads_from_flash(bench, COUNT, length)
+    early = writing.flush_works(*writing.flush_costs(bench, 24))
+    # What a write takes beyond a read of the same data is the program, less the read of flash.
+    if early:
+        idle = writing.took(bench.engine.play(engine.ios(numpy.zeros(COUNT), 0, FLUSH)))
+        times = flushes - numpy.median(idle)
+        read = float(numpy.median(reads)) - hit_time(bench, length, COUNT)
+    else:
+        times, read = writes, float(numpy.median(reads))
+    sense = value(found, "read_us")
+    beyond = times - read + (sense * 1000 if sense else 0)
+    middle = numpy.median(beyond / rounds(found, length)) / 1000
+    spread = scipy.stats.median_abs_deviation(beyond) / 1000
+    if middle <= 0 or spread > middle / 4:
+        return cannot("write_us", "the times of writes differ too much")
+    curve = cumulated("Programs", {"write": times, "read": reads})
+    return [Finding("write_us", round(float(middle), 1), "us", 0.95, curve=curve)]
+
+
+def turning(bench: Bench, offsets, length: int, delay_ns: int) -> dict[str, numpy.ndarray]:
+    """Return the ns of reads and writes after one of the same and of the other direction."""
+    ops = numpy.tile([READ, READ, WRITE, WRITE], len(offsets) // 4)
+    listed = engine.ios(offsets, length, READ, barriers=True, delay_ns=delay_ns)
+    listed["op"] = ops
+    times = writing.took(bench.engine.play(listed)).reshape(-1, 4)
+    names = ("read after write", "read after read", "write after read", "write after write")
+    # The first read follows the writes of the job before.
+    return {name: times[1:, column] for column, name in enumerate(names)}
+
+
+def mixed_rates(bench: Bench, length: int) -> Curve:
+    """Return figure 3 of PASS: the rate of mixed reads and writes, by their share."""
+    shares, rates = [0, 10, 25, 50, 75, 90, 100], []
+    for share in shares:
+        offsets = bench.places(400, length)
+        listed = engine.ios(offsets, length, READ)
+        listed["op"] = numpy.where(bench.random.random(400) * 100 < share, READ, WRITE)
+        done = bench.engine.play(listed, min(8, bench.tags), 10)
+        rates.append(len(done) * length / float(done["end_ns"].max()) * 1000)
+    return Curve("Interference of reads and writes", "% reads", "MB/s",
+                 {"random": ([float(share) for share in shares], rates)}, log_x=False)
+
+
+@procedure(gives="interference", needs="early_ack", destroys=True)
+def interference(bench: Bench, _found) -> list[Finding]:
+    """Cost of a change between reads and writes"""
+    length = max(bench.block, 4 * KB)
+    offsets = bench.places(4 * COUNT, 64 * KB, length=length)
+    times = turning(bench, offsets, length, 6_000_000)
+    costs = []
+    for way in ("read", "write"):
+        other = "write" if way == "read" else "read"
+        turned, same = times[f"{way} after {other}"], times[f"{way} after {way}"]
+        gain = float(numpy.median(turned) - numpy.median(same)) / 1000
+        costs.append(gain if change.differ(same, turned) else 0.0)
+    curve = mixed_rates(bench, length)
+    if max(costs) and min(costs) < max(costs) / 2:
+        # One way only: another cost than that of turning around, such as a program still going on.
+        costs = [min(costs)]
+    return [Finding("interference", round(float(numpy.mean(costs)), 1), "us", 0.95, curve=curve)]
