@@ -4,6 +4,7 @@
 
     tests/bench/probe-score.py [--seeds N] [--first K] [--jobs J]
     tests/bench/probe-score.py --presets NAME...     # these drives instead
+    tests/bench/probe-score.py --again ...           # judge the answers left by an earlier run
     tests/bench/probe-score.py --explain SEED        # keys, truth and answers of a drive
 
 Each seed is a random emulated SSD (probe_draw.py). It is probed in a simulated guest, some of them
@@ -227,6 +228,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=1, metavar="K")
     parser.add_argument("--jobs", type=int, default=guests.GUESTS, metavar="J")
     parser.add_argument("--presets", nargs="+", default=(), metavar="NAME")
+    parser.add_argument("--again", action="store_true")
     parser.add_argument("--explain", type=int, metavar="SEED")
     options_given = parser.parse_args()
     guests.GUESTS = options_given.jobs
@@ -235,7 +237,7 @@ def main() -> int:
         return 0
     drives = [probe_draw.Drive(name, name, {}) for name in options_given.presets] or [
         probe_draw.draw(options_given.first + at) for at in range(options_given.seeds)]
-    probed = probe(drives)
+    probed = [*map(stored, drives)] if options_given.again else probe(drives)
     save(probed)
     print(*report(probed), sep="\n")
     return 0

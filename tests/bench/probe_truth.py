@@ -20,6 +20,7 @@ import dataclasses
 import functools
 import heapq
 import itertools
+import math
 import random
 import types
 
@@ -47,6 +48,8 @@ class Flash:
     def __init__(self, keys: dict):
         self.keys = {**DEFAULTS, **keys}
         keys = self.keys
+        self.counts = {"c": keys["channels"], "w": keys["chips"], "d": keys["dies"],
+                       "p": keys["planes"]}
         self.chips = keys["channels"] * keys["chips"]
         self.dies = self.chips * keys["dies"]
         self.planes = self.dies * keys["planes"]
@@ -81,14 +84,12 @@ class Flash:
     @functools.cached_property
     def row(self) -> list[int]:
         """The planes of the first pages, one for each plane."""
-        counts = {"c": self.keys["channels"], "w": self.keys["chips"], "d": self.keys["dies"],
-                  "p": self.keys["planes"]}
         weights = dict(zip("cwdp", (1, self.keys["channels"], self.chips, self.dies), strict=True))
         planes = []
         for at in range(self.planes):
             plane, rest = 0, at
             for letter in self.keys["allocation"] if self.static else "cwdp":
-                rest, digit = divmod(rest, counts[letter])
+                rest, digit = divmod(rest, self.counts[letter])
                 plane += digit * weights[letter]
             planes.append(plane)
         return planes
@@ -100,6 +101,17 @@ class Flash:
         per_chip = self.planes // self.chips
         region = page // self.plane_pages
         return (region // per_chip + region % per_chip * self.chips) % self.units
+
+    def outer(self) -> set[str]:
+        """Return the letters of an order that tell units from each other."""
+        letters = {"chip": "cw", "die": "cwd", "plane": "cwdp"}[self.keys["unit"]]
+        return {letter for letter in letters if self.counts[letter] > 1}
+
+    def stripe(self) -> int:
+        """Return the bytes after which the units repeat, 0 if there is one."""
+        order = self.keys["allocation"]
+        last = max((order.index(letter) for letter in self.outer()), default=-1)
+        return self.page * math.prod(self.counts[letter] for letter in order[:last + 1])
 
     def stride(self) -> int:
         """Return the bytes of consecutive addresses on one unit before the next one's."""
@@ -311,13 +323,15 @@ def of_units(flash: Flash) -> dict[str, Truth]:
     keys, seen = flash.keys, overlap(flash)
     made = {"units": exactly(flash.units, seen),
             "static_allocation": exactly(flash.static or flash.concat, seen),
-            "stride_kb": exactly(flash.stride() / 1024, seen) if flash.static or flash.concat
-            else NOTHING,
+            # The end of a region is looked for.
+            "stride_kb": exactly(flash.stride() / 1024, seen) if flash.static else
+            near(flash.stride() / 1024, 0.01, visible=seen) if flash.concat else NOTHING,
+            "stripe_kb": exactly(flash.stripe() / 1024, seen) if flash.static else NOTHING,
             "channels": exactly(keys["channels"], channels_seen(flash)),
             "allocation": order(flash),
             "level": Truth(keys["unit"], lambda found: found == keys["unit"], False)}
     if flash.units == 1:
-        made |= {"stride_kb": NOTHING}
+        made |= {"stride_kb": NOTHING, "stripe_kb": NOTHING}
     rates = [max(curve(flash, fifo=fifo).values()) for fifo in (False, True)]
     made["in_order"] = exactly(keys["device_sched"] == "fifo",
                                seen and rates[1] < (1 - SEEN) * rates[0])
@@ -329,11 +343,9 @@ def order(flash: Flash) -> Truth:
     keys = flash.keys
     if not flash.static:
         return Truth(keys["allocation"], lambda found: found == keys["allocation"], False)
-    wanted = plain_order(keys["allocation"], {letter for letter, part in (
-        ("c", "channels"), ("w", "chips"), ("d", "dies"), ("p", "planes")) if keys[part] > 1
-        and letter in {"chip": "cw", "die": "cwd", "plane": "cwdp"}[keys["unit"]]})
-    return Truth(wanted or "any", lambda found: isinstance(found, str) and (
-        plain_order(found, set("cwdp")).startswith(wanted)), channels_seen(flash))
+    wanted = plain_order(keys["allocation"], flash.outer())
+    return Truth(wanted, lambda found: isinstance(found, str) and (
+        plain_order(found, set("cwdp")) == wanted), channels_seen(flash))
 
 
 def plain_order(text: str, letters: set[str]) -> str:
@@ -379,7 +391,25 @@ def of_writes(flash: Flash) -> dict[str, Truth]:
             "interference": near(keys["rw_switch_ns"] / 1e3, 0.1, 2.0)}
     if keys["slc_mb"]:
         made["write_us"] = either(made["write_us"], program(flash, keys["slc_program_ns"]))
-    return made | of_slc(flash)
+    return made | of_slc(flash) | {"flush_us": of_flush(flash)}
+
+
+def of_flush(flash: Flash) -> Truth:
+    """Return the cost of a flush after a write of a clustered page, or of a part of one: its pages
+    are programmed on their units, behind their transfers on a channel."""
+    keys = flash.keys
+    if not keys["write_buffer_kb"] or keys["protected"]:
+        return exactly(0)
+    pages = flash.cluster // flash.page
+    most, cells = pages, [keys["program_ns"]] + [keys["slc_program_ns"]] * bool(keys["slc_mb"])
+    if not flash.concat:
+        most = max(max(collections.Counter(
+            flash.unit_of(first + at) for at in range(pages)).values())
+            for first in range(0, pages * flash.planes, pages))
+    about_ns = flash.program_ns - keys["program_ns"] + keys["firmware_ns"]
+    return about(0.9 * (min(cells) + about_ns) / 1e3,
+                 1.1 * (most * (max(cells) + about_ns) + pages * flash.transfer_ns +
+                        flash.read_ns + keys["firmware_ns"]) / 1e3)
 
 
 def program(flash: Flash, cells_ns: int) -> Truth:

@@ -19,10 +19,7 @@ COMMAND = PROJECT / "tools/ssd-probe/ssd-probe"
 
 @contextlib.contextmanager
 def load_beside(device, options):
-    """Run fio with these options on the device meanwhile; without options nothing."""
-    if not options:
-        yield
-        return
+    """Run fio with these options on the device meanwhile."""
     with subprocess.Popen(
             [*FIO, "--name=beside", f"--filename={device.path}", "--direct=1", "--bs=4k",
              "--ioengine=psync", "--rate_process=poisson", "--time_based", "--runtime=1000000",
@@ -33,10 +30,12 @@ def load_beside(device, options):
             load.terminate()
 
 
-def probe(device, report):
-    """Probe the device; return what the command has said. It writes the file @report."""
+def probe(device, report, beside):
+    """Probe the device; return what the command has said. It writes the file @report. @beside:
+    options of fio for a load, which begins with the first procedure: the command refuses to
+    write to a drive that a program has open."""
     said = []
-    with subprocess.Popen(
+    with contextlib.ExitStack() as stack, subprocess.Popen(
             [COMMAND, "--destroy", "--fresh", f"--json={report}", device.path],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}, text=True) as process:
@@ -46,6 +45,10 @@ def probe(device, report):
         for line in process.stderr:
             print("@", line, end="", flush=True)
             said.append(line)
+            if beside and line.startswith("[2/"):
+                stack.enter_context(load_beside(device, beside))
+                beside = ()
+        process.wait()
     return said
 
 
@@ -54,8 +57,7 @@ def measure(drive):
     with tempfile.TemporaryDirectory() as folder, \
             Device(drive["preset"], **drive["keys"]) as device:
         report = pathlib.Path(folder, "report.json")
-        with load_beside(device, drive["beside"]):
-            said = probe(device, report)
+        said = probe(device, report, drive["beside"])
         made = json.loads(report.read_text()) if report.exists() else {}
     failed = [line for line in said if "failed" in line]
     return {"found": made.get("findings", {}), "procedures": made.get("procedures", {}),
