@@ -3,7 +3,7 @@
 """Judge tools/ssd-probe on drives that nobody chose.
 
     tests/bench/probe-score.py [--seeds N] [--first K] [--jobs J]
-    tests/bench/probe-score.py --presets NAME...     # these drives instead
+    tests/bench/probe-score.py --papers              # the papers' drives instead
     tests/bench/probe-score.py --again ...           # judge the answers left by an earlier run
     tests/bench/probe-score.py --explain SEED        # keys, truth and answers of a drive
 
@@ -17,6 +17,7 @@ import collections
 import dataclasses
 import json
 import math
+import pathlib
 import time
 
 from scipy import stats
@@ -24,6 +25,7 @@ from scipy import stats
 import guests
 import model
 import probe_draw
+import probe_papers
 import probe_truth
 import storage
 import tables
@@ -46,6 +48,12 @@ class Probed:
     problems: list[str] = dataclasses.field(default_factory=list)
     seconds: float = 0.0
 
+    @classmethod
+    def restored(cls, kept: dict) -> "Probed":
+        """Return a drive as dataclasses.asdict() has described it."""
+        drive = probe_draw.Drive(**kept["drive"] | {"beside": tuple(kept["drive"]["beside"])})
+        return cls(**kept | {"drive": drive})
+
     def truths(self) -> dict[str, probe_truth.Truth]:
         """Return what ought to be found."""
         return probe_truth.truths(all_keys(self.drive))
@@ -64,10 +72,11 @@ def all_keys(drive: probe_draw.Drive) -> dict:
 # Probing
 
 class Guest:
-    """A guest that probes @drives in turn. @done: called with each that is probed."""
+    """A guest that probes @drives in turn. @path: of its files, without their endings, @done:
+    called with each drive that is probed."""
 
-    def __init__(self, name: str, drives: list[probe_draw.Drive], done):
-        self.name, self.drives, self.done = name, drives, done
+    def __init__(self, path: pathlib.Path, drives: list[probe_draw.Drive], done):
+        self.path, self.drives, self.done = path, drives, done
         self.clock = time.monotonic()
 
     def handle(self, line: str):
@@ -81,11 +90,11 @@ class Guest:
     def run(self):
         """Probe all drives. One with which the guest is lost counts as probed in vain."""
         while self.drives:
-            plan = FOLDER / f"{self.name}.plan.json"
+            plan = self.path.with_suffix(".plan.json")
             plan.write_text(json.dumps([dataclasses.asdict(drive) for drive in self.drives]))
             try:
                 guests.lab(guests.program_command(PROGRAM, "plan.json"),
-                           FOLDER / f"{self.name}.log", self.handle, options(),
+                           self.path.with_suffix(".log"), self.handle, options(),
                            [("plan.json", plan), (TOOL, model.PROJECT / TOOL)])
             except model.Failed as error:
                 if not self.drives:
@@ -99,18 +108,19 @@ def options() -> list[str]:
               if not option.startswith("--only")), "--memory=2G"]
 
 
-def file_of(drive: probe_draw.Drive):
+def file_of(drive: probe_draw.Drive, folder: pathlib.Path) -> pathlib.Path:
     """Return the file of a drive's answers."""
-    return FOLDER / f"{drive.name.replace(' ', '-')}.json"
+    return folder / f"{drive.name.replace(' ', '-')}.json"
 
 
-def probe(drives: list[probe_draw.Drive]) -> list[Probed]:
-    """Probe drives in guests, several at a time; return them in the order of @drives."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
+def probe(drives: list[probe_draw.Drive], folder: pathlib.Path) -> list[Probed]:
+    """Probe drives in guests, several at a time; return them in the order of @drives. Leave the
+    answers and logs in @folder."""
+    folder.mkdir(parents=True, exist_ok=True)
     progress, probed = guests.Progress(len(drives)), {}
 
     def done(one: Probed):
-        file_of(one.drive).write_text(json.dumps(dataclasses.asdict(one), indent=1))
+        file_of(one.drive, folder).write_text(json.dumps(dataclasses.asdict(one), indent=1))
         probed[one.drive.name] = one
         counts = collections.Counter(one.verdicts().values())
         progress.step(f"{one.drive.name}: " + ", ".join(
@@ -118,7 +128,8 @@ def probe(drives: list[probe_draw.Drive]) -> list[Probed]:
 
     size = min(BATCH, math.ceil(len(drives) / guests.GUESTS))
     batches = [drives[at:at + size] for at in range(0, len(drives), size)]
-    guests.run_all([Guest(f"guest-{at}", batch, done).run for at, batch in enumerate(batches)])
+    guests.run_all([Guest(folder / f"guest-{at}", batch, done).run
+                    for at, batch in enumerate(batches)])
     return [probed[drive.name] for drive in drives]
 
 
@@ -193,13 +204,16 @@ def explain(one: Probed) -> list[str]:
             *one.problems]
 
 
-def stored(drive: probe_draw.Drive) -> Probed:
+def stored(drive: probe_draw.Drive, folder: pathlib.Path) -> Probed:
     """Return the answers of a drive from an earlier run."""
     try:
-        kept = json.loads(file_of(drive).read_text())
+        kept = json.loads(file_of(drive, folder).read_text())
     except FileNotFoundError:
         raise model.Failed(f"{drive.name} was not probed: --first, --seeds") from None
-    return Probed(**kept | {"drive": drive})
+    one = Probed.restored(kept)
+    if one.drive != drive:
+        raise model.Failed(f"{drive.name} was another drive when it was probed")
+    return one
 
 
 def report(probed: list[Probed]) -> list[str]:
@@ -211,13 +225,18 @@ def report(probed: list[Probed]) -> list[str]:
             *(["", "problems:", *problems] if problems else [])]
 
 
-def save(probed: list[Probed]):
-    """Write score.json."""
-    (FOLDER / "score.json").write_text(json.dumps({
-        "counts": counted(probed), "drives": [
-            dataclasses.asdict(one) | {"verdicts": one.verdicts(), "truths": {
-                name: truth.says for name, truth in one.truths().items()}}
-            for one in probed]}, indent=1))
+def papers(probed: list[Probed]) -> list[str]:
+    """Return the lines of the table of the papers' drives."""
+    return tables.markdown(["drive", "finding", "paper", "probe", "verdict"], [
+        row for one in probed
+        for row in probe_papers.rows(one.drive.name, one.found, one.verdicts())])
+
+
+def save(probed: list[Probed], path: pathlib.Path):
+    """Write all answers and verdicts as JSON."""
+    path.write_text(json.dumps({
+        "counts": counted(probed), "drives": [dataclasses.asdict(one) for one in probed],
+        "verdicts": {one.drive.name: one.verdicts() for one in probed}}, indent=1))
 
 
 def main() -> int:
@@ -227,19 +246,25 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=100, metavar="N")
     parser.add_argument("--first", type=int, default=1, metavar="K")
     parser.add_argument("--jobs", type=int, default=guests.GUESTS, metavar="J")
-    parser.add_argument("--presets", nargs="+", default=(), metavar="NAME")
+    parser.add_argument("--papers", action="store_true")
+    parser.add_argument("--folder", type=pathlib.Path, default=FOLDER)
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--explain", type=int, metavar="SEED")
     options_given = parser.parse_args()
     guests.GUESTS = options_given.jobs
     if options_given.explain is not None:
-        print(*explain(stored(probe_draw.draw(options_given.explain))), sep="\n")
+        print(*explain(stored(probe_draw.draw(options_given.explain), options_given.folder)),
+              sep="\n")
         return 0
-    drives = [probe_draw.Drive(name, name, {}) for name in options_given.presets] or [
+    drives = probe_papers.drives() if options_given.papers else [
         probe_draw.draw(options_given.first + at) for at in range(options_given.seeds)]
-    probed = [*map(stored, drives)] if options_given.again else probe(drives)
-    save(probed)
+    folder = options_given.folder
+    probed = ([stored(drive, folder) for drive in drives] if options_given.again else
+              probe(drives, folder))
+    save(probed, folder / ("papers.json" if options_given.papers else "score.json"))
     print(*report(probed), sep="\n")
+    if options_given.papers:
+        print("", *papers(probed), sep="\n")
     return 0
 
 

@@ -277,6 +277,12 @@ def size_near(value: float, step: float, visible: bool = True) -> Truth:
     return near(value, 0.05, step, visible) if value else exactly(0)
 
 
+def smallest(size: int, block: int, visible: bool) -> Truth:
+    """Return the truth that is a size in KB; what is smaller than a logical block may be taken for
+    one."""
+    return about(size / 1024, max(size, block) / 1024, visible and size >= block)
+
+
 def either(*truths: Truth) -> Truth:
     """Return the truth that any of these is. Where one is visible, an answer is asked for."""
     return Truth(" or ".join(each.says for each in truths),
@@ -296,10 +302,20 @@ def overlap(flash: Flash) -> bool:
 
 def channels_seen(flash: Flash) -> bool:
     """Return True if a user can see that two reads share a channel: their transfers take longer
-    there than behind each other to the host, and than the firmware takes for the second one."""
+    there than behind each other to the host, and than the firmware takes for the second one. Some
+    pairs must share one and some not: without both nothing tells a channel from what is common
+    to all reads, or a fast one from one that is not shared."""
     keys = flash.keys
     slower = max(flash.host_ns(keys["block_size"]), keys["firmware_ns"])
-    return overlap(flash) and flash.transfer_ns - slower > SEEN * flash.read_ns
+    return (overlap(flash) and 1 < keys["channels"] < flash.units and
+            flash.transfer_ns - slower > SEEN * flash.read_ns)
+
+
+def page_seen(flash: Flash) -> bool:
+    """Return True if a user can see where a flash page begins: by a buffer of pages, by a request
+    for two pages of one unit, or by two requests for one unit or two."""
+    return bool(flash.keys["read_buffer_kb"] or flash.concat or flash.stride() > flash.page or
+                overlap(flash))
 
 
 def of_reads(flash: Flash) -> dict[str, Truth]:
@@ -313,7 +329,7 @@ def of_reads(flash: Flash) -> dict[str, Truth]:
     return {
         "read_depth": about(0.95 * low, high),
         "read_us": near(single_ns / 1e3, SEEN),
-        "flash_page_kb": exactly(flash.page / 1024),
+        "flash_page_kb": smallest(flash.page, keys["block_size"], page_seen(flash)),
         "read_buffer_kb": size_near(buffer_kb, flash.page / 1024),
         "prefetch": exactly(bool(keys["prefetch"]))}
 
@@ -378,12 +394,8 @@ def of_writes(flash: Flash) -> dict[str, Truth]:
     if keys["write_buffer_kb"]:
         kind = "cache" if keys["write_cache"] else "fifo"
     cluster_kb = flash.cluster / 1024
-    # A clustered page of a logical block or less is never written in part.
-    page = exactly(cluster_kb)
-    if flash.cluster <= keys["block_size"]:
-        page = Truth(f"at most {keys['block_size'] / 1024:g}", lambda found: isinstance(
-            found, (int, float)) and found <= keys["block_size"] / 1024, False)
-    made = {"clustered_page_kb": page,
+    made = {"clustered_page_kb": smallest(flash.cluster, keys["block_size"],
+                                          flash.cluster > keys["block_size"]),
             "write_buffer_kind": exactly(kind),
             "early_ack": exactly(kind != "none"),
             "write_buffer_kb": size_near(keys["write_buffer_kb"], cluster_kb),
