@@ -129,10 +129,13 @@ class Drive:
         the kernel has it."""
         found = self.identity()
         if not (found["serial"] or found["wwid"]):
-            found["instance"] = f"{read(BOOT_ID)} {read(self.sysfs / 'diskseq') or self.number}"
-            return found
+            return {**found, "instance": self.instance()}
         # The name depends on the order in which drives are found.
         return {key: value for key, value in found.items() if key != "name"}
+
+    def instance(self) -> str:
+        """Return what no other drive has, of this boot or another."""
+        return f"{read(BOOT_ID)} {read(self.sysfs / 'diskseq') or self.number}"
 
     def describe(self) -> str:
         """Return the drive in a few words."""
@@ -254,8 +257,7 @@ def signatures_of(drive: Drive) -> list[str]:
     if done.returncode:
         return [f"what is on it cannot be told: {done.stderr.strip() or 'wipefs failed'}"]
     kinds = sorted(set(done.stdout.split()))
-    return [f"it holds data: {' '.join(kinds)} (wipefs --all {drive.path} removes the "
-            f"signature{'s' if len(kinds) > 1 else ''})"] if kinds else []
+    return [f"it holds data: {' '.join(kinds)} (see wipefs(8))"] if kinds else []
 
 
 def claimed(drive: Drive) -> list[str]:

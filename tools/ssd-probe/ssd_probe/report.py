@@ -247,6 +247,8 @@ def figures_html(report: dict) -> str:
     try:
         import matplotlib
         matplotlib.use("Agg")
+        # The same report makes the same file.
+        matplotlib.rcParams["svg.hashsalt"] = "ssd-probe"
         from matplotlib import pyplot
     except ImportError:
         return f"<p>{NO_FIGURES}</p>"

@@ -13,8 +13,6 @@ from ssd_probe.drive import Drive, amount
 from ssd_probe.probe import Bench, Finding, Procedure
 from ssd_probe.report import value_text
 
-# Procedures are repeated so often if other work disturbed them.
-DISTURBED_RETRIES = 1
 # Writes in advance: seconds between two notes in the state, requests in flight, seconds that
 # the drive then has to empty its buffers.
 NOTE_S, FILL_DEPTH, SETTLE_S = 30, 8, 5
@@ -161,11 +159,13 @@ class Runner:
         self.found: dict[str, Finding] = {}
         # Those that ended with an error which is not the drive's.
         self.failed: list[str] = []
+        # Another try has a chance to be undisturbed.
+        self.patient = True
 
     def fill(self):
         """Write the whole range in ascending order, so that later reads are of written pages."""
         bench, data, noted = self.bench, self.saved.data, time.monotonic()
-        step = bench.max_bytes * FILL_DEPTH * 8
+        step = bench.max_bytes * FILL_DEPTH * 4
         self.progress.begin("write the drive in ascending order")
         while data["filled"] < bench.size:
             low = data["filled"]
@@ -201,10 +201,10 @@ class Runner:
     def measured(self, procedure: Procedure) -> dict:
         """Run a procedure, again if something disturbed it; return its record."""
         self.progress.begin(procedure.title)
-        for _ in range(1 + DISTURBED_RETRIES):
+        record = self.once(procedure)
+        if record["disturbed"] and self.patient:
             record = self.once(procedure)
-            if not record["disturbed"]:
-                break
+        self.patient = not record["disturbed"]
         texts = [f"{item['name']} {value_text(item)}" for item in record["findings"]]
         texts += [f"disturbed: {reason}" for reason in record["disturbed"]]
         self.progress.end(", ".join(texts))

@@ -10,11 +10,11 @@ import signal
 import sys
 
 from ssd_probe import ProbeError, engine, load, probe, report, run, state
-from ssd_probe.drive import BOOT_ID, Drive, QueueSettings, amount, awake_cpus, read, refuse
+from ssd_probe.drive import Drive, QueueSettings, amount, awake_cpus, refuse
 from ssd_probe.run import name_of
 
 # Modules that register procedures, in the order of the table.
-MODULES = ("reads", "units", "regions", "writes", "blocks")
+MODULES = ("reads", "units", "regions", "writes", "clusters", "write_buffer", "blocks")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Bytes that procedures may write unless the user says otherwise: so many times the range, and
 # an amount for small ranges.
@@ -112,6 +112,7 @@ class Session:
             raise ProbeError(f"{drive.path}: less than 1 MB is too small")
         self.most_written = self.allowed() if args.destroy else 0
         key = {"version": report.VERSION, "drive": drive.key(), "options": self.options()}
+        self.journal = state.Journal(drive.name, drive.instance())
         self.state = state.State(key, drive.identity()["model"] or drive.name)
 
     def range(self) -> int:
@@ -161,25 +162,12 @@ class Session:
             f"ascending order; takes {run.duration(will.seconds)} or more, so much if it writes "
             f"as fast as it reads ({will.mbps:.0f} MB/s)")
 
-    def keep_settings(self, saved: dict):
-        """Note in the state what has to be restored."""
-        self.state.data["settings"] = {"boot": read(BOOT_ID), "name": self.drive.name, **saved}
-        self.state.save()
-
-    def settings(self) -> QueueSettings:
-        """Return the settings of the drive's queue, those of a run that was killed if its state
-        says so."""
-        saved = self.state.data["settings"]
-        if saved and (saved["boot"], saved["name"]) == (read(BOOT_ID), self.drive.name):
-            return QueueSettings(self.drive, {key: saved[key] for key in ("under", "bare")})
-        return QueueSettings(self.drive)
-
     @contextlib.contextmanager
     def prepared(self):
         """Change the drive's settings, and restore them whatever happens."""
-        settings = self.settings()
+        settings = QueueSettings(self.drive, self.journal.load())
         try:
-            settings.change(self.keep_settings)
+            settings.change(self.journal.save)
             yield
         finally:
             # No signal interrupts this.
@@ -193,10 +181,8 @@ class Session:
             differ = settings.restore() if self.drive.exists() else []
         if differ:
             say(f"not restored: {' '.join(differ)}")
-            return
-        self.state.data["settings"] = None
-        with contextlib.suppress(ProbeError):
-            self.state.save()
+        else:
+            self.journal.remove()
 
     def measure(self) -> run.Runner:
         """Run all procedures."""
@@ -215,6 +201,8 @@ class Session:
             finally:
                 progress.clear()
                 data["written"] = written + player.bytes[engine.WRITE]
+                if self.state.worth():
+                    self.state.save()
             return runner
 
     def report(self, found: dict[str, probe.Finding]) -> dict:
@@ -237,12 +225,11 @@ class Session:
 
     def hint(self) -> str:
         """Return how to go on, "" if there is nothing to go on with."""
-        kept = self.state.data["procedures"] or self.state.data["filled"]
-        return f" (run it again to go on with {self.state.path})" if kept else ""
+        return f" (run it again to go on with {self.state.path})" if self.state.worth() else ""
 
     def go(self) -> int:
         """Do all of it; return the exit status."""
-        if self.state.load(self.args.fresh):
+        if not self.args.fresh and self.state.load():
             say(f"goes on with {self.state.path} (--fresh: begin anew)")
         try:
             with interruptible():

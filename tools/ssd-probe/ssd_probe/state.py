@@ -16,6 +16,8 @@ from ssd_probe import ProbeError
 from ssd_probe.probe import Curve, Finding
 
 STATES = pathlib.Path("/var/lib/ssd-probe")
+# Settings do not survive a boot, nor does this folder.
+JOURNALS = pathlib.Path("/run/ssd-probe")
 FORMAT = 1
 
 
@@ -44,10 +46,48 @@ def restored(data: dict) -> Finding:
     return Finding(**{**data, "curve": Curve(**curve) if curve else None})
 
 
+def write_whole(path: pathlib.Path, data: dict):
+    """Write a JSON file so that it is whole at any time, old or new."""
+    new = path.with_suffix(".new")
+    try:
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        with open(new, "w", encoding="utf-8") as file:
+            json.dump(data, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, path)
+    except OSError as error:
+        raise ProbeError(f"{path}: {error.strerror}") from None
+
+
+class Journal:
+    """The settings of a drive that have to be restored, kept until that is done: a run that was
+    killed leaves them to the next one. @instance: tells the drive from others of its name."""
+
+    def __init__(self, name: str, instance: str, folder: pathlib.Path = JOURNALS):
+        self.path, self.instance = folder / f"{name}.json", instance
+
+    def load(self) -> dict | None:
+        """Return what a run before has not restored, None if it has."""
+        try:
+            found = json.loads(self.path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return found["settings"] if found.get("instance") == self.instance else None
+
+    def save(self, settings: dict):
+        """Keep settings."""
+        write_whole(self.path, {"instance": self.instance, "settings": settings})
+
+    def remove(self):
+        """Note that all is restored."""
+        self.path.unlink(missing_ok=True)
+
+
 class State:
     """The state of a run. @key: what it has to agree in with the run before. data: {"procedures":
-    {name: record}, "settings": those to restore or None, "filled": bytes of the range that were
-    written in advance, "written": bytes written in all}."""
+    {name: record}, "filled": bytes of the range that were written in advance, "written": bytes
+    written in all}."""
 
     def __init__(self, key: dict, name: str, folder: pathlib.Path = STATES):
         self.key = plain({"format": FORMAT, **key})
@@ -58,11 +98,10 @@ class State:
     @staticmethod
     def empty() -> dict:
         """Return the data of a run that has done nothing."""
-        return {"procedures": {}, "settings": None, "filled": 0, "written": 0}
+        return {"procedures": {}, "filled": 0, "written": 0}
 
-    def load(self, fresh: bool = False) -> bool:
-        """Use what a run before has left, if it is @fresh only the settings that are to be
-        restored; return false if there is nothing to go on with."""
+    def load(self) -> bool:
+        """Use what a run before has left; return false if there is nothing to go on with."""
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
@@ -71,23 +110,16 @@ class State:
             raise ProbeError(f"{self.path}: {error.strerror}") from None
         if found.get("key") != self.key:
             return False
-        self.data = {**self.empty(), "settings": found["data"]["settings"]}
-        if not fresh:
-            self.data = found["data"]
+        self.data = found["data"]
+        return self.worth()
+
+    def worth(self) -> bool:
+        """Return true if another run can go on with it."""
         return bool(self.data["procedures"] or self.data["filled"])
 
     def save(self):
         """Write the state, so that it is whole at any time."""
-        new = self.path.with_suffix(".new")
-        try:
-            self.path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-            with open(new, "w", encoding="utf-8") as file:
-                json.dump({"key": self.key, "data": self.data}, file)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(new, self.path)
-        except OSError as error:
-            raise ProbeError(f"{self.path}: {error.strerror}") from None
+        write_whole(self.path, {"key": self.key, "data": self.data})
 
     def remove(self):
         """Remove the file."""

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0
+"""ssd-probe in a test: started, answered, ended, and the settings of a drive's queue."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+from checks import fail
+from ssd import PROJECT
+
+COMMAND = PROJECT / "tools/ssd-probe/ssd-probe"
+# The same with other procedures.
+FAKE = PROJECT / "tests/lib/probe_fake.py"
+STATES = pathlib.Path("/var/lib/ssd-probe")
+SKIP = 4
+
+
+def skip_without_parts():
+    """Skip the test if a part of ssd-probe that is not Python's is missing."""
+    if not (PROJECT / "build/tools/ssd-probe-io").exists():
+        print("build/tools/ssd-probe-io is missing: make tools")
+        sys.exit(SKIP)
+    for module in ("numpy", "scipy"):
+        if subprocess.run(["/usr/bin/python3", "-c", f"import {module}"], check=False,
+                          capture_output=True).returncode:
+            print(f"python3-{module} is missing: scripts/setup tools")
+            sys.exit(SKIP)
+
+
+def start(*options, program=FAKE, **environment):
+    """Start ssd-probe; its input is a pipe."""
+    return subprocess.Popen([program, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True,
+                            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", **environment})
+
+
+def probe(*options, typed="", **how):
+    """Run ssd-probe with this input; return (status, output, errors)."""
+    with start(*options, **how) as running:
+        out, errors = running.communicate(typed)
+    print(f"$ ssd-probe {' '.join(map(str, options))}\n{errors}", flush=True)
+    return running.returncode, out, errors
+
+
+def wait_for_line(running, part):
+    """Wait until ssd-probe has printed a line with @part on stderr; return all lines until then."""
+    lines = []
+    for line in running.stderr:
+        lines.append(line)
+        if part in line:
+            return "".join(lines)
+    fail(f"ssd-probe printed no '{part}': {''.join(lines)}")
+
+
+def queue_settings(name):
+    """Return the values of all settings of a drive's queue that can be written."""
+    queue = pathlib.Path("/sys/block", name, "queue")
+    return {str(file.relative_to(queue)): file.read_text().strip()
+            for file in sorted(queue.rglob("*")) if file.is_file() and file.stat().st_mode & 0o200}
+
+
+def states():
+    """Return the files that interrupted runs have left."""
+    return sorted(STATES.glob("*"))

@@ -1,0 +1,365 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+# ssd-probe restores a drive's settings after signals and errors, goes on after an interruption,
+# reports a drive that fails or disappears in one line, and writes no more than agreed
+# kernels: 6.12
+# timeout: 900
+
+import html.parser
+import json
+import os
+import pathlib
+import re
+import signal
+import sys
+
+from checks import check, modprobe, wait_for
+from iosched import Disk, ours, remove_all
+from probing import (FAKE, probe, queue_settings, skip_without_parts, start, states,
+                     wait_for_line)
+from ssd import PROJECT, Device, NullBlk
+
+sys.path[:0] = [str(PROJECT / "tools/ssd-probe"), str(PROJECT / "tests/bench")]
+
+import model  # noqa: E402
+from ssd_probe import report, settings  # noqa: E402
+
+JSON, HTML = pathlib.Path("/tmp/report.json"), pathlib.Path("/tmp/report.html")
+# More than the command needs until it is interrupted.
+LONG = {"LONG_S": "600"}
+MB = 1 << 20
+
+
+def unusual(dev):
+    """Give a drive settings that are not the default ones; return all."""
+    dev.scheduler("bfq")
+    for name, value in {"iosched/slice_idle_us": 33, "nomerges": 1, "max_sectors_kb": 256,
+                        "rq_affinity": 1, "nr_requests": 77, "wbt_lat_usec": 5000}.items():
+        dev.queue(name, value)
+    return queue_settings(dev.name)
+
+
+def restored(dev, before, what):
+    """Check that a drive's settings are as they were."""
+    now = queue_settings(dev.name)
+    differ = {name: (before.get(name), now.get(name)) for name in before | now
+              if before.get(name) != now.get(name)}
+    check(not differ, f"{what}: settings are restored {differ or ''}")
+
+
+def changed(dev):
+    """Check that the settings are now those to measure with."""
+    now = queue_settings(dev.name)
+    check(now["scheduler"].startswith("[none]") and now["nomerges"] == "2" and
+          now["wbt_lat_usec"] == "0", "the drive has settings to measure with")
+
+
+def interrupted(dev, number):
+    """End a run by a signal in its second procedure, then go on."""
+    before = unusual(dev)
+    what = signal.Signals(number).name
+    options = ["--json", JSON, dev.path]
+    with start(*options, **LONG) as running:
+        wait_for_line(running, "Reads for some time")
+        changed(dev)
+        running.send_signal(number)
+        errors = running.stderr.read()
+        status = running.wait()
+    killed = number == signal.SIGKILL
+    check(status == (-number if killed else 128 + number), f"{what}: status {status}")
+    if not killed:
+        check(errors.count("\n") <= 2 and "run it again to go on" in errors, errors)
+        restored(dev, before, what)
+    check(len(states()) == 1 and not JSON.exists(), f"{what}: the state is kept: {states()}")
+    reads = dev.stats()["read_count"]
+    status, out, errors = probe(*options)
+    reads = dev.stats()["read_count"] - reads
+    check(status == 0 and "A few reads" not in errors and "Reads for some time" in errors,
+          f"{what}: the first procedure is not repeated")
+    # The estimate reads 128 times, a turn of the second procedure 8 times.
+    check(reads == 128 + 8, f"{what}: {reads} reads")
+    found = report.values(json.loads(JSON.read_text()))
+    check(found == {"alpha": 100, "beta": 200, "gamma": None, "delta": None},
+          f"{what}: all findings are there: {found}")
+    check(not states(), f"{what}: the state is removed")
+    restored(dev, before, f"after {what}")
+    JSON.unlink()
+
+
+def begun_anew(dev):
+    """--fresh ignores the state; other options have a state of their own."""
+    with start(dev.path, **LONG) as running:
+        wait_for_line(running, "Reads for some time")
+        running.send_signal(signal.SIGINT)
+        running.communicate()
+    for options in (["--seed", "2"], ["--fresh"]):
+        status, _, errors = probe(*options, "--json", JSON, dev.path)
+        check(status == 0 and "A few reads:" in errors, f"{options}: the first one is repeated")
+    check(not states(), "no state is left")
+
+
+def damaged_state(dev):
+    """A state that cannot be read is none."""
+    with start(dev.path, **LONG) as running:
+        wait_for_line(running, "Reads for some time")
+        running.send_signal(signal.SIGTERM)
+        running.communicate()
+    states()[0].write_text("{")
+    status, _, errors = probe("--json", JSON, dev.path)
+    check(status == 0 and "A few reads:" in errors, "a damaged state is ignored")
+
+
+def one_line(errors, part):
+    """Check that the last line of the errors has @part and that there is no traceback."""
+    check("Traceback" not in errors and part in errors.strip().splitlines()[-1], f"says {part}")
+
+
+def disappears():
+    """A drive is removed meanwhile."""
+    dev = Device("small", capacity_mb=64)
+    unusual(dev)
+    with start("--json", JSON, dev.path, **LONG) as running:
+        wait_for_line(running, "Reads for some time")
+        dev.remove()
+        errors = running.stderr.read()
+        status = running.wait()
+    check(status == 1 and errors.count("\n") == 1 and not JSON.exists(), f"{status}: {errors}")
+    one_line(errors, f"{dev.path} has disappeared")
+    kept = states()
+    check(len(kept) == 1, "the state is kept")
+    # A drive without a serial number that is added is another one.
+    with Device("small", capacity_mb=64) as dev:
+        status, _, errors = probe("--json", JSON, dev.path)
+        check(status == 0 and "goes on" not in errors, "another drive does not go on")
+    check(states() == kept, "nor is its state lost")
+    kept[0].unlink()
+
+
+def fails():
+    """A drive has bad sectors."""
+    dev = NullBlk("bad", size=64, memory_backed=1, queue_mode=2)
+    (dev.folder / "badblocks").write_text(f"+{8 * MB >> 9}-{(64 * MB >> 9) - 1}")
+    before = queue_settings(dev.name)
+    status, out, errors = probe(dev.path)
+    check(status == 1 and not out, f"status {status}")
+    one_line(errors, f"{dev.path}: the read of ")
+    restored(dev, before, "a bad drive")
+    dev.remove()
+
+
+def defect(dev):
+    """A procedure has a defect."""
+    before = unusual(dev)
+    status, _, errors = probe("--json", JSON, dev.path, BROKEN="1")
+    found = json.loads(JSON.read_text())["findings"]
+    check(status == 1 and "Traceback" not in errors, f"status {status}")
+    check(found["alpha"]["value"] == 100 and found["gamma"]["value"] is None and
+          "ValueError: a defect" in found["gamma"]["why"], found["gamma"]["why"])
+    restored(dev, before, "a defect")
+    status, _, errors = probe("--json", JSON, dev.path)
+    check(status == 0 and "A few reads" not in errors, "only the broken procedure is repeated")
+
+
+def writes(dev):
+    """The drive is written once in advance, and not more than agreed."""
+    before = unusual(dev)
+    dev.reset()
+    status, out, _ = probe("--destroy", "--range", "16M", "--json", JSON, dev.path,
+                           typed=f"{dev.name}\n")
+    stats, made = dev.stats(), json.loads(JSON.read_text())
+    check(status == 0 and stats["host_write_bytes"] == 16 * MB + 50 * 4096,
+          f"{stats['host_write_bytes']} bytes were written")
+    check(made["findings"]["mapping"]["value"] == "page" and not made["left_out"] and
+          "Left out" not in out, "the writing procedure has run")
+    restored(dev, before, "--destroy")
+    status, out, _ = probe("--destroy", "--range", "16M", "--max-write", "17M", "--json", JSON,
+                           f"/dev/../dev/{dev.name}", typed=dev.path, WRITES="300")
+    found = json.loads(JSON.read_text())["findings"]["mapping"]
+    check(status == 0 and found["value"] is None and "(--max-write)" in found["why"],
+          found["why"])
+    status, _, errors = probe("--destroy", "--max-write", "1M", dev.path)
+    check(status == 1 and "--range" in errors, "a bound below the range is refused")
+
+
+def interrupted_in_advance(dev):
+    """A run is interrupted while it writes in advance, then goes on there."""
+    options = ["--destroy", "--only", "mapping", "--json", JSON, dev.path]
+    dev.reset()
+    with start(*options) as running:
+        running.stdin.write(f"{dev.name}\n")
+        running.stdin.flush()
+        wait_for_line(running, "in ascending order   0%")
+        wait_for(lambda: dev.stats()["host_write_bytes"] > 24 * MB, "some writes", step=0.01)
+        running.send_signal(signal.SIGINT)
+        running.communicate()
+        check(running.returncode == 130, f"status {running.returncode}")
+    status, _, errors = probe(*options, typed=f"{dev.name}\n")
+    check("goes on" in errors, "it goes on")
+    written = dev.stats()["host_write_bytes"]
+    check(status == 0 and 64 * MB < written <= 64 * MB + 17 * MB, f"{written} bytes in all")
+
+
+class Links(html.parser.HTMLParser):
+    """Collects what a page loads."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attrs):
+        self.found += [value for name, value in attrs if name in ("src", "href")]
+
+
+def reports(dev):
+    """The files of a report, and the same from JSON alone."""
+    folder = pathlib.Path("/tmp/reports")
+    status, out, errors = probe("--output", folder, dev.path)
+    names = sorted(path.name for path in folder.iterdir())
+    check(status == 0 and names == [f"ssd-probe-{dev.name}.{kind}" for kind in ("html", "json")],
+          f"{names}")
+    made = json.loads((folder / names[1]).read_text())
+    check(made["schema"] == 1 and made["kernel"] == os.uname().release and
+          made["drive"]["bytes"] == 64 * MB and made["options"]["seed"] == 1,
+          f"the report says what was measured: {made['drive']}")
+    curve = made["findings"]["alpha"]["curve"]
+    check(len(curve["lines"]["time"][1]) == 100, "it has the curve")
+    check(made["left_out"][0]["procedure"] == "writes" and "Left out: writes" in out,
+          "it says what was left out")
+    page = (folder / names[0]).read_text()
+    links = Links()
+    links.feed(page)
+    check(all(link.startswith("data:") for link in links.found), "the page needs no other file")
+    drawn = "python3-matplotlib" not in errors
+    check(len(links.found) == drawn and ("matplotlib is missing" in page) != drawn,
+          f"it has {len(links.found)} figures")
+    status, again, _ = probe("--from", folder / names[1], "--html", HTML)
+    check(status == 0 and again.split("\nWritten")[0] == out.split("\nWritten")[0] and
+          HTML.read_text() == page, "the report from JSON is the same")
+
+
+def invalid():
+    """Invalid options are reported in one line."""
+    for options in ([], ["--from", JSON, "/dev/x"], ["--range", "0", "/dev/x"], ["--bla"],
+                    ["--max-write", "1G", "/dev/x"], ["--seed", "-1", "/dev/x"],
+                    ["--json", "a", "--output", "b", "/dev/x"]):
+        status, _, errors = probe(*options)
+        check(status == 2 and errors.count("\n") == 1, f"{options}: {errors.strip()}")
+    for options in (["--from", "/dev/null"], ["--from", "/nothing"]):
+        status, _, errors = probe(*options)
+        check(status == 1 and errors.count("\n") == 1, f"{options}: {errors.strip()}")
+
+
+def refused_options(dev):
+    """Options that do not go with the drive are refused in one line."""
+    for options, part in ((["--only", "epsilon"], "nothing is named epsilon"),
+                          (["--only", "mapping"], "they need --destroy"),
+                          (["--json", "/nothing/x"], "not a folder"),
+                          (["--range", "64K"], "too small")):
+        status, _, errors = probe(*options, dev.path)
+        check(status == 1, f"{options}: status {status}")
+        one_line(errors, part)
+
+
+def load(dev):
+    """--load tells a busy drive from a quiet one."""
+    status, out, _ = probe("--load", dev.path)
+    print(out)
+    quiet = "other programs" not in out
+    with start("--quiet", "--json", JSON, dev.path, LONG_S="30") as other:
+        wait_for(lambda: dev.stats()["read_count"] > 1000, "reads")
+        status, out, _ = probe("--load", dev.path)
+        other.send_signal(signal.SIGTERM)
+        other.communicate()
+    check(quiet and status == 1 and "other programs moved" in out, out.strip())
+    for state in states():
+        state.unlink()
+
+
+def tunables():
+    """Each scheduler takes what is derived for it, at the least and most values of findings."""
+    with Device("small", capacity_mb=64) as dev:
+        for scheduler in ours():
+            modprobe(f"{scheduler}-iosched")
+        for values in (presets := {**known_drives(), **extremes()}).values():
+            for scheduler, chosen in settings.tunables(values).items():
+                disk = Disk(dev.name, scheduler)
+                disk.set(**chosen)
+                got = {name: disk.tunable(name).read_text() for name in chosen}
+                same = all(re.search(rf"(^|\[){re.escape(str(value))}($|\]|\n)", got[name])
+                           for name, value in chosen.items())
+                check(same, f"{scheduler} takes {chosen}")
+            dev.scheduler("none")
+        check(len(presets) > 4, "on several drives")
+    remove_all()
+
+
+def extremes():
+    """Return findings with values that no drive has."""
+    names = ("region_mb", "region_depth", "read_depth", "units", "stride_kb", "channels",
+             "erase_block_kb", "open_blocks", "clustered_page_kb", "clustered_block_kb",
+             "read_buffer_kb", "write_buffer_kb", "interference", "read_us")
+    found = {f"all {value}": {name: value for name in names} | {
+        "static_allocation": True, "allocation": "wcpd"} for value in (0, 1, 3, 1e3, 1 << 20, 1e12)}
+    return found | {"nothing": {}, "cannot tell": dict.fromkeys(names)}
+
+
+def known_drives():
+    """Return the true findings of presets."""
+    return {"pass-ssd1": {"region_mb": 2048, "region_depth": 4, "read_depth": 16, "read_us": 1112,
+                          "interference": 380, "mapping": "page"},
+            "piq": {"units": 64, "channels": 8, "stride_kb": 4, "static_allocation": True,
+                    "in_order": True, "allocation": "cwdp", "read_us": 125, "read_depth": 64,
+                    "mapping": "page", "clustered_page_kb": 4},
+            "bp-transcend": {"mapping": "block", "erase_block_kb": 1024, "open_blocks": 1,
+                             "units": 4, "clustered_page_kb": 4},
+            "pai-a": {"clustered_page_kb": 16, "clustered_block_kb": 4096, "read_buffer_kb": 256,
+                      "write_buffer_kb": 255, "mapping": None},
+            "sata": {"static_allocation": False, "in_order": False, "mapping": "page",
+                     "clustered_page_kb": 4, "early_ack": True, "region_mb": None}}
+
+
+def advice():
+    """On the papers' drives the paper's scheduler is advised, with the settings that the
+    benchmark uses there; on a drive of today none is."""
+    for preset, values in known_drives().items():
+        fits = [name for name, (good, _) in settings.advice(values).items() if good]
+        paper = model.paper_of(preset)
+        check(fits == ([paper] if paper else []), f"{preset}: {fits}")
+        if not paper:
+            continue
+        chosen, wanted = settings.tunables(values)[paper], model.probed_tunables(paper, preset)
+        # The units, whatever they are made of.
+        for tunables in (chosen, wanted):
+            tunables["chips"] = (tunables.get("chips", 1) * tunables.pop("dies", 1) *
+                                 tunables.pop("planes", 1))
+        if paper == "piq":
+            # A chip is the unit, the planes and dies of which one request uses.
+            wanted["chips"] //= 4
+        differ = {name: (chosen.get(name), wanted.get(name)) for name in chosen | wanted
+                  if chosen.get(name) != wanted.get(name)}
+        check(not differ, f"{preset}: settings are the benchmark's {differ or ''}")
+
+
+def main():
+    skip_without_parts()
+    check(FAKE.exists(), "procedures of a test")
+    invalid()
+    advice()
+    with Device("small", capacity_mb=64) as dev:
+        refused_options(dev)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            interrupted(dev, number)
+        begun_anew(dev)
+        damaged_state(dev)
+        defect(dev)
+        writes(dev)
+        interrupted_in_advance(dev)
+        reports(dev)
+        load(dev)
+    disappears()
+    fails()
+    tunables()
+
+
+if __name__ == "__main__":
+    main()
