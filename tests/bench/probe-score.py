@@ -141,6 +141,17 @@ def share(count: int, number: int) -> str:
     return f"{100 * count / number:.0f} ({100 * bounds.low:.0f}-{100 * bounds.high:.0f})"
 
 
+def nothing_there(probed: list[Probed]) -> collections.Counter:
+    """Return for each finding, and for all, on how many drives it is right not to tell."""
+    counts = collections.Counter()
+    for one in probed:
+        for name, verdict in one.verdicts().items():
+            if verdict == "right" and one.found.get(name, {"value": None})["value"] is None:
+                counts[name] += 1
+                counts["all"] += name in one.found
+    return counts
+
+
 def counted(probed: list[Probed]) -> dict[str, collections.Counter]:
     """Return the verdicts on each finding that any drive has an answer to, and on all of them."""
     counts = collections.defaultdict(collections.Counter)
@@ -155,12 +166,13 @@ def counted(probed: list[Probed]) -> dict[str, collections.Counter]:
 
 def table(probed: list[Probed]) -> list[str]:
     """Return the lines of the table, a row for each finding."""
-    head = ["finding", *VERDICTS, "right %", "wrong %"]
-    rows = []
+    head = ["finding", *VERDICTS, "right %", "wrong %", "of right: nothing to see"]
+    rows, nothing = [], nothing_there(probed)
     for name, verdicts in counted(probed).items():
         number = verdicts.total()
         rows.append([name, *(verdicts[verdict] for verdict in VERDICTS),
-                     share(verdicts["right"], number), share(verdicts["wrong"], number)])
+                     share(verdicts["right"], number), share(verdicts["wrong"], number),
+                     nothing[name] or ""])
     return tables.markdown(head, sorted(rows, key=lambda row: row[0] == "all"))
 
 

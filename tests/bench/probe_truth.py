@@ -323,15 +323,24 @@ def of_reads(flash: Flash) -> dict[str, Truth]:
     keys = flash.keys
     buffer_kb = keys["read_buffer_kb"] * 1024 // flash.page * flash.page / 1024
     low, high = saturation(flash)
-    # The paper's procedure 4 times whole requests, here of one block.
-    single_ns = (keys["firmware_ns"] + keys["lookup_ns"] + flash.read_ns +
-                 flash.host_ns(keys["block_size"]))
     return {
         "read_depth": about(0.95 * low, high),
-        "read_us": near(single_ns / 1e3, SEEN),
+        "read_us": single_read(flash),
         "flash_page_kb": smallest(flash.page, keys["block_size"], page_seen(flash)),
         "read_buffer_kb": size_near(buffer_kb, flash.page / 1024),
         "prefetch": exactly(bool(keys["prefetch"]))}
+
+
+def single_read(flash: Flash) -> Truth:
+    """Return the time of a read of one block: the paper's procedure 4 times whole requests. A block
+    of several pages takes longer if they share a channel or a unit."""
+    keys = flash.keys
+    pages = max(1, keys["block_size"] // flash.page)
+    most = pages if flash.concat or flash.stride() > flash.page else 1
+    low = (keys["firmware_ns"] + pages * keys["lookup_ns"] + flash.read_ns +
+           flash.host_ns(keys["block_size"]))
+    high = low + (most - 1) * flash.read_ns + (pages - 1) * flash.transfer_ns
+    return about((1 - SEEN) * low / 1e3, (1 + SEEN) * high / 1e3)
 
 
 def of_units(flash: Flash) -> dict[str, Truth]:
