@@ -16,6 +16,8 @@ from ssd_probe.probe import Bench, Curve, Finding, procedure
 KB = 1024
 # Reads of this size are the ones that drives are compared by.
 SMALL = 4 * KB
+# Differences of so many ns are those of clocks and of interrupts.
+RESOLUTION = 600
 # Flash pages and read buffers are looked for up to these sizes.
 MAX_PAGE, MAX_BUFFER = 64 * KB, 64 << 20
 
@@ -139,7 +141,7 @@ class PageTests:
                                          length=2 * bench.block), bench.block)
             same = anywhere[anywhere <= numpy.quantile(anywhere, 0.1)]
         middle = float(numpy.median(same))
-        wide = max(0.01 * middle, 4 * float(scipy.stats.median_abs_deviation(same)))
+        wide = max(0.01 * middle, RESOLUTION, 4 * float(scipy.stats.median_abs_deviation(same)))
         return middle - wide, middle + wide
 
     def crossed(self, places) -> numpy.ndarray:
@@ -183,6 +185,22 @@ def flash_page(bench: Bench, _found) -> list[Finding]:
         return [Finding("flash_page_kb", None, "KB", 0, "reads of two blocks take the same time "
                         "wherever they begin", curve)]
     return [Finding("flash_page_kb", size / KB, "KB", confidence, curve=curve)]
+
+
+def eviction(bench: Bench, buffer_bytes: int, kept) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Return offsets and lengths of reads that fill a read buffer with other data than that at the
+    offsets @kept. None of them is larger than a quarter of the buffer, because drives do not
+    keep large requests."""
+    if not buffer_bytes:
+        return numpy.zeros(0, dtype="u8"), numpy.zeros(0, dtype="u4")
+    length = min(max(buffer_bytes // 4 // SMALL, 1) * SMALL, bench.max_bytes)
+    count = -(-buffer_bytes * 5 // 4 // length)
+    places = bench.places(count + 8 * len(kept), SMALL, length=length)
+    # A drive reads whole pages.
+    holds = ((places[:, None] < kept + MAX_PAGE) &
+             (places[:, None] + length + MAX_PAGE > kept)).any(axis=1)
+    places = places[~holds][:count]
+    return places, numpy.full(len(places), length, dtype="u4")
 
 
 class BufferTest:

@@ -2,198 +2,30 @@
 """Parallel units: how many there are, which pages are on which, and which share a channel.
 
 "Exploiting parallelism for access conflict minimization" (PIQ) takes all this for known. Here it
-is found by pairs of simultaneous reads of one block. The time of a pair has one of three levels:
-the reads are independent, their transfers wait for each other (a channel), or the second read
-waits for the first one (a unit). Levels are the modes of a density estimate of all pairs.
-
-Pages at a distance that is a multiple of the stripe are on one unit if the allocation is static.
-The first stripe that holds at all its multiples is found, then the unit and the channel of each
-of its pages, relative to the first one. The parameters follow if these agree with a mixed-radix
-number whose digits are the channel, the unit on a channel, and parts of one unit. Where there is
-no stripe, pages picked at random are divided into classes of pages that conflict.
+is found by pairs of simultaneous reads, see pairs.py. Pages at a distance that is a multiple of
+the stripe are on one unit if the allocation is static. The first distance for which that holds is
+found, then the unit and the channel of each page of a stripe, relative to the first one. The
+parameters follow if these agree with a mixed-radix number whose digits are the channel, the unit
+on a channel, and parts of one unit. Where there is no stripe, pages picked at random are divided
+into classes of pages that conflict. Whether pages stay where they are is seen by writing some
+again.
 """
-import dataclasses
-
 import numpy
-import scipy.ndimage
-import scipy.signal
 import scipy.stats
 
 from ssd_probe import engine
+from ssd_probe.pairs import (CHANNEL, FREE, UNIT, Layout, find_levels, layout_of,
+                             pair_times)
 from ssd_probe.probe import Bench, Curve, Finding, procedure
-from ssd_probe.reads import KB, page_of, value_of
-
-FREE, CHANNEL, UNIT = range(3)
-# Pages of the largest stripe, in two steps: most stripes are in the first.
-STRIPES = (136, 1100)
-# I/Os that counting the units of a drive without stripe may take.
-MOST_IOS = 120_000
-
-
-def pair_offsets(first, second) -> numpy.ndarray:
-    """Return the offsets of pairs, the higher one first, so that no pair is a stream."""
-    return numpy.stack((numpy.maximum(first, second), numpy.minimum(first, second)), axis=1).ravel()
-
-
-def pair_times(bench: Bench, first, second) -> numpy.ndarray:
-    """Read a block at each of @first and @second at once; return the ns that each pair took."""
-    return bench.group_times(pair_offsets(first, second), bench.block, 2)
-
-
-def modes(times: numpy.ndarray, width: float) -> list[float]:
-    """Return the modes of positive @times: the maxima of a kernel density estimate of their
-    logarithms with a bandwidth of @width, without those of very few samples."""
-    logs = numpy.log(times)
-    step = width / 4
-    low = logs.min() - 6 * width
-    count = numpy.bincount(((logs - low) / step).astype(int), minlength=1)
-    density = scipy.ndimage.gaussian_filter1d(
-        numpy.pad(count, (0, 32)).astype(float), 4, mode="constant")
-    peaks, _ = scipy.signal.find_peaks(density)
-    found = []
-    for peak in peaks:
-        near = logs[abs(logs - (low + (peak + 0.5) * step)) < 3 * width]
-        if len(near) >= max(4, 0.003 * len(logs)):
-            found.append(float(numpy.exp(numpy.median(near))))
-    return sorted(set(found))
-
-
-@dataclasses.dataclass
-class Levels:
-    """Times of pairs, in ns. @single: of one read, @free: of independent reads, @channel: of reads
-    that share a channel, None if that was not seen, @unit: that share a unit. @alone: all
-    independent reads share something else, @bounds: between the levels."""
-    single: float
-    free: float
-    channel: float | None
-    unit: float
-    bounds: tuple[float, float]
-
-    def of(self, times: numpy.ndarray) -> numpy.ndarray:
-        """Return the level of each time: FREE, CHANNEL or UNIT."""
-        return (times > self.bounds[0]).astype(int) + (times > self.bounds[1])
-
-    def wait(self) -> float:
-        """Return the ns by which the second of two independent reads ends later."""
-        return max(0.0, self.free - self.single)
-
-
-def find_levels(single: float, times: numpy.ndarray, width: float) -> Levels | None:
-    """Return the levels of @times of pairs; None if no pair is seen on one unit. A unit that reads
-    twice takes twice as long, but for what both reads have in common anyway: the firmware and
-    the host, which independent reads show, too."""
-    found = modes(times, width)
-    if not found:
-        return None
-    free, slack = found[0], 1 + 2 * width
-    wait = max(0.0, free - single)
-    top = [mode for mode in found[1:]
-           if (2 * single - 2 * wait) / slack <= mode <= 2 * single * slack]
-    if not top:
-        return None
-    unit = top[-1]
-    between = [mode for mode in found if free * (1 + 4 * width) < mode < unit / (1 + 4 * width)]
-    channel = between[-1] if between else None
-    low = (free * between[0]) ** 0.5 if between else (free * unit) ** 0.5
-    high = ((channel or free) * unit) ** 0.5
-    return Levels(single, free, channel, unit, (min(low, high), high))
-
-
-class Layout:
-    """What is known about pages of @page bytes and units. @stripe: pages, None: there is none."""
-
-    def __init__(self, bench: Bench, page: int, buffer_bytes: int):
-        self.bench, self.page, self.buffer_bytes = bench, page, buffer_bytes
-        self.pages = bench.size // page
-        times = bench.latencies(bench.places(200, page), bench.block)
-        self.single = float(numpy.median(times))
-        noise = float(scipy.stats.median_abs_deviation(numpy.log(times), scale="normal"))
-        self.width = min(max(0.004, noise), 0.05)
-        self.levels = None
-        self.scanned = numpy.zeros((0, 0))
-        self.random_times = self.far_pairs(600)
-
-    def far_pairs(self, count: int) -> numpy.ndarray:
-        """Return the times of pairs of pages anywhere."""
-        return pair_times(self.bench, self.bench.places(count, self.page),
-                          self.bench.places(count, self.page))
-
-    def apart(self, distances: numpy.ndarray) -> numpy.ndarray:
-        """Return the times of pairs whose distance is a random multiple of each of @distances, in
-        pages. The multiples are large: reads of one group of pages may share a sense."""
-        most = numpy.clip(self.pages // (2 * distances), 2, 96)
-        far = distances * self.bench.random.integers(numpy.minimum(16, most - 1), most)
-        first = (self.bench.random.random(len(far)) * (self.pages - far)).astype(int)
-        return pair_times(self.bench, first * self.page, (first + far) * self.page)
-
-    def scan(self, last: int, samples: int = 6) -> numpy.ndarray:
-        """Return times of pairs for each distance up to @last pages: a row for each."""
-        last = min(last, self.pages // 8)
-        distances = numpy.repeat(numpy.arange(1, last + 1), samples)
-        order = self.bench.random.permutation(len(distances))
-        times = numpy.empty(len(distances))
-        times[order] = self.apart(distances[order])
-        return times.reshape(last, samples)
-
-    def neighbours(self, count: int = 48) -> numpy.ndarray:
-        """Return the times of single reads of the last block of a page and the first of the next."""
-        places = self.bench.places(count, self.page, self.page, length=2 * self.bench.block)
-        return self.bench.latencies(places - self.bench.block, 2 * self.bench.block)
-
-    def measure(self):
-        """Find the levels and scan distances until there is a stripe; return it, or None."""
-        for last in STRIPES:
-            self.scanned = self.scan(last)
-            times = numpy.concatenate((self.scanned.ravel(), self.random_times))
-            self.levels = find_levels(self.single, times, self.width)
-            if not self.levels:
-                return None
-            stripe = self.stripe()
-            if stripe:
-                return stripe
-        return None
-
-    def stripe(self) -> int | None:
-        """Return the first distance whose multiples are all on one unit, but for stray reads."""
-        shares = (self.levels.of(self.scanned) == UNIT).mean(axis=1)
-        for distance in numpy.flatnonzero(shares >= 0.8) + 1:
-            times = self.apart(numpy.full(40, distance))
-            if (self.levels.of(times) == UNIT).mean() >= 0.85:
-                return int(distance)
-        return None
-
-    def table(self, stripe: int, repeats: int = 3) -> numpy.ndarray:
-        """Return the level of the first page of a stripe with each other page of stripes."""
-        rows = self.pages // stripe
-        phases = numpy.repeat(numpy.arange(stripe), repeats)
-        first = self.bench.random.integers(0, rows, len(phases))
-        second = (first + self.bench.random.integers(rows // 4, rows // 2, len(phases))) % rows
-        times = pair_times(self.bench, first * stripe * self.page,
-                           (second * stripe + phases) * self.page)
-        return self.levels.of(numpy.median(times.reshape(stripe, repeats), axis=1))
-
-    def first_region(self, share: float) -> int:
-        """Return the pages from the drive's begin on that are on the unit of the first ones. @share:
-        of the drive, roughly."""
-        low, high = int(share * self.pages / 16) + 1, self.pages - 1
-        spread = max(low // 4096, 1)
-        while high - low > 1:
-            middle = (low + high) // 2
-            near = self.bench.random.integers(0, low, 5)
-            beyond = middle + self.bench.random.integers(0, min(spread, high - middle), 5)
-            times = pair_times(self.bench, near * self.page, beyond * self.page)
-            same = self.levels.of(numpy.median(times)) == UNIT
-            low, high = (middle, high) if same else (low, middle)
-        return high
-
+from ssd_probe.reads import KB, value_of
 
 LETTERS = {FREE: "c", CHANNEL: "w", UNIT: "s"}
 
 
 def digits_of(table: numpy.ndarray) -> list[tuple[str, int]]:
-    """Return the digits of a page's number in a stripe, the one that varies fastest first: "c" for the
-    channel, "w" for units of a channel, "s" for parts of a unit, each with its radix. @table: the
-    level of each page with the first one."""
+    """Return the digits of a page's number in a stripe, the one that varies fastest first: "c" for
+    the channel, "w" for units of a channel, "s" for parts of a unit, each with its radix.
+    @table: the level of each page with the first one."""
     digits, weight = [], 1
     while weight < len(table):
         kind, radix = table[weight], 2
@@ -267,8 +99,7 @@ def units(bench: Bench, found) -> list[Finding]:
     """Units that read in parallel, and the order in which pages are on them"""
     if bench.tags < 2:
         return Answers(None, "the drive takes one request at a time").all()
-    buffer_bytes = int((value_of(found, "read_buffer_kb") or 0) * KB)
-    layout = Layout(bench, page_of(bench, found), buffer_bytes)
+    layout = layout_of(bench, found)
     stripe = layout.measure()
     answers = Answers(scan_curve(layout), "two reads at once never wait for one unit, as far as "
                       "their times show")
@@ -276,9 +107,7 @@ def units(bench: Bench, found) -> list[Finding]:
         only_unit(layout, answers)
     elif stripe == 1:
         concatenated(layout, answers)
-    elif stripe:
-        striped(layout, stripe, answers)
-    else:
+    elif not stripe or not striped(layout, stripe, answers):
         scattered(layout, answers)
     return answers.all()
 
@@ -293,47 +122,74 @@ def only_unit(layout: Layout, answers: Answers):
         answers.refuse("channels", "there is one unit")
 
 
-def give_channels(layout: Layout, answers: Answers, number: int, count: int) -> bool:
-    """Answer with the number of channels if the levels tell it; return whether they do. @number: of
-    channels as far as free pairs say, of @count units."""
-    levels = layout.levels
-    wait, seen = levels.wait(), levels.channel is not None
-    if seen:
-        answers.give("channels", number)
-        return True
-    if count > 1 and wait > 0.05 * levels.single:
-        answers.refuse("channels", "the firmware or the interface takes longer for a request than "
-                       "a channel may take for a page")
+HIDDEN = ("the firmware or the interface takes longer for a request than a channel may take for a "
+          "page")
+MERGED = ("the firmware takes so long for a request that two units on a channel look like one")
+
+
+def hidden(levels) -> bool:
+    """Return whether reads may share a channel without a difference in the time of a pair."""
+    return levels.channel is None and levels.wait() > 0.03 * levels.single
+
+
+def share_channels(layout: Layout, unit, other) -> numpy.ndarray | None:
+    """Return for each of the @other units whether it shares a channel with @unit; None if that is
+    not seen. Both are functions as for Layout.behind()."""
+    if hidden(layout.levels):
+        return layout.delayed(unit, other)
+    pairs = numpy.array([(unit(1)[0], place()) for place in other for _ in range(3)])
+    times = numpy.median(layout.groups_apart(pairs).max(axis=1).reshape(-1, 3), axis=1)
+    return layout.levels.of(times) != FREE
+
+
+def striped(layout: Layout, stripe: int, answers: Answers) -> bool:
+    """Answer for a drive with static allocation in stripes. Return False if it is none."""
+    random, page, rows = layout.bench.random, layout.page, layout.pages // stripe
+
+    def at(phase, count=1):
+        return (random.choice(rows - 1, count, replace=False) * stripe + phase) * page
+
+    table = layout.table(stripe)
+    if table[0] != UNIT or (table == UNIT).all():
         return False
-    answers.give("channels", count)
+    if not layout.one_unit(numpy.array([at(0, group_size(layout)) for _ in range(12)])):
+        for name in answers.made:
+            answers.refuse(name, MERGED)
+        return True
+    seen = True
+    if hidden(layout.levels):
+        others = numpy.flatnonzero(table != UNIT)
+        late = layout.delayed(lambda count: at(0, count), [
+            lambda phase=phase: at(phase)[0] for phase in others])
+        seen = late is not None
+        if seen:
+            table[others] = numpy.where(late, CHANNEL, FREE)
+    digits = digits_of(table)
+    agreed = float((expected(digits, stripe) == table).mean())
+    if agreed < 0.97 and hidden(layout.levels):
+        seen, table = False, numpy.where(table == UNIT, UNIT, FREE)
+        digits = digits_of(table)
+        agreed = float((expected(digits, stripe) == table).mean())
+    if agreed < 0.97:
+        return False
+    while digits[-1][0] == "s":
+        stripe //= digits.pop()[1]
+    answers.give("units", product(digits, "cw"), agreed)
+    answers.give("stripe_kb", stripe * layout.page / KB, agreed)
+    run = digits[0][1] if digits[0][0] == "s" else 1
+    answers.give("stride_kb", run * layout.page / KB, agreed)
+    if seen:
+        answers.give("channels", product(digits, "c"), agreed)
+        answers.give("allocation", order_of(digits), agreed)
+    else:
+        answers.refuse("channels", HIDDEN)
+        answers.refuse("allocation", HIDDEN)
     return True
 
 
-def striped(layout: Layout, stripe: int, answers: Answers):
-    """Answer for a drive with static allocation in stripes."""
-    table = layout.table(stripe)
-    digits = digits_of(table)
-    agreed = float((expected(digits, stripe) == table).mean())
-    same = float((table == UNIT).mean())
-    count = round(1 / same)
-    if agreed < 0.97 or product(digits, "cw") != count:
-        for name in ("channels", "stride_kb", "allocation"):
-            answers.refuse(name, "units and channels alternate in no simple order")
-        if abs(1 / same - count) < 0.02:
-            answers.give("units", count, 0.9)
-        else:
-            answers.refuse("units", "units have different numbers of pages in a stripe")
-        return
-    while digits[-1][0] == "s":
-        stripe //= digits.pop()[1]
-    answers.give("units", count)
-    answers.give("stripe_kb", stripe * layout.page / KB)
-    run = digits[0][1] if digits[0][0] == "s" else 1
-    answers.give("stride_kb", run * layout.page / KB)
-    if give_channels(layout, answers, product(digits, "c"), count):
-        answers.give("allocation", order_of(digits))
-    else:
-        answers.refuse("allocation", answers.made["channels"].why)
+def group_size(layout: Layout) -> int:
+    """Return how many reads a test of a unit makes at once."""
+    return min(4, layout.bench.tags)
 
 
 def concatenated(layout: Layout, answers: Answers):
@@ -343,7 +199,7 @@ def concatenated(layout: Layout, answers: Answers):
         answers.give("units", 1)
         return
     pages = layout.first_region(shares.mean())
-    count = -(-layout.pages // pages)
+    count = round(layout.pages / pages)
     low, high = scipy.stats.binomtest(int(shares.sum()), len(shares)).proportion_ci(0.999)
     if not low <= 1 / count <= high:
         for name in ("units", "stride_kb", "allocation"):
@@ -352,11 +208,140 @@ def concatenated(layout: Layout, answers: Answers):
     answers.give("units", count)
     answers.give("stride_kb", pages * layout.page / KB)
     answers.give("allocation", "concat")
+    answers.refuse("stripe_kb", "units have a contiguous region each")
+    random = layout.bench.random
+    give_channels(layout, answers, [
+        random.integers(region * pages, (region + 1) * pages - 1, 24) * layout.page
+        for region in range(count)])
+
+
+def give_channels(layout: Layout, answers: Answers, classes: list[numpy.ndarray]):
+    """Answer with the number of channels. @classes: offsets of pages of each unit."""
+    random = layout.bench.random
+    late = share_channels(
+        layout, lambda count: random.choice(classes[0], count, replace=False),
+        [lambda each=each: random.choice(each) for each in classes[1:]])
+    if late is None:
+        answers.refuse("channels", HIDDEN)
+    elif len(classes) % (1 + late.sum()):
+        answers.refuse("channels", "channels have different numbers of units")
+    else:
+        answers.give("channels", len(classes) // (1 + int(late.sum())))
 
 
 def scattered(layout: Layout, answers: Answers):
     """Answer for a drive whose pages are on units in no order."""
-    for name in ("stride_kb", "stripe_kb", "allocation"):
+    for name in ("channels", "stride_kb", "stripe_kb", "allocation"):
         answers.refuse(name, "neighbouring pages are on units in no order")
-    answers.refuse("channels", "pages are on units in no order")
-    answers.refuse("units", "not counted")
+    share = max((layout.levels.of(layout.random_times) == UNIT).mean(), 0.002)
+    classes = layout.classes(1 / share)
+    if not classes:
+        answers.refuse("units", f"there are too many to count, about {1 / share:.0f}")
+        return
+    count, sizes = len(classes), [len(each) for each in classes]
+    # Classes are random samples of equal units, or else something was mistaken for a unit.
+    unlikely = scipy.stats.binom.cdf(min(sizes), sum(sizes), 1 / count) * count < 0.01
+    missing = count * numpy.exp(-sum(sizes) / count)
+    if unlikely or missing > 0.1:
+        answers.refuse("units", f"{count} groups of pages that conflict were found, of which some "
+                       "are too small to rely on")
+        return
+    size = group_size(layout)
+    if not layout.one_unit(numpy.array([
+            layout.bench.random.choice(each, size, replace=False)
+            for each in classes if len(each) >= size])):
+        answers.refuse("units", MERGED)
+        answers.refuse("channels", MERGED)
+        return
+    answers.give("units", count, float(numpy.exp(-missing)))
+    give_channels(layout, answers, classes)
+
+
+# Pairs of which one page is written again, and pairs that are left alone.
+WRITTEN, LEFT = 30, 15
+# What is written to push those pages out of a write cache, at most so many times.
+PUSH_BYTES, PUSHES = 16 << 20, 4
+
+
+def conflicting(layout: Layout, stripe: int | None) -> numpy.ndarray:
+    """Return pairs of offsets of pages on one unit. @stripe: pages, None if there is none."""
+    wanted, random = WRITTEN + LEFT, layout.bench.random
+    if stripe:
+        rows = layout.pages // stripe
+        first = random.choice(rows // 2, wanted, replace=False)
+        pairs = numpy.stack((first, first + random.integers(rows // 4, rows // 2, wanted)), axis=1)
+        pairs = pairs * stripe + random.integers(0, stripe, (wanted, 1))
+        return pairs * layout.page
+    share = max((layout.levels.of(layout.random_times) == UNIT).mean(), 0.005)
+    count = int(1.3 * wanted / share)
+    pairs = layout.bench.places(2 * count, layout.page).reshape(count, 2)
+    times = pair_times(layout.bench, pairs[:, 0], pairs[:, 1])
+    return pairs[layout.levels.of(times) == UNIT][:wanted]
+
+
+def write_again(layout: Layout, places: numpy.ndarray):
+    """Write the pages at @places again, and as much else as makes reads of them come from flash."""
+    bench = layout.bench
+    bench.engine.play(engine.ios(places, layout.page, engine.WRITE))
+    bench.engine.play(engine.ios([0], 0, engine.FLUSH))
+    length = min(bench.max_bytes, PUSH_BYTES)
+    for _ in range(PUSHES):
+        times = layout.groups_apart(places[:, None])
+        if numpy.mean(times < 0.9 * layout.single) < 0.1:
+            return
+        start = bench.places(1, layout.page, length=PUSH_BYTES)[0]
+        offsets = start + numpy.arange(PUSH_BYTES // length) * length
+        offsets = offsets[~numpy.isin(offsets // length, places // length)]
+        bench.engine.play(engine.ios(offsets, length, engine.WRITE))
+        bench.engine.play(engine.ios([0], 0, engine.FLUSH))
+
+
+@procedure(gives="static_allocation", destroys=True,
+           needs="flash_page_kb read_buffer_kb units stripe_kb stride_kb allocation")
+def static_allocation(bench: Bench, found) -> list[Finding]:
+    """Does a page stay on its unit when it is written again?"""
+    def unknown(why):
+        return [Finding("static_allocation", None, why=why)]
+
+    if bench.tags < 2 or value_of(found, "units") == 1:
+        return unknown("pages on one unit are not told from others")
+    layout = layout_of(bench, found)
+    stripe = value_of(found, "stripe_kb")
+    stripe = round(stripe * KB / layout.page) if stripe else None
+    near = layout.apart(numpy.full(100, stripe)) if stripe else layout.far_pairs(600)
+    layout.levels = find_levels(layout.single, numpy.append(layout.random_times, near),
+                                layout.width)
+    if not layout.levels:
+        return unknown("two reads at once never wait for one unit, as far as their times show")
+    pairs = conflicting(layout, stripe)
+    pairs = pairs[layout.levels.of(layout.groups_apart(pairs).max(axis=1)) == UNIT]
+    if len(pairs) < WRITTEN:
+        return unknown("too few pages were found on one unit")
+    written = bench.random.permutation(len(pairs)) < len(pairs) * WRITTEN // (WRITTEN + LEFT)
+    write_again(layout, pairs[written, 0])
+    kept = layout.levels.of(layout.groups_apart(pairs).max(axis=1)) == UNIT
+    return moved(found, float(kept[written].mean()), float(kept[~written].mean()),
+                 int(written.sum()))
+
+
+def moved(found, written: float, left: float, count: int) -> list[Finding]:
+    """Return what follows from the shares of pairs that still conflict. @count: of those with a
+    written page. If pages move, the stripes that were seen are those of the last writes."""
+    curve = Curve("Pairs of pages on one unit, after one of both was written again",
+                  "0: left alone, 1: written again", "share still on one unit",
+                  {"pairs": ([0, 1], [left, written])}, log_x=False)
+    if left < 0.8:
+        return [Finding("static_allocation", None, why="pages move without being written",
+                        curve=curve)]
+    chance = float(scipy.stats.binom.sf(round(written * count) - 1, count, 0.5))
+    if written > 0.85:
+        return [Finding("static_allocation", True, "", 1 - chance, curve=curve)]
+    if written > 0.7:
+        return [Finding("static_allocation", None, curve=curve,
+                        why="some of the pages move when they are written, others do not")]
+    why = "pages are on any unit, as they are written"
+    return [Finding("static_allocation", False, "", 0.95, curve=curve),
+            *(Finding(name, None, "KB", why=why, curve=curve) for name in ("stripe_kb", "stride_kb")
+              if name in found),
+            *(Finding(name, "dynamic", "", 0.95, curve=curve) for name in ("allocation",)
+              if name in found)]
