@@ -38,6 +38,8 @@ DEFAULTS = types.MappingProxyType({
     "random_ns": 0, "queue_depth": 64, "block_size": 512, "max_request_kb": 512})
 # Reads of a simulated measurement.
 READS = 2000
+# KB of a small write.
+SMALL_KB = 4
 # A share of a time or a rate that can be measured beside noise.
 SEEN = 0.1
 
@@ -402,12 +404,11 @@ def of_writes(flash: Flash) -> dict[str, Truth]:
     kind = "none"
     if keys["write_buffer_kb"]:
         kind = "cache" if keys["write_cache"] else "fifo"
-    cluster_kb = flash.cluster / 1024
     made = {"clustered_page_kb": smallest(flash.cluster, keys["block_size"],
                                           flash.cluster > keys["block_size"]),
             "write_buffer_kind": exactly(kind),
             "early_ack": exactly(kind != "none"),
-            "write_buffer_kb": size_near(keys["write_buffer_kb"], cluster_kb),
+            "write_buffer_kb": size_near(keys["write_buffer_kb"], SMALL_KB),
             "write_us": program(flash, keys["program_ns"]),
             "interference": near(keys["rw_switch_ns"] / 1e3, 0.1, 2.0)}
     if keys["slc_mb"]:
@@ -415,31 +416,57 @@ def of_writes(flash: Flash) -> dict[str, Truth]:
     return made | of_slc(flash) | {"flush_us": of_flush(flash)}
 
 
+def programs(flash: Flash, first: int, cells_ns: int) -> float:
+    """Return the ns until a clustered page is programmed that begins with page @first and finds the
+    drive idle: a page waits for its unit and for its channel."""
+    keys, pages = flash.keys, flash.cluster // flash.page
+    units, channels = collections.Counter(), collections.Counter()
+    bus_ns = keys["command_ns"] + flash.transfer_ns
+    # With dynamic allocation the next units that are free take the pages.
+    left = [at % flash.units if keys["allocation"] == "dynamic" else flash.unit_of(first + at)
+            for at in range(pages)]
+    while left:
+        unit = min(left, key=lambda unit: max(units[unit], channels[unit % keys["channels"]]))
+        left.remove(unit)
+        channel = unit % keys["channels"]
+        channels[channel] = max(units[unit], channels[channel]) + bus_ns
+        units[unit] = channels[channel] + cells_ns
+    return max(units.values())
+
+
+def clusters(flash: Flash, cells_ns: int) -> tuple[float, float]:
+    """Return the least and the most ns that the programs of a clustered page take, by its place."""
+    pages = flash.cluster // flash.page
+    times = [programs(flash, at * pages, cells_ns) for at in range(min(flash.planes, 24))]
+    return min(times), max(times)
+
+
 def of_flush(flash: Flash) -> Truth:
-    """Return the cost of a flush after a write of a clustered page, or of a part of one: its pages
-    are programmed on their units, behind their transfers on a channel."""
+    """Return the cost of a flush after a write of a clustered page, or of a part of one, of which
+    the rest is read first."""
     keys = flash.keys
     if not keys["write_buffer_kb"] or keys["protected"]:
         return exactly(0)
-    pages = flash.cluster // flash.page
-    most, cells = pages, [keys["program_ns"]] + [keys["slc_program_ns"]] * bool(keys["slc_mb"])
-    if not flash.concat:
-        most = max(max(collections.Counter(
-            flash.unit_of(first + at) for at in range(pages)).values())
-            for first in range(0, pages * flash.planes, pages))
-    about_ns = flash.program_ns - keys["program_ns"] + keys["firmware_ns"]
-    return about(0.9 * (min(cells) + about_ns) / 1e3,
-                 1.1 * (most * (max(cells) + about_ns) + pages * flash.transfer_ns +
-                        flash.read_ns + keys["firmware_ns"]) / 1e3)
+    found = []
+    slc = {keys["slc_program_ns"]} if keys["slc_mb"] else set()
+    for cells_ns in {keys["program_ns"]} | slc:
+        low, high = (keys["firmware_ns"] + each for each in clusters(flash, cells_ns))
+        found.append(about((1 - SEEN) * low / 1e3, (1 + SEEN) * (high + flash.read_ns) / 1e3))
+    return either(*found)
 
 
 def program(flash: Flash, cells_ns: int) -> Truth:
-    """Return the time of a program of a page: from that in the cells to that of the whole request,
-    which the paper's procedure 6 times."""
+    """Return the time of a program, of a page or of a clustered page, which the drive writes as a
+    whole: from that in the cells to that of the whole request, which the paper's procedure 6
+    times."""
     keys = flash.keys
-    whole = (keys["firmware_ns"] + keys["lookup_ns"] + flash.host_ns(flash.page) + cells_ns +
-             flash.program_ns - keys["program_ns"] + keys["random_ns"])
-    return about(0.9 * cells_ns / 1e3, 1.1 * whole / 1e3)
+    around = keys["firmware_ns"] + keys["lookup_ns"] + keys["random_ns"]
+    page = (around + flash.host_ns(flash.page) + cells_ns + flash.program_ns -
+            keys["program_ns"])
+    low, high = clusters(flash, cells_ns)
+    whole = around + flash.host_ns(flash.cluster) + high
+    return either(about((1 - SEEN) * cells_ns / 1e3, (1 + SEEN) * page / 1e3),
+                  about((1 - SEEN) * low / 1e3, (1 + SEEN) * whole / 1e3))
 
 
 def of_slc(flash: Flash) -> dict[str, Truth]:
