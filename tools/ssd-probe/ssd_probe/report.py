@@ -36,6 +36,11 @@ def value_text(finding: dict) -> str:
     return f"{text} {finding['unit']}".strip()
 
 
+def sure_text(finding: dict) -> str:
+    """Return the confidence of a stored finding, rounded down: nothing is quite sure."""
+    return "" if finding["value"] is None else f"{min(99, int(finding['confidence'] * 100))}%"
+
+
 def values(report: dict) -> dict:
     """Return {name: value} of a report, as settings.tunables() takes it."""
     return {name: finding["value"] for name, finding in report["findings"].items()}
@@ -126,7 +131,7 @@ def table(report: dict) -> str:
     second = max(len(value_text(finding)) for finding in names.values())
     lines = []
     for name, finding in names.items():
-        sure = "" if finding["value"] is None else f"{finding['confidence']:.0%}"
+        sure = sure_text(finding)
         why = wrapped(finding["why"], first + second + 8)
         lines.append(f"{name:{first}}  {value_text(finding):{second}}  {sure:>4}  {why[0]}")
         lines += [" " * (first + second + 8) + line for line in why[1:]]
@@ -182,7 +187,7 @@ def findings_html(report: dict) -> str:
     """Return the table of findings in HTML."""
     rows = [row(["parameter", "value", "confidence", "why"], "th")]
     for name, finding in report["findings"].items():
-        sure = "" if finding["value"] is None else f"{finding['confidence']:.0%}"
+        sure = sure_text(finding)
         rows.append(row([name, value_text(finding), sure, finding["why"]]))
     return f"<table>{''.join(rows)}</table>"
 

@@ -16,9 +16,8 @@ from ssd_probe.report import value_text
 # Writes in advance: seconds between two notes in the state, requests in flight, seconds that
 # the drive then has to empty its buffers.
 NOTE_S, FILL_DEPTH, SETTLE_S = 30, 8, 5
-# I/Os of all procedures that read, and of all that write, for an estimate before anything is
-# known.
-TYPICAL_IOS = 100_000
+# I/Os of a procedure, for an estimate before any has run.
+TYPICAL_IOS = 3000
 SEQUENTIAL = 64
 
 
@@ -74,22 +73,27 @@ class Progress:
     """Lines on stderr: what runs now, and how long all of it will take. On a terminal the last
     line is written again and again."""
 
-    def __init__(self, steps: int, quiet: bool = False):
+    def __init__(self, steps: int, each: float, quiet: bool = False):
+        """@steps: number of them, @each: seconds that one is expected to take."""
         self.steps, self.done, self.quiet = steps, 0, quiet
+        # Seconds of the steps that are alike, with one of the expected length among them.
+        self.alike, self.seconds = 1, each
         self.terminal = sys.stderr.isatty()
-        self.began = time.monotonic()
-        self.step_began, self.title, self.shown = self.began, "", 0.0
+        self.began, self.title, self.shown = 0.0, "", 0.0
 
     def begin(self, title: str):
         """Note the begin of a step."""
-        self.title, self.step_began = title, time.monotonic()
+        self.title, self.began = title, time.monotonic()
         self.show(0.0, line=True)
 
-    def end(self, text: str):
-        """Note the end of a step and what it has led to."""
+    def end(self, text: str, alike: bool = True):
+        """Note the end of a step and what it has led to. @alike: others will take about as long."""
+        seconds = time.monotonic() - self.began
         self.done += 1
+        if alike:
+            self.alike += 1
+            self.seconds += seconds
         if not self.quiet:
-            seconds = time.monotonic() - self.step_began
             self.put(f"[{self.done}/{self.steps}] {self.title}: {text} ({seconds:.0f} s)", "\n")
 
     def show(self, part: float, line: bool = False):
@@ -102,12 +106,10 @@ class Progress:
         self.put(text, "" if self.terminal else "\n")
 
     def left(self, part: float) -> str:
-        """Return about how long the rest takes, "" if too little is done to say."""
-        done = self.done + part
-        if done < 1:
-            return ""
-        return ", about " + duration((time.monotonic() - self.began) / done *
-                                     (self.steps - done)) + " left"
+        """Return about how long the rest takes, if a @part of this step is done."""
+        passed, mean = time.monotonic() - self.began, self.seconds / self.alike
+        rest = passed / part - passed if part > 0.05 else max(0.0, mean - passed)
+        return f", about {duration(rest + mean * (self.steps - self.done - 1))} left"
 
     def put(self, text: str, end: str):
         """Print over the last line of a terminal."""
@@ -131,21 +133,21 @@ def duration(seconds: float) -> str:
 
 @dataclasses.dataclass
 class Estimate:
-    """What a run will take, as far as reads can tell. @seconds: of all, if the drive writes as
-    fast as it reads, @mbps: at which it reads."""
-    seconds: float
+    """What a run will take, as far as reads can tell. @filling: seconds of writes in advance, if
+    the drive writes as fast as it reads, @each: of a procedure, @mbps: at which the drive reads."""
+    filling: float
+    each: float
     mbps: float
 
 
-def estimate(bench: Bench, procedures: list[Procedure], filled: int) -> Estimate:
-    """Return the estimate for these @procedures, after @filled bytes are written in advance."""
+def estimate(bench: Bench, filled: int) -> Estimate:
+    """Return the estimate for a run that writes @filled bytes in advance."""
     sizes = min(bench.max_bytes, bench.size // SEQUENTIAL // 4096 * 4096)
     offsets = numpy.arange(SEQUENTIAL) * sizes
     per_second = bench.rate(offsets, sizes, depth=min(8, bench.tags)) * sizes
     small = bench.latencies(bench.places(SEQUENTIAL, 4096), 4096).mean() / 1e9
-    sides = len({item.destroys for item in procedures})
-    ios = TYPICAL_IOS * sides * (0.3 if bench.quick else 1)
-    return Estimate(filled / per_second + ios * small, per_second / 1e6)
+    return Estimate(filled / per_second + SETTLE_S * (filled > 0), TYPICAL_IOS * small,
+                    per_second / 1e6)
 
 
 class Runner:
@@ -181,7 +183,7 @@ class Runner:
             self.progress.show(high / bench.size)
         bench.engine.play(engine.ios([0], 0, engine.FLUSH))
         time.sleep(SETTLE_S)
-        self.progress.end(amount(bench.size))
+        self.progress.end(amount(bench.size), alike=False)
         self.saved.save()
 
     def run(self, procedure: Procedure):

@@ -147,20 +147,22 @@ class Session:
         return probe.Bench(player, self.size, self.drive.block, tags, most, self.args.quick,
                            self.args.seed)
 
-    def announce(self):
-        """Say what will happen. Reads for a moment to tell how long it takes."""
+    def announce(self) -> run.Estimate:
+        """Say what will happen. Reads for a moment to tell how long it takes, and returns that."""
         data = self.state.data
         filled = self.size - data["filled"] if self.args.destroy else 0
         left = [item for item in self.chosen if name_of(item) not in data["procedures"]]
         with run.MeteredEngine(self.drive.path, False, self.program) as player:
-            will = run.estimate(self.bench(player), left, filled)
+            will = run.estimate(self.bench(player), filled)
+        takes = run.duration(will.filling + will.each * len(left))
         if not self.args.destroy:
-            say(f"{self.drive.describe()}: reads only; takes about {run.duration(will.seconds)}")
-            return
+            say(f"{self.drive.describe()}: reads only; takes about {takes}")
+            return will
         say(f"{self.drive.describe()}: writes at most "
             f"{amount(self.most_written - data['written'])}, {amount(filled)} of them in "
-            f"ascending order; takes {run.duration(will.seconds)} or more, so much if it writes "
-            f"as fast as it reads ({will.mbps:.0f} MB/s)")
+            f"ascending order; takes {takes} or more, so much if it writes as fast as it reads "
+            f"({will.mbps:.0f} MB/s)")
+        return will
 
     @contextlib.contextmanager
     def prepared(self):
@@ -184,12 +186,12 @@ class Session:
         else:
             self.journal.remove()
 
-    def measure(self) -> run.Runner:
-        """Run all procedures."""
+    def measure(self, each: float) -> run.Runner:
+        """Run all procedures. @each: seconds that one is expected to take."""
         data = self.state.data
         with awake_cpus(), run.MeteredEngine(self.drive.path, self.args.destroy, self.program,
                                              self.most_written - data["written"]) as player:
-            progress = run.Progress(len(self.chosen) + self.args.destroy, self.args.quiet)
+            progress = run.Progress(len(self.chosen) + self.args.destroy, each, self.args.quiet)
             runner = run.Runner(self.drive, self.bench(player), self.state, self.args.seed,
                                 progress)
             written = data["written"]
@@ -233,7 +235,7 @@ class Session:
             say(f"goes on with {self.state.path} (--fresh: begin anew)")
         try:
             with interruptible():
-                self.announce()
+                will = self.announce()
                 if self.args.destroy and not confirmed(self.drive.name):
                     raise ProbeError("another name was typed: nothing was written")
                 with self.drive.locked():
@@ -242,7 +244,7 @@ class Session:
                         refuse(self.drive)
                     self.look()
                     with self.prepared():
-                        runner = self.measure()
+                        runner = self.measure(will.each)
         except Interrupted as signalled:
             say(f"interrupted{self.hint()}")
             return 128 + signalled.number

@@ -52,6 +52,14 @@ def pass_tunables(values: Values) -> dict[str, int | str]:
     return found
 
 
+def full_order(told: str | None) -> str | None:
+    """Return an order of allocation with all four letters. @told: those letters whose order is
+    known; the others stand for one part each."""
+    letters = told if isinstance(told, str) else ""
+    order = letters + "".join(letter for letter in "cwdp" if letter not in letters)
+    return order if letters and sorted(order) == list("cdpw") else None
+
+
 def piq_tunables(values: Values) -> dict[str, int | str]:
     """Return PIQ's tunables, which describe a drive with a static allocation."""
     units = whole(values, "units", PIQ_UNITS)
@@ -62,10 +70,9 @@ def piq_tunables(values: Values) -> dict[str, int | str]:
     if not channels or units % channels:
         # Units of one channel each: PIQ holds requests for units only.
         channels = units
-    order = values.get("allocation")
     buffered = whole(values, "write_buffer_kb", PAI_KB, 0)
     return known(page_size_kb=page, channels=channels, chips=units // channels, dies=1, planes=1,
-                 allocation=order if sorted(str(order)) == list("cdpw") else None,
+                 allocation=full_order(values.get("allocation")),
                  level="chip", buffered_writes=None if buffered is None else int(buffered > 0))
 
 
@@ -81,9 +88,8 @@ def bp_tunables(values: Values) -> dict[str, int | str]:
     if not block:
         return {}
     found = known(block_size_kb=block, open_blocks=whole(values, "open_blocks", BP_OPEN))
-    depth = whole(values, "read_depth", DEPTH)
-    # BP needs a backlog, which a drive without a queue leaves to it.
-    return found | known(depth=depth if depth and depth <= 2 else None)
+    # BP needs a backlog: a drive that serves one request at a time gets one more to prepare.
+    return found | ({"depth": 2} if whole(values, "read_depth", 2) else {})
 
 
 def pai_tunables(values: Values) -> dict[str, int | str]:
