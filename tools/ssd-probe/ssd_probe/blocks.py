@@ -9,16 +9,19 @@ places close to each other that need one open block lie in the same erase block.
 import dataclasses
 
 import numpy
+import scipy.stats
 
 from ssd_probe import change, engine, writing
 from ssd_probe.engine import WRITE
 from ssd_probe.probe import Bench, Curve, Finding, procedure
-from ssd_probe.writing import KB, MB, cannot, value
+from ssd_probe.writing import KB, cannot, value
 
 # The most places that are written in turn: more than any drive is known to have open blocks.
 MOST = 300
 # Writes that a time is the median of, at least.
-COUNT = 24
+COUNT = 40
+# Writes that fill most buffers, if no flush shows the programs.
+PIECES = 2500
 
 
 @dataclasses.dataclass
@@ -44,8 +47,8 @@ class Turns:
 
     def spread(self, count: int) -> numpy.ndarray:
         """Return @count places all over the drive."""
-        step = self.bench.size // (count + 1) // MB * MB or MB
-        return (numpy.arange(count) * step) % (self.bench.size - MB)
+        step = self.bench.size // (count + 1) // self.length * self.length
+        return numpy.arange(count) * step
 
     def alone(self) -> numpy.ndarray:
         """Return the ns of writes that need one open block."""
@@ -57,7 +60,13 @@ class Turns:
         many, one = self.times(places), self.alone()
         self.known[len(places)] = many
         self.known.setdefault(1, one)
-        return change.differ(one, many) and numpy.median(many) > 1.2 * numpy.median(one)
+        return dearer(many, one)
+
+    def plain(self, count: int) -> bool:
+        """Return true if more places than @count cost so much that it is seen in any case: with
+        a full buffer other work of the drive is seen, too."""
+        more = [numpy.median(times) for places, times in self.known.items() if places > count]
+        return not self.pieces or min(more) > 3 * numpy.median(self.known[1])
 
     def curve(self, mark: float) -> Curve:
         """Return the time of a write by the number of places."""
@@ -67,15 +76,22 @@ class Turns:
                       [float(numpy.median(self.known[count])) / 1000 for count in counts])}, [mark])
 
 
+def dearer(many: numpy.ndarray, one: numpy.ndarray) -> bool:
+    """Return true if more of the ns @many are long than of @one, by Fisher's exact test. Long are
+    those that something was added to."""
+    limit = 1.2 * numpy.median(one)
+    table = [[int((times > limit).sum()), int((times <= limit).sum())] for times in (many, one)]
+    return bool(scipy.stats.fisher_exact(table, "greater")[1] < change.CHANCE)
+
+
 def turns_of(bench: Bench, found) -> Turns | None:
     """Return how to see programs on this drive, None if they cannot be seen."""
     length = max(bench.block, 4 * KB)
     if writing.programs_seen(bench, found):
-        return Turns(bench, length, 0)
-    size, kind = value(found, "write_buffer_kb"), value(found, "write_buffer_kind")
-    if not size or kind != "fifo":
+        return Turns(bench, max(length, int((value(found, "clustered_page_kb") or 0) * KB)), 0)
+    if value(found, "write_buffer_kind") != "fifo":
         return None
-    return Turns(bench, length, int(size * KB / length * 1.1) + 8)
+    return Turns(bench, length, PIECES)
 
 
 def first_dear(turns: Turns) -> tuple[int, int] | None:
@@ -89,29 +105,42 @@ def first_dear(turns: Turns) -> tuple[int, int] | None:
     return None
 
 
-@procedure(gives="mapping open_blocks", needs="early_ack write_buffer_kb write_buffer_kind",
-           destroys=True)
-def mapping(bench: Bench, found) -> list[Finding]:
-    """Mapping by page or by block, and the blocks that are open at once"""
-    turns = turns_of(bench, found)
-    if turns is None:
-        return cannot("mapping open_blocks", "the drive hides its programs, also from a flush")
-    edge = first_dear(turns)
-    if edge is None:
-        return [Finding("mapping", "page", "", 0.98, curve=turns.curve(MOST)),
-                Finding("open_blocks", None, why="the mapping is by page")]
-    low, high = edge
+def last_cheap(turns: Turns, low: int, high: int) -> int | None:
+    """Return the largest number of places that cost no more than one, between @low, which does not,
+    and @high; None if that is not always so."""
     while high - low > 1:
         middle = (low + high) // 2
         if turns.dear(turns.spread(middle)):
             high = middle
         else:
             low = middle
-    sure = turns.dear(turns.spread(high)) and not (low > 1 and turns.dear(turns.spread(low)))
-    curve = turns.curve(low)
+    dear = [turns.dear(turns.spread(count)) for count in (high, 2 * high, 3 * high, high)]
+    cheap = [turns.dear(turns.spread(count)) for count in {1, low // 2, low - 1, low} if count > 1]
+    return low if all(dear) and not any(cheap) else None
+
+
+@procedure(gives="mapping open_blocks", needs="early_ack write_buffer_kind slc_cache_mb "
+           "clustered_page_kb", destroys=True)
+def mapping(bench: Bench, found) -> list[Finding]:
+    """Mapping by page or by block, and the blocks that are open at once"""
+    turns = turns_of(bench, found)
+    if turns is None:
+        return cannot("mapping open_blocks", "the drive hides its programs, also from a flush")
+    page = [Finding("mapping", "page", "", 0.98, curve=turns.curve(MOST)),
+            Finding("open_blocks", None, why="the mapping is by page")]
+    if value(found, "slc_cache_mb"):
+        page[0].why, page[0].confidence = "writes go to a cache in flash first", 0.9
+        return page
+    edge = first_dear(turns)
+    page[0].curve = turns.curve(MOST)
+    if edge is None:
+        return page
+    count = last_cheap(turns, *edge)
+    if count is None or not turns.plain(count):
+        return cannot("mapping open_blocks", "the cost of writes in turn varies")
+    curve = turns.curve(count)
     return [Finding("mapping", "block", "", 0.98, curve=curve),
-            Finding("open_blocks", low, "", 0.95, curve=curve) if sure else
-            cannot("open_blocks", "the cost of writes in turn varies")[0]]
+            Finding("open_blocks", count, "", 0.95, curve=curve)]
 
 
 @dataclasses.dataclass
@@ -124,8 +153,9 @@ class Neighbours:
     def same(self, first: int, second: int) -> bool:
         """Return true if two places are in the same erase block."""
         size = self.turns.bench.size
-        others = size // 2 + numpy.arange(self.open_blocks - 1) * (
-            size // 2 // self.open_blocks // MB * MB)
+        length = self.turns.length
+        others = (size // 2 + numpy.arange(self.open_blocks - 1) * (
+            size // 2 // self.open_blocks)) // length * length
         return not self.turns.dear(numpy.concatenate([[first], others, [second]]))
 
     def last(self, first: int, low: int, high: int, step: int) -> int:
@@ -150,11 +180,9 @@ def block_size(near: Neighbours, page: int, step: int) -> int | None:
         if high > reach:
             return None
     low = near.last(0, high // 2 if high > step else 0, high, step)
-    # The clustered page behind begins in the next erase block, or has its begin in it.
-    least, most = low + step - (step - page if step > page else 0), low + step
-    if least == most:
-        return least
-    return narrowed(near, page, step, low + page, low + step)
+    # The next clustered page is not wholly in the erase block.
+    least, most = low + step, low + 2 * step - page
+    return least if least == most else narrowed(near, page, step, least, most)
 
 
 def narrowed(near: Neighbours, page: int, step: int, least: int, most: int) -> int | None:
@@ -163,12 +191,12 @@ def narrowed(near: Neighbours, page: int, step: int, least: int, most: int) -> i
     number = 2
     while most - least >= page and number * most < near.turns.bench.size // 2:
         begin = -(-(number - 1) * most // step) * step
-        low = max(begin, (number * least - 1) // step * step - step)
-        high = (number * most // step + 1) * step
+        low = max(begin, number * least // step * step - step)
+        high = number * most // step * step
         if not near.same(begin, low) or near.same(begin, high):
             return None
         last = near.last(begin, low, high, step)
-        # The erase block ends in the clustered page behind @last, or with @last.
+        # The erase block ends with the clustered page @last, or in the next one.
         least = max(least, -(-(last + step) // number))
         most = min(most, (last + 2 * step - 1) // number)
         least, most = -(-least // page) * page, most // page * page

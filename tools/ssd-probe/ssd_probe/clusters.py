@@ -13,8 +13,10 @@ from ssd_probe.writing import KB, Places, cannot
 
 # Writes of each size.
 COUNT = 12
+# Percent of the times of a size that are used.
+LOW = 20
 # Time for the work that a drive does while it is idle, in ns.
-IDLE_NS = 200_000_000
+IDLE_NS = 25_000_000
 
 
 class Sizes:
@@ -22,20 +24,16 @@ class Sizes:
 
     def __init__(self, bench: Bench):
         self.bench, self.places, self.times = bench, Places(bench), {}
-        self.delay_ns = 0
-        length = max(bench.block, 4 * KB)
-        hasty = self.measure(length, 64 * KB, 32)
-        self.delay_ns = IDLE_NS
-        calm = self.measure(length, 64 * KB, 32)
-        # A drive that collects garbage beside the writes does not if it had time before.
-        if spread(calm) > spread(hasty) / 2:
-            self.delay_ns = 0
+        # So many samples are needed if other work of the drive is among them.
+        self.count = COUNT
+        if spread(self.measure(max(bench.block, 4 * KB), 64 * KB, 32)) > 0.1:
+            self.count = 4 * COUNT
         self.times = {}
 
     def measure(self, length: int, align: int, count: int) -> numpy.ndarray:
         """Return the ns of @count more writes of @length bytes at multiples of @align."""
         offsets = self.places.take(count, length, align, gaps=True)
-        took = writing.program_costs(self.bench, offsets, length, self.delay_ns)
+        took = writing.program_costs(self.bench, offsets, length, IDLE_NS)
         self.times.setdefault(length, []).extend(took.tolist())
         return took
 
@@ -65,14 +63,13 @@ def is_multiple(sizes: Sizes, size: int, count: int) -> bool:
         for part, length in zip(parts, (size - block, size, size + block), strict=True):
             part.append(sizes.measure(length, size, 4))
     less, same, more = (numpy.concatenate(part) for part in parts)
-    chance = change.CHANCE if count > COUNT else 1e-2
+    chance = 1e-2 if count == COUNT else change.CHANCE
     if not (change.differ(same, less, chance) and change.differ(same, more, chance)):
         return False
-    # All of them, wherever they begin: otherwise only some multiples of @size end on a boundary.
-    low, middle, high = numpy.percentile(same, [25, 50, 75])
-    drop, rise = numpy.median(less) - middle, numpy.percentile(more, 25) - middle
+    # The fastest of them show no other work of the drive.
+    less, same, more = (numpy.percentile(part, LOW) for part in (less, same, more))
     # A block more is in another clustered page, of which more is read than of the one before.
-    return numpy.percentile(less, 25) > high and rise > max(high - low, 0.7 * drop)
+    return less > same and more - same > 0.7 * (less - same)
 
 
 def candidates(bench: Bench) -> list[int]:
@@ -92,12 +89,12 @@ def clustered_page_kb(bench: Bench, found) -> list[Finding]:
     tried = [size for size in candidates(bench) if size > bench.block]
     for number, size in enumerate(tried):
         bench.progress(number / len(tried))
-        if is_multiple(sizes, size, COUNT) and is_multiple(sizes, size, 4 * COUNT):
+        if is_multiple(sizes, size, sizes.count) and is_multiple(sizes, size, 6 * COUNT):
             return [Finding("clustered_page_kb", size / KB, "KB", 0.99,
                             curve=sizes.curve(size / KB))]
     small, large = (sizes.measure(size, max(size, 64 * KB), 32)
                     for size in (bench.block, bench.max_bytes))
-    if spread(small) > 0.3 or numpy.median(large) < 1.5 * numpy.median(small):
+    if spread(small) > 0.1 or numpy.median(large) < 1.5 * numpy.median(small):
         return cannot("clustered_page_kb", "no size of writes is faster than a smaller one")
     return [Finding("clustered_page_kb", bench.block / KB, "KB", 0.8,
                     "no size is faster than one block less: a block is written without a read",

@@ -18,6 +18,10 @@ from ssd_probe.writing import FAR, KB, MB, Places, cannot, value
 MOST = 8192
 # Pieces in a row that the buffer holds, or lacks, for all others to be held or lacking.
 RUN = 24
+# The most seconds of a fill.
+LIMIT_S = 20
+# Time for the merges of erase blocks that a fill causes, in ns.
+MERGES_NS = 60_000_000_000
 
 
 class Kept:
@@ -28,7 +32,8 @@ class Kept:
         self.bench, self.length, self.limit_ns = bench, length, limit_ns
         room = max(8, (bench.size - 2 * MB) // max(64 * KB, length))
         self.offsets = Places(bench).take(min(count, room), length, max(64 * KB, length))
-        bench.engine.play(engine.ios(self.offsets, length, WRITE))
+        for part in numpy.array_split(self.offsets, -(-len(self.offsets) // 512)):
+            bench.engine.play(engine.ios(part, length, WRITE))
         writing.settle(bench, pause_ns)
         # A read of something else takes a change of direction upon itself.
         bench.latencies(0, length, READ)
@@ -136,18 +141,11 @@ def cache_size(bench: Bench) -> Finding:
 
 @dataclasses.dataclass
 class Fill:
-    """How a FIFO buffer fills. @held: pieces that it holds, @at: writes that did not wait, @ends:
-    the ns at which the writes ended."""
-    held: float
+    """How a FIFO buffer fills. @at: writes that did not wait, @held: those of them that had not
+    been programmed when the next one waited, @ends: the ns at which the writes ended."""
     at: int
+    held: float
     ends: numpy.ndarray
-
-
-def fill(bench: Bench, offsets: numpy.ndarray, length: int, depth: int) -> Fill | None:
-    """Write pieces until the buffer is full; return None if none has to wait for a program."""
-    writing.settle(bench, writing.pause_of(bench))
-    done = bench.engine.play(engine.ios(offsets, length, WRITE), depth, 20)
-    return filled(numpy.sort(done["end_ns"]).astype(float))
 
 
 def filled(ends: numpy.ndarray) -> Fill | None:
@@ -160,77 +158,118 @@ def filled(ends: numpy.ndarray) -> Fill | None:
     slow = float(numpy.median(ends[at + 2:] - ends[at:-2])) / 2
     if slow < 1.25 * (ends[at - 1] - ends[0]) / (at - 1):
         return None
-    return Fill(at - float(ends[at - 1] - ends[0]) / slow, at, ends)
+    return Fill(at, at - float(ends[at - 1] - ends[0]) / slow, ends)
 
 
-def two_places(bench: Bench, found, count: int, length: int) -> list[numpy.ndarray]:
-    """Return lists of places that alternate, so that a FIFO buffer joins no two writes. The pair
-    of one of them is likely to be on the same unit, whatever the allocation."""
+@dataclasses.dataclass
+class Filler:
+    """Fills a FIFO buffer with pieces of @length bytes, @depth of them at a time, at @places in
+    turn, so that the buffer joins no two of them."""
+    bench: Bench
+    places: numpy.ndarray
+    length: int
+    depth: int
+    pause_ns: int
+
+    def fill(self, count: int) -> Fill | None:
+        """Write @count pieces; return None if none has to wait for a program."""
+        writing.settle(self.bench, self.pause_ns)
+        listed = engine.ios(numpy.resize(self.places, count), self.length, WRITE)
+        done = self.bench.engine.play(listed, self.depth, LIMIT_S)
+        return filled(numpy.sort(done["end_ns"]).astype(float))
+
+    def repeated(self, count: int) -> list[Fill]:
+        """Return how the buffer filled several times."""
+        fills = [self.fill(count) for _ in range(7)]
+        return [item for item in fills if item]
+
+
+def size_of(fills: list[Fill], steady: bool = True) -> float | None:
+    """Return how many pieces the buffer holds, None if @fills do not say. @steady: programs take as
+    long while the buffer fills as when it is full. Otherwise, and if the fills differ: a drive
+    that does other work meanwhile programs less, so a buffer holds as many as in any of the
+    fills, and less than did not wait in any."""
+    if len(fills) < 4:
+        return None
+    held = numpy.sort([item.held for item in fills])
+    most = min(item.at for item in fills)
+    if steady and change.agree(held[1:-1], 0.025, 1):
+        return min(float(numpy.median(held)) + 0.5, most)
+    least = float(held[-2])
+    if most - least > max(0.1 * most, 2):
+        return None
+    return (most + least) / 2
+
+
+def fillers(bench: Bench, found) -> list[tuple[Filler, int]]:
+    """Return ways to fill the buffer, the preferred first, with the number of pieces to begin with.
+    The slower a drive programs, the better. Mapped by block, it is slowest between erase blocks,
+    of which a few large pieces do; otherwise on one unit."""
+    length, pause = max(bench.block, 4 * KB), writing.pause_of(bench)
+    count = value(found, "open_blocks")
+    if value(found, "mapping") == "block" and count:
+        places = numpy.arange(count + 1) * (bench.size // (count + 2) // MB * MB)
+        merge = writing.program_costs(bench, numpy.resize(places, 3 * len(places)), length)
+        pieces = int(numpy.clip(MERGES_NS / numpy.median(merge), 24, 192))
+        return [(Filler(bench, places, length << shift, 1, pause), pieces)
+                for shift in range(0, 10, 2) if length << shift <= bench.max_bytes]
     base = int(Places(bench).take(1, MB, MB)[0])
+    pairs = [numpy.array([base, base + step]) for step in steps(bench, found, base)]
+    ways = [(1, length), (1, bench.block), (min(8, bench.tags), length),
+            (min(8, bench.tags), bench.block)]
+    return [(Filler(bench, pair, size, depth, pause), 256) for depth, size in dict.fromkeys(ways)
+            for pair in pairs]
+
+
+def steps(bench: Bench, found, base: int) -> list[int]:
+    """Return distances of two places that are likely to be on the same unit."""
     units, stride = value(found, "units"), value(found, "stride_kb")
     page = int(max(value(found, "clustered_page_kb") or 0, 64) * KB)
-    far = FAR if base + FAR + MB < bench.size else FAR // 4
-    steps = [page]
+    listed = [page]
     if units and stride and units * stride < 4096:
         row = int(units * stride * KB)
-        steps.insert(0, row * max(1, page // row))
-    if value(found, "mapping") == "page":
-        steps.append(far)
-    return [base + numpy.arange(count) % 2 * step for step in steps]
+        listed.insert(0, row * -(-page // row))
+    if base + FAR + MB < bench.size:
+        listed.append(FAR)
+    return listed
 
 
-def first_fill(bench: Bench, found, length: int, depth: int) -> tuple[int, int] | None:
-    """Return which of two_places() fills the buffer, and with how many writes."""
-    count = 256
-    while count <= MOST:
-        for which, offsets in enumerate(two_places(bench, found, count, length)):
-            if fill(bench, offsets, length, depth):
-                return which, count
-        count *= 2
+def fifo_fills(bench: Bench, found) -> tuple[Filler, list[Fill]] | None:
+    """Return how the buffer fills in the first of the ways in which it does."""
+    for filler, least in fillers(bench, found):
+        count, most = least, least if value(found, "mapping") == "block" else MOST
+        while count <= most:
+            if filler.fill(count):
+                return filler, filler.repeated(count)
+            count *= 2
     return None
-
-
-def fifo_pieces(bench: Bench, found, length: int, depth: int) -> tuple[float, list[Fill]] | None:
-    """Return how many pieces the buffer holds, and how it filled each time."""
-    first = first_fill(bench, found, length, depth)
-    if first is None:
-        return None
-    which, count = first
-    fills = [fill(bench, two_places(bench, found, count, length)[which], length, depth)
-             for _ in range(5)]
-    fills = [item for item in fills if item]
-    if len(fills) < 3:
-        return None
-    return float(numpy.median([item.held for item in fills])), fills
 
 
 def fifo_size(bench: Bench, found) -> Finding:
     """Find how much a FIFO buffer holds."""
-    length = max(bench.block, 4 * KB)
-    for depth in (1, min(8, bench.tags)):
-        for piece in sorted({length, bench.block}, reverse=True):
-            known = fifo_pieces(bench, found, piece, depth)
-            if known is not None:
-                break
-        if known is not None:
-            break
+    known = fifo_fills(bench, found)
     if known is None:
         return cannot("write_buffer_kb", "flash programs as fast as the drive takes writes")[0]
-    count, fills = known
-    fine = max(bench.block, int(count * piece // 256) // bench.block * bench.block)
-    if fine < piece:
-        again = fifo_pieces(bench, found, fine, depth)
-        if again is not None:
-            (count, fills), piece = again, fine
-    held = [item.held for item in fills]
-    if not change.agree(held, 0.06, 2):
+    filler, fills = known
+    steady = value(found, "slc_cache_mb") == 0
+    count = size_of(fills, steady)
+    fine = max(bench.block, int((count or 0) * filler.length // 256) // bench.block * bench.block)
+    if count and fine < filler.length and len(filler.places) == 2:
+        finer = dataclasses.replace(filler, length=fine)
+        again = finer.repeated(int(1.6 * count * filler.length / fine) + 32)
+        if size_of(again, steady):
+            filler, fills, count = finer, again, size_of(again, steady)
+    about = (count or numpy.mean([item.at for item in fills])) * filler.length
+    exact = step_of_size(bench, found, about)
+    if exact and count and abs(exact - about) > 0.06 * about:
+        exact = None
+    if not count and not exact:
         return cannot("write_buffer_kb", "the buffer holds another amount each time")[0]
-    size = count * piece
-    exact = step_of_size(bench, found, size)
-    curve = Curve("Writes of alternating places", "KB written", "us since the begin", {
-        "end": (((numpy.arange(len(fills[0].ends)) + 1) * piece / KB).tolist(),
-                (fills[0].ends / 1000).tolist())}, marks=[fills[0].at * piece / KB])
-    return Finding("write_buffer_kb", round((exact or size) / KB, 1), "KB",
+    one = fills[0]
+    curve = Curve("Writes that fill the buffer", "KB written", "us since the begin", {
+        "end": (((numpy.arange(len(one.ends)) + 1) * filler.length / KB).tolist(),
+                (one.ends / 1000).tolist())}, marks=[(exact or about) / KB])
+    return Finding("write_buffer_kb", round((exact or about) / KB, 1), "KB",
                    0.98 if exact else 0.95, curve=curve)
 
 
@@ -238,13 +277,14 @@ def step_of_size(bench: Bench, found, about: float) -> float | None:
     """Return the largest write that the empty buffer takes, in bytes, if it is near to @about: it
     tells exactly what one request can tell."""
     cluster = (value(found, "clustered_page_kb") or 0) * KB
-    low, high = int(about * 0.85), int(about * 1.15)
+    low, high = int(about * 0.8), int(about * 1.2)
     if high > bench.max_bytes or about < 2 * cluster or not cluster:
         return None
     low, high = (size // bench.block * bench.block for size in (low, high + bench.block))
     if low < bench.block or high - low < bench.block:
         return None
-    times = {low: buffer_time(bench, low), high: buffer_time(bench, high)}
+    ends = (low, high)
+    times = {size: buffer_time(bench, size) for size in ends}
     base = buffer_time(bench, bench.block)
     if times[high] < 1.3 * (base + (times[low] - base) * high / low):
         return None
@@ -258,7 +298,7 @@ def step_of_size(bench: Bench, found, about: float) -> float | None:
         else:
             high = middle
             times[high] = took
-    return float(low)
+    return None if low == ends[0] or high == ends[1] else float(low)
 
 
 def buffer_time(bench: Bench, length: int) -> float:
@@ -272,7 +312,7 @@ def buffer_time(bench: Bench, length: int) -> float:
 
 
 @procedure(gives="write_buffer_kb", needs="early_ack write_buffer_kind clustered_page_kb units "
-           "stride_kb", destroys=True)
+           "stride_kb mapping open_blocks slc_cache_mb", destroys=True)
 def write_buffer_kb(bench: Bench, found) -> list[Finding]:
     """Size of the write buffer"""
     early, kind = value(found, "early_ack"), value(found, "write_buffer_kind")

@@ -6,7 +6,6 @@ with a flush instead of a full buffer where the drive has one. The cost of a cha
 behind figure 3 of PASS, section 2.
 """
 import numpy
-import scipy.stats
 
 from ssd_probe import change, engine, writing
 from ssd_probe.engine import FLUSH, READ, WRITE
@@ -74,91 +73,90 @@ def flush_us(bench: Bench, found) -> list[Finding]:
     return [Finding("flush_us", round(middle, 1), "us", 1 - change.CHANCE, curve=curve)]
 
 
-def hit_time(bench: Bench, length: int, count: int) -> float:
-    """Return the ns of a read of what was written just before, which the buffer serves."""
-    offsets = writing.Places(bench).take(count, length, 64 * KB)
-    listed = numpy.repeat(engine.ios(offsets, length, WRITE), 3)
-    listed["op"][1::3] = listed["op"][2::3] = READ
-    return float(numpy.median(writing.took(bench.engine.play(listed))[2::3]))
-
-
-def rounds(found, length: int) -> float:
+def rounds(found, length: int) -> int:
     """Return how many pages of a write of @length bytes the same unit programs."""
     page = (value(found, "flash_page_kb") or length / KB) * KB
-    stride = (value(found, "stride_kb") or page / KB) * KB
-    units = value(found, "units") or length / page
     pages = max(1, round(length / page))
-    per_visit = min(pages, max(1, round(stride / page)))
-    return per_visit * -(-pages // int(max(1, units) * per_visit))
+    units = int(value(found, "units") or pages)
+    stride = (value(found, "stride_kb") or page / KB) * KB
+    visit = min(pages, max(1, round(stride / page)))
+    return visit * -(-pages // (units * visit))
 
 
-@procedure(gives="write_us", needs="early_ack clustered_page_kb slc_cache_mb read_us flash_page_kb "
-           "units stride_kb", destroys=True)
+@procedure(gives="write_us", needs="early_ack clustered_page_kb slc_cache_mb flash_page_kb units "
+           "stride_kb", destroys=True)
 def write_us(bench: Bench, found) -> list[Finding]:
     """Time of a program of flash"""
-    seen = writing.programs_seen(bench, found)
-    if not seen:
+    if not writing.programs_seen(bench, found):
         return cannot("write_us", "the drive hides its programs, also from a flush")
-    length = max(int((value(found, "clustered_page_kb") or 4) * KB), bench.block)
+    cluster = value(found, "clustered_page_kb")
+    if cluster is None:
+        return cannot("write_us", "the size of the clustered page is not known")
+    length = max(int(cluster * KB), bench.block)
+    page = max(min(int((value(found, "flash_page_kb") or cluster) * KB), length), bench.block)
     offsets = writing.Places(bench).take(COUNT, length, gaps=True)
     writes, flushes = writing.write_and_flush(bench, offsets, length)
-    reads = writing.reads_from_flash(bench, COUNT, length)
-    early = writing.flush_works(*writing.flush_costs(bench, 24))
-    # What a write takes beyond a read of the same data is the program, less the read of flash.
-    if early:
+    settled, small = (writing.reads_from_flash(bench, COUNT, size) for size in (length, page))
+    beyond = max(0.0, float(numpy.median(settled) - numpy.median(small)))
+    turns = rounds(found, length)
+    if value(found, "early_ack"):
         idle = writing.took(bench.engine.play(engine.ios(numpy.zeros(COUNT), 0, FLUSH)))
-        times = flushes - numpy.median(idle)
-        read = float(numpy.median(reads)) - hit_time(bench, length, COUNT)
+        times = (flushes - numpy.median(idle)) / turns
+        # The data of the other pages share a channel with it.
+        times -= beyond / 2 if turns == 1 else 0
+    elif length == page:
+        times = writes / turns
     else:
-        times, read = writes, float(numpy.median(reads))
-    sense = value(found, "read_us")
-    beyond = times - read + (sense * 1000 if sense else 0)
-    middle = numpy.median(beyond / rounds(found, length)) / 1000
-    spread = scipy.stats.median_abs_deviation(beyond) / 1000
-    if middle <= 0 or spread > middle / 4:
-        return cannot("write_us", "the times of writes differ too much")
-    curve = cumulated("Programs", {"write": times, "read": reads})
+        times = (writes - numpy.median(settled)) / turns + 0.75 * numpy.median(small)
+    low, middle, high = numpy.percentile(times, [25, 50, 75]) / 1000
+    if low <= 0 or high - low > 0.15 * middle:
+        return cannot("write_us", "the times of programs differ too much")
+    curve = cumulated("Programs", {"program": times, "read": small})
     return [Finding("write_us", round(float(middle), 1), "us", 0.95, curve=curve)]
 
 
-def turning(bench: Bench, offsets, length: int, delay_ns: int) -> dict[str, numpy.ndarray]:
-    """Return the ns of reads and writes after one of the same and of the other direction."""
-    ops = numpy.tile([READ, READ, WRITE, WRITE], len(offsets) // 4)
-    listed = engine.ios(offsets, length, READ, barriers=True, delay_ns=delay_ns)
-    listed["op"] = ops
+def turning(bench: Bench, length: int, delay_ns: int) -> dict[str, numpy.ndarray]:
+    """Return the ns of reads and writes after one of the same and of the other direction. The drive
+    has time for its programs between them."""
+    offsets = bench.places(4 * COUNT, 64 * KB, length=length).reshape(-1, 4)
+    offsets[:, 2:] = writing.Places(bench).take(2 * COUNT, length).reshape(-1, 2)
+    listed = engine.ios(offsets.ravel(), length, READ, barriers=True, delay_ns=delay_ns)
+    listed["op"] = numpy.tile([READ, READ, WRITE, WRITE], COUNT)
     times = writing.took(bench.engine.play(listed)).reshape(-1, 4)
     names = ("read after write", "read after read", "write after read", "write after write")
-    # The first read follows the writes of the job before.
     return {name: times[1:, column] for column, name in enumerate(names)}
 
 
 def mixed_rates(bench: Bench, length: int) -> Curve:
     """Return figure 3 of PASS: the rate of mixed reads and writes, by their share."""
-    shares, rates = [0, 10, 25, 50, 75, 90, 100], []
+    shares, mbps = [0, 10, 25, 50, 75, 90, 100], []
     for share in shares:
         offsets = bench.places(400, length)
         listed = engine.ios(offsets, length, READ)
         listed["op"] = numpy.where(bench.random.random(400) * 100 < share, READ, WRITE)
         done = bench.engine.play(listed, min(8, bench.tags), 10)
-        rates.append(len(done) * length / float(done["end_ns"].max()) * 1000)
+        mbps.append(len(done) * length / float(done["end_ns"].max()) * 1000)
     return Curve("Interference of reads and writes", "% reads", "MB/s",
-                 {"random": ([float(share) for share in shares], rates)}, log_x=False)
+                 {"random": ([float(share) for share in shares], mbps)}, log_x=False)
 
 
-@procedure(gives="interference", needs="early_ack", destroys=True)
-def interference(bench: Bench, _found) -> list[Finding]:
+def turn_cost(times: dict[str, numpy.ndarray]) -> float:
+    """Return the ns that a change of direction costs. Each way costs the same; what is in one of
+    them only is something else, such as a program that was still going on."""
+    costs = []
+    for way, other in (("read", "write"), ("write", "read")):
+        turned, same = times[f"{way} after {other}"], times[f"{way} after {way}"]
+        gain = float(numpy.median(turned) - numpy.median(same))
+        costs.append(gain if change.differ(same, turned) else 0.0)
+    return min(costs) if min(costs) < max(costs) / 2 else sum(costs) / 2
+
+
+@procedure(gives="interference", needs="early_ack mapping", destroys=True)
+def interference(bench: Bench, found) -> list[Finding]:
     """Cost of a change between reads and writes"""
     length = max(bench.block, 4 * KB)
-    offsets = bench.places(4 * COUNT, 64 * KB, length=length)
-    times = turning(bench, offsets, length, 6_000_000)
-    costs = []
-    for way in ("read", "write"):
-        other = "write" if way == "read" else "read"
-        turned, same = times[f"{way} after {other}"], times[f"{way} after {way}"]
-        gain = float(numpy.median(turned) - numpy.median(same)) / 1000
-        costs.append(gain if change.differ(same, turned) else 0.0)
-    curve = mixed_rates(bench, length)
-    if max(costs) and min(costs) < max(costs) / 2:
-        # One way only: another cost than that of turning around, such as a program still going on.
-        costs = [min(costs)]
-    return [Finding("interference", round(float(numpy.mean(costs)), 1), "us", 0.95, curve=curve)]
+    times = turning(bench, length, 8_000_000)
+    # Random writes to such a drive may leave it busy for minutes.
+    curve = None if value(found, "mapping") == "block" else mixed_rates(bench, length)
+    writing.settle(bench)
+    return [Finding("interference", round(turn_cost(times) / 1000, 1), "us", 0.95, curve=curve)]
