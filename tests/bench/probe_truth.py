@@ -390,12 +390,24 @@ def of_regions(flash: Flash) -> dict[str, Truth]:
     if keys["crowd_ns"] and region < flash.size and keys["queue_depth"] > 1:
         whole, part = curve(flash), curve(flash, span=region)
         seen = any(part[depth] < (1 - SEEN) * whole[depth] for depth in whole)
-        return {"region_mb": near(keys["region_mb"], 0.1, visible=seen),
-                "region_depth": about(keys["crowd_depth"], 2 * keys["crowd_depth"] + 2, seen)}
+        # Where crowding begins, or the depth that serves a region best.
+        begin = about(keys["crowd_depth"], keys["crowd_depth"] + 2, seen)
+        size = near(keys["region_mb"], 0.1, visible=seen)
+        if flash.concat:
+            size = either(size, near(flash.stride() / MIB, 0.1, visible=False))
+        return {"region_mb": size, "region_depth": either(begin, best_depth(part, seen))}
     if flash.concat:
+        # A region is a unit.
         return {"region_mb": near(flash.stride() / MIB, 0.1, visible=False),
-                "region_depth": about(1, 4, False)}
+                "region_depth": best_depth(curve(flash, span=flash.stride()), False)}
     return {"region_mb": NOTHING, "region_depth": NOTHING}
+
+
+def best_depth(rates: dict[int, float], visible: bool) -> Truth:
+    """Return the truth that is a depth with 95 % of the best of the @rates, which lie at powers of
+    two, or half a step beside."""
+    good = [depth for depth, rate in rates.items() if rate >= 0.95 * max(rates.values())]
+    return about(math.floor(0.7 * min(good)), math.ceil(1.5 * max(good)), visible)
 
 
 def of_writes(flash: Flash) -> dict[str, Truth]:
