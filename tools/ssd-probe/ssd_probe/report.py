@@ -192,6 +192,15 @@ def findings_html(report: dict) -> str:
     return f"<table>{''.join(rows)}</table>"
 
 
+def procedures_html(report: dict) -> str:
+    """Return what each procedure did, in HTML."""
+    rows = [row(["procedure", "seconds", "I/Os", "MB read", "MB written"], "th")]
+    for name, record in report["procedures"].items():
+        amounts = (record["seconds"], record["ios"], record["read"] / 1e6, record["written"] / 1e6)
+        rows.append(row([f"{name}: {record['title']}", *(f"{each:,.1f}" for each in amounts)]))
+    return f"<table>{''.join(rows)}</table>"
+
+
 def schedulers_html(report: dict) -> str:
     """Return which scheduler fits and what to set, in HTML."""
     parts = [f"<p>{html.escape(advice_text(report).splitlines()[0])}</p>"]
@@ -278,4 +287,5 @@ def page(report: dict) -> str:
             f"<style>{STYLE}</style></head><body><h1>{title}</h1>{facts_html(report)}{said}"
             f"<h2>What was found</h2>{findings_html(report)}"
             f"<h2>Schedulers</h2>{schedulers_html(report)}"
-            f"<h2>Figures</h2>{figures_html(report)}</body></html>\n")
+            f"<h2>Figures</h2>{figures_html(report)}"
+            f"<h2>Procedures</h2>{procedures_html(report)}</body></html>\n")

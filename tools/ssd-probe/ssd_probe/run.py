@@ -2,6 +2,7 @@
 """Run procedures on a drive: in which order, how often, within which bounds, and with what
 progress."""
 import dataclasses
+import os
 import sys
 import time
 import zlib
@@ -103,7 +104,12 @@ class Progress:
             return
         self.shown = now
         text = f"[{self.done + 1}/{self.steps}] {self.title} {part:4.0%}{self.left(part)}"
-        self.put(text, "" if self.terminal else "\n")
+        if self.terminal:
+            # A line that is wrapped could not be written over.
+            columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
+            self.put(text[:columns - 1], "")
+        else:
+            self.put(text, "\n")
 
     def left(self, part: float) -> str:
         """Return about how long the rest takes, if a @part of this step is done."""
