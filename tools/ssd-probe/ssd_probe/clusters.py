@@ -9,7 +9,7 @@ import numpy
 
 from ssd_probe import change, writing
 from ssd_probe.probe import Bench, Curve, Finding, procedure
-from ssd_probe.writing import KB, Places, cannot
+from ssd_probe.writing import KB, Places, cannot, value
 
 # Writes of each size.
 COUNT = 12
@@ -72,26 +72,39 @@ def is_multiple(sizes: Sizes, size: int, count: int) -> bool:
     return less > same and more - same > 0.7 * (less - same)
 
 
-def candidates(bench: Bench) -> list[int]:
-    """Return the sizes that a clustered page may have, in bytes."""
-    small = [size for size in (KB, 2 * KB) if size > bench.block]
-    step = max(4 * KB, bench.block)
-    return small + list(range(step, min(bench.max_bytes, 512 * KB) + 1, step))
+def candidates(bench: Bench, page: int) -> list[int]:
+    """Return the sizes that a clustered page may have, in bytes. @page: of flash."""
+    fine = min(max(page, KB), 4 * KB)
+    most = min(bench.max_bytes, 512 * KB)
+    listed = {KB, 2 * KB} | set(range(fine, 16 * fine + 1, fine)) | set(range(4 * KB, most, 4 * KB))
+    return sorted(size for size in listed | {most}
+                  if bench.block < size <= most and not size % bench.block)
 
 
-@procedure(gives="clustered_page_kb", needs="early_ack", destroys=True)
+def smallest(sizes: Sizes, size: int) -> int:
+    """Return the smallest part of @size that is a multiple of the clustered page as well: it may
+    have been overlooked beside other work of the drive."""
+    for part in (4, 3, 2):
+        least = size // part
+        if not size % (part * sizes.bench.block) and least > sizes.bench.block and (
+                is_multiple(sizes, least, 6 * COUNT)):
+            return least
+    return size
+
+
+@procedure(gives="clustered_page_kb", needs="early_ack flash_page_kb", destroys=True)
 def clustered_page_kb(bench: Bench, found) -> list[Finding]:
     """Size of the clustered page"""
     seen = writing.programs_seen(bench, found)
     if not seen:
         return cannot("clustered_page_kb", "the drive hides its programs, also from a flush")
     sizes = Sizes(bench)
-    tried = [size for size in candidates(bench) if size > bench.block]
+    tried = candidates(bench, int((value(found, "flash_page_kb") or 4) * KB))
     for number, size in enumerate(tried):
         bench.progress(number / len(tried))
         if is_multiple(sizes, size, sizes.count) and is_multiple(sizes, size, 6 * COUNT):
-            return [Finding("clustered_page_kb", size / KB, "KB", 0.99,
-                            curve=sizes.curve(size / KB))]
+            least = smallest(sizes, size) / KB
+            return [Finding("clustered_page_kb", least, "KB", 0.99, curve=sizes.curve(least))]
     small, large = (sizes.measure(size, max(size, 64 * KB), 32)
                     for size in (bench.block, bench.max_bytes))
     if spread(small) > 0.1 or numpy.median(large) < 1.5 * numpy.median(small):

@@ -36,9 +36,10 @@ def measure(bench: Bench) -> tuple[numpy.ndarray, ...]:
     length = max(bench.block, 4 * KB)
     writes, reads = stream(bench)
     places = bench.random.permutation(reads)
-    old = bench.places(len(places) // 4, 64 * KB, 0, int(writes[0]), length)
-    mixed = numpy.insert(places, numpy.arange(len(old)) * 4, old)
-    is_old = numpy.insert(numpy.zeros(len(places), bool), numpy.arange(len(old)) * 4, True)
+    old = bench.random.permutation(numpy.arange(0, int(writes[0]), 64 * KB))[:len(places) // 4]
+    every = numpy.arange(len(old)) * len(places) // len(old)
+    mixed = numpy.insert(places, every, old)
+    is_old = numpy.insert(numpy.zeros(len(places), bool), every, True)
     writing.settle(bench, writing.LONG_PAUSE_NS)
     listed = engine.ios(writes, int(writes[1] - writes[0]), WRITE)
     depth = min(8, bench.tags)

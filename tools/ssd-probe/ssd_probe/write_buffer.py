@@ -16,6 +16,8 @@ from ssd_probe.writing import FAR, KB, MB, Places, cannot, value
 
 # The most pieces that are written to fill a buffer.
 MOST = 8192
+# Pieces that are written to find what a cache keeps.
+PIECES = (700, 2100, 6300)
 # Pieces in a row that the buffer holds, or lacks, for all others to be held or lacking.
 RUN = 24
 # The most seconds of a fill.
@@ -87,14 +89,17 @@ def limit_of_hits(bench: Bench, length: int) -> float | None:
     return float(numpy.median(hits) + numpy.median(misses)) / 2
 
 
-def cache_pieces(bench: Bench, length: int, most: int, limit_ns: float) -> int | None:
-    """Return how many pieces of @length bytes a cache keeps; None if it is a FIFO buffer, which
-    keeps what waits for a program: one piece, or another number each time."""
+def kept_pieces(bench: Bench, length: int, most: int) -> int | None:
+    """Return how many of @most pieces of @length bytes the drive keeps in its buffer, None if that
+    is not the same number each time. A FIFO buffer keeps the youngest one at most."""
+    limit_ns = limit_of_hits(bench, length)
+    if limit_ns is None:
+        return None
     pause = writing.pause_of(bench)
     first = Kept(bench, most, length, limit_ns, pause)
     count = first.youngest()
     if count < 2 or count == len(first):
-        return count if count > 1 else None
+        return count
     second = Kept(bench, max(len(first) - 131, count + 97), length, limit_ns, pause)
     return count if abs(second.youngest() - count) <= 1 + count // 50 else None
 
@@ -107,35 +112,26 @@ def write_buffer_kind(bench: Bench, found) -> list[Finding]:
         return cannot("write_buffer_kind", "it is not known whether writes are buffered")
     if not early:
         return [Finding("write_buffer_kind", "none", confidence=found["early_ack"].confidence)]
-    length = max(bench.block, 4 * KB)
-    limit = limit_of_hits(bench, length)
-    if limit is None:
-        return cannot("write_buffer_kind", "the drive does not serve reads from its write buffer")
-    count = cache_pieces(bench, length, 700, limit)
-    kind = "fifo" if count is None else "cache"
-    return [Finding("write_buffer_kind", kind, confidence=0.98)]
+    count = kept_pieces(bench, max(bench.block, 4 * KB), PIECES[0])
+    if count is None:
+        return cannot("write_buffer_kind", "reads do not say what the buffer keeps")
+    return [Finding("write_buffer_kind", "cache" if count > 1 else "fifo", confidence=0.98)]
 
 
 def cache_size(bench: Bench) -> Finding:
     """Find how much a write cache keeps."""
-    length = max(bench.block, 4 * KB)
-    limit = limit_of_hits(bench, length)
-    if limit is None:
-        return cannot("write_buffer_kb", "the drive does not serve reads from its cache")[0]
-    most, count = 700, None
-    while count is None and most <= MOST:
-        count = cache_pieces(bench, length, most, limit)
-        if count is None:
-            return cannot("write_buffer_kb", "what the cache keeps varies")[0]
-        if count >= most - 1:
-            most, count = most * 3, None
-    if count is None:
-        return cannot("write_buffer_kb", f"the cache keeps more than {MOST * length // MB} MB")[0]
-    fine = max(bench.block, count * length // 400 // bench.block * bench.block)
-    if fine < length:
-        count, length = cache_pieces(bench, fine, 3 * count * length // fine // 2, limit), fine
-        if count is None:
-            return cannot("write_buffer_kb", "what the cache keeps varies")[0]
+    length, count = max(bench.block, 4 * KB), None
+    for most in PIECES:
+        count = kept_pieces(bench, length, most)
+        if count is None or count < most - 1:
+            break
+    else:
+        return cannot("write_buffer_kb", f"the cache keeps more than {count * length // MB} MB")[0]
+    fine = max(bench.block, (count or 0) * length // 400 // bench.block * bench.block)
+    if count and fine < length:
+        count, length = kept_pieces(bench, fine, 3 * count * length // fine // 2), fine
+    if not count:
+        return cannot("write_buffer_kb", "what the cache keeps varies")[0]
     return Finding("write_buffer_kb", count * length / KB, "KB", 0.98)
 
 
