@@ -2,9 +2,9 @@
 """Random emulated SSDs that the probe is judged on. Nobody chooses them: draw() returns the drive
 of a seed, from the distribution that this file states.
 
-{value: weight} is a choice, a range is spread evenly by its logarithm. The values are independent of
-each other but for what the emulator refuses, for the size of the drive, which bounds the time that a
-probing takes, and for the times of programs, which are longer than those of reads.
+{value: weight} is a choice; a range is spread evenly by its logarithm. The values are independent
+of each other but for what the emulator refuses, for the size of the drive, which bounds the time
+that a probing takes, and for the times of programs, which are longer than those of reads.
 """
 import dataclasses
 import math

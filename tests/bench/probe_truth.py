@@ -390,8 +390,8 @@ def of_regions(flash: Flash) -> dict[str, Truth]:
     if keys["crowd_ns"] and region < flash.size and keys["queue_depth"] > 1:
         whole, part = curve(flash), curve(flash, span=region)
         seen = any(part[depth] < (1 - SEEN) * whole[depth] for depth in whole)
-        # Where crowding begins, or the depth that serves a region best.
-        begin = about(keys["crowd_depth"], keys["crowd_depth"] + 2, seen)
+        # Where crowding begins, which is fitted, or the depth that serves a region best.
+        begin = about(0.75 * keys["crowd_depth"], keys["crowd_depth"] + 2, seen)
         size = near(keys["region_mb"], 0.1, visible=seen)
         if flash.concat:
             size = either(size, near(flash.stride() / MIB, 0.1, visible=False))
