@@ -75,11 +75,12 @@ def find_levels(single: float, times: numpy.ndarray, width: float) -> Levels | N
     """Return the levels of @times of pairs; None if no pair is seen on one unit. A unit that reads
     twice takes twice as long, but for what both reads have in common anyway: the firmware and
     the host, which independent reads show, too."""
-    # A few pairs are faster, because a buffer has one of the blocks. At least a quarter of the
-    # pairs of two units is free.
+    # Some pairs are faster, because a buffer or a fast part of the flash has one of the blocks, but
+    # most pairs that are free are as slow as the usual one.
     found = modes(times, width)
     slack = 1 + 2 * width
-    free = next((mode for mode, share in found if share > 0.1), single)
+    most = max((share for mode, share in found if mode < 1.6 * single), default=0)
+    free = next((mode for mode, share in found if share >= 0.4 * most), single)
     found = [mode for mode, _ in found if mode >= free]
     wait = max(0.0, free - single)
     top = [mode for mode in found[1:]
@@ -149,13 +150,27 @@ class Layout:
         return None
 
     def stripe(self) -> int | None:
-        """Return the first distance whose multiples are all on one unit, but for stray reads."""
+        """Return the first distance whose multiples are all on one unit, but for stray reads,
+        however far they are from each other; or 1 if pages that are not far are on one unit."""
         shares = (self.levels.of(self.scanned) == UNIT).mean(axis=1)
         for distance in numpy.flatnonzero(shares >= 0.8) + 1:
-            times = self.apart(numpy.full(40, distance))
-            if (self.levels.of(times) == UNIT).mean() >= 0.85:
+            if self.holds(self.apart(numpy.full(40, distance))) and (
+                    distance == 1 or self.holds(self.in_phase(numpy.full(40, distance)))):
                 return int(distance)
         return None
+
+    def holds(self, times: numpy.ndarray) -> bool:
+        """Return whether pairs that took these times are on one unit, but for stray reads."""
+        return bool((self.levels.of(times) == UNIT).mean() >= 0.85)
+
+    def in_phase(self, distances: numpy.ndarray) -> numpy.ndarray:
+        """Return the times of pairs anywhere that are a multiple of @distances, in pages, apart."""
+        rows = self.pages // distances
+        first, second = (self.bench.random.integers(0, rows) for _ in range(2))
+        second = numpy.where(first == second, (first + 1) % rows, second)
+        phase = self.bench.random.integers(0, distances)
+        return pair_times(self.bench, (first * distances + phase) * self.page,
+                          (second * distances + phase) * self.page)
 
     def table(self, stripe: int, repeats: int = 3) -> numpy.ndarray:
         """Return the level of the first page of a stripe with each other page of stripes."""
@@ -183,14 +198,23 @@ class Layout:
         done = done.reshape(rows, -1)[:, -size:]
         return (done["end_ns"] - done["begin_ns"].min(axis=1, keepdims=True)).astype(float)
 
+    def groups_at_once(self, offsets: numpy.ndarray) -> numpy.ndarray:
+        """As groups_apart(), for offsets that were not read before."""
+        size = offsets.shape[1]
+        barriers = engine.groups(offsets.size, size)
+        done = self.bench.engine.play(
+            engine.ios(offsets.ravel(), self.bench.block, barriers=barriers), depth=size)
+        done = done.reshape(-1, size)
+        return (done["end_ns"] - done["begin_ns"].min(axis=1, keepdims=True)).astype(float)
+
     def one_unit(self, pages: numpy.ndarray) -> bool:
-        """Return whether a group of reads takes as many times longer than one as it has reads. A row
-        of @pages is an offset of each of a group's pages, which pairs say are on one unit. If the
-        firmware takes longer than the flash, a pair that shares a channel only looks the same;
-        but then larger groups are faster."""
+        """Return whether a group of reads takes as many times longer than one as it has reads. A
+        row of @pages is an offset of each of a group's pages, which pairs say are on one unit.
+        If the firmware takes longer than the flash, a pair that shares a channel only looks the
+        same; but then most larger groups are faster."""
         wanted = self.single + (pages.shape[1] - 1) * (self.levels.unit - self.single)
         times = self.groups_apart(pages).max(axis=1)
-        return bool(numpy.mean(times > wanted * (1 - max(0.02, 3 * self.width))) > 0.85)
+        return bool(numpy.mean(times > wanted * (1 - max(0.02, 3 * self.width))) > 0.6)
 
     def behind(self, unit, other, sizes) -> numpy.ndarray:
         """Read pages of one unit and then one of another unit, all at once; return by how many ns
@@ -204,24 +228,49 @@ class Layout:
             late[at] = numpy.median(times, axis=1) - self.single
         return late
 
-    def delayed(self, unit, other, most: int = 10) -> numpy.ndarray | None:
+    def byte_wait(self, count: int = 60) -> float | None:
+        """Return by how many ns the bytes of a read keep the host's interface busy: that is what a
+        read of more bytes of the same page takes longer. None: a page is one block."""
+        if self.page == self.bench.block:
+            return None
+        whole = self.bench.latencies(self.bench.places(count, self.page), self.page)
+        longer = max(0.0, float(numpy.median(whole)) - self.single)
+        return longer / (self.page / self.bench.block - 1)
+
+    def meetings(self, largest: int, most: int = 6) -> list[int]:
+        """Return sizes of groups for delayed(), up to @largest: those whose last request comes
+        shortly before or after the transfer of one of the others."""
+        wait, busy = self.levels.wait(), self.levels.unit - self.single
+        sizes = numpy.arange(3, min(self.bench.tags, largest) + 1)
+        early = (sizes - 1) * wait % busy
+        early = numpy.where(early > 0.9 * busy, busy - early, early)
+        best = sizes[numpy.argsort(early, kind="stable")[:most]]
+        return sorted({3, 4, *best.tolist()} & set(sizes.tolist()))
+
+    def delayed(self, unit, other, largest: int = 24) -> numpy.ndarray | None:
         """Return which of the @other units share a channel with a @unit, for drives whose firmware
         takes longer for a request than a channel for a page. Then no two of a pair's transfers
         meet. But the unit is busy with reads that follow each other at once, and the last
         request is later by the firmware's time for each before it: with some number of them its
-        transfer meets one of the unit. See behind(). None: the times do not say."""
-        sizes = range(3, min(most, self.bench.tags) + 1)
-        if len(sizes) < 3:
+        transfer meets one of the unit. See behind(). @largest: of these groups. None: the times
+        do not say."""
+        sizes = self.meetings(largest)
+        if len(sizes) < 2:
             return None
         late = self.behind(unit, other, sizes)
-        before = numpy.array([[size - 1] for size in sizes])
-        wait, busy = self.levels.wait(), self.levels.unit - self.single
         slack = max(RESOLUTION, 2 * self.width * self.single)
-        free = (before * wait, numpy.maximum(before * wait, (before - 1) * busy))
-        agreed = [abs(late - expected) <= slack + 0.02 * expected for expected in free]
-        best = max(agreed, key=numpy.mean)
-        # With one channel no time is as expected.
-        return (~best).any(axis=0) if best.any() or wait < busy else None
+        # With two channels or more, half of the units are on others.
+        met = late > numpy.quantile(late, 0.25, axis=1, method="lower", keepdims=True) + slack
+        if met.any():
+            return met.any(axis=0)
+        # All units are alike: each has a channel of its own, or there is one channel.
+        host, busy = self.byte_wait(), self.levels.unit - self.single
+        free = numpy.mean([not_met(size - 1, float(numpy.median(row)), self.levels.wait(), busy,
+                                   host) for size, row in zip(sizes, late, strict=True)
+                           if size <= 5])
+        if 0.1 < free < 0.9 or (free < 0.5 and host is None):
+            return None
+        return numpy.full(len(other), free < 0.5)
 
     def first_region(self, share: float) -> int:
         """Return the pages from the drive's begin on that are on the unit of the first ones.
@@ -239,12 +288,12 @@ class Layout:
     def classes(self, expected: float) -> list[numpy.ndarray]:
         """Divide random pages into classes that conflict, about @expected many; return their
         offsets. Return nothing if it would take too many I/Os."""
-        count = int(expected * (numpy.log(expected) + 5)) + 8
+        count = int(expected * (numpy.log(expected) + 6)) + 8
         batch = int(min(8, max(1, expected // 4), self.bench.tags - 1))
-        evicting = len(eviction(self.bench, self.buffer_bytes, [])[0])
+        left = numpy.unique(self.bench.places(count, self.page))
+        evicting = len(eviction(self.bench, self.buffer_bytes, left[:1])[0])
         if count * expected / 2 * (1 + 1.5 * (1 + evicting) / batch) > MOST_IOS:
             return []
-        left = numpy.unique(self.bench.places(count, self.page))
         self.bench.random.shuffle(left)
         found = []
         while len(left):
@@ -267,6 +316,19 @@ class Layout:
             same[:] = False
             same[rows[self.levels.of(times) == UNIT]] = True
         return same
+
+
+def not_met(before: int, late: float, wait: float, busy: float, host: float | None) -> bool:
+    """Return whether a read behind so many others of one unit is as @late as it must be if it meets
+    none of them on a channel. Out of order it is decoded later by the @wait for each, which may
+    be all the @host's; in order it begins with the one before it, for which the unit must be
+    free, and may wait for it on the way to the host. All in ns; @host: None if not known."""
+    slack = (before + 1) * RESOLUTION / 2
+    host = host or 0.0
+    in_order = max(before * wait, (before - 1) * busy + host)
+    if host > 0.7 * wait and wait - slack <= late <= before * wait + slack:
+        return True
+    return any(abs(late - each) <= slack + 0.02 * each for each in (before * wait, in_order))
 
 
 def layout_of(bench: Bench, found) -> Layout:

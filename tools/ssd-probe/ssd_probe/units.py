@@ -132,16 +132,6 @@ def hidden(levels) -> bool:
     return levels.channel is None and levels.wait() > 0.03 * levels.single
 
 
-def share_channels(layout: Layout, unit, other) -> numpy.ndarray | None:
-    """Return for each of the @other units whether it shares a channel with @unit; None if that is
-    not seen. Both are functions as for Layout.behind()."""
-    if hidden(layout.levels):
-        return layout.delayed(unit, other)
-    pairs = numpy.array([(unit(1)[0], place()) for place in other for _ in range(3)])
-    times = numpy.median(layout.groups_apart(pairs).max(axis=1).reshape(-1, 3), axis=1)
-    return layout.levels.of(times) != FREE
-
-
 def striped(layout: Layout, stripe: int, answers: Answers) -> bool:
     """Answer for a drive with static allocation in stripes. Return False if it is none."""
     random, page, rows = layout.bench.random, layout.page, layout.pages // stripe
@@ -153,6 +143,8 @@ def striped(layout: Layout, stripe: int, answers: Answers) -> bool:
     if table[0] != UNIT or (table == UNIT).all():
         return False
     if not layout.one_unit(numpy.array([at(0, group_size(layout)) for _ in range(12)])):
+        if not hidden(layout.levels):
+            return False
         for name in answers.made:
             answers.refuse(name, MERGED)
         return True
@@ -215,12 +207,23 @@ def concatenated(layout: Layout, answers: Answers):
         for region in range(count)])
 
 
+def sharing(layout: Layout, classes: list[numpy.ndarray]) -> numpy.ndarray | None:
+    """Return for each of the @classes but the first one, offsets of pages of a unit, whether it
+    shares a channel with the first one; None if that is not seen."""
+    choice = layout.bench.random.choice
+    if hidden(layout.levels):
+        return layout.delayed(lambda count: choice(classes[0], count, replace=False),
+                              [lambda each=each: choice(each) for each in classes[1:]],
+                              min(24, len(classes[0]) + 1))
+    pairs = numpy.array([(choice(classes[0]), choice(each))
+                         for each in classes[1:] for _ in range(3)])
+    times = numpy.median(layout.groups_apart(pairs).max(axis=1).reshape(-1, 3), axis=1)
+    return layout.levels.of(times) != FREE
+
+
 def give_channels(layout: Layout, answers: Answers, classes: list[numpy.ndarray]):
     """Answer with the number of channels. @classes: offsets of pages of each unit."""
-    random = layout.bench.random
-    late = share_channels(
-        layout, lambda count: random.choice(classes[0], count, replace=False),
-        [lambda each=each: random.choice(each) for each in classes[1:]])
+    late = sharing(layout, sorted(classes, key=len, reverse=True))
     if late is None:
         answers.refuse("channels", HIDDEN)
     elif len(classes) % (1 + late.sum()):
@@ -247,9 +250,9 @@ def scattered(layout: Layout, answers: Answers):
                        "are too small to rely on")
         return
     size = group_size(layout)
-    if not layout.one_unit(numpy.array([
-            layout.bench.random.choice(each, size, replace=False)
-            for each in classes if len(each) >= size])):
+    groups = [layout.bench.random.choice(each, size, replace=False)
+              for each in classes if len(each) >= size for _ in range(-(-12 // count))]
+    if not layout.one_unit(numpy.array(groups)):
         answers.refuse("units", MERGED)
         answers.refuse("channels", MERGED)
         return
@@ -270,13 +273,26 @@ def conflicting(layout: Layout, stripe: int | None) -> numpy.ndarray:
         rows = layout.pages // stripe
         first = random.choice(rows // 2, wanted, replace=False)
         pairs = numpy.stack((first, first + random.integers(rows // 4, rows // 2, wanted)), axis=1)
-        pairs = pairs * stripe + random.integers(0, stripe, (wanted, 1))
-        return pairs * layout.page
-    share = max((layout.levels.of(layout.random_times) == UNIT).mean(), 0.005)
-    count = int(1.3 * wanted / share)
-    pairs = layout.bench.places(2 * count, layout.page).reshape(count, 2)
-    times = pair_times(layout.bench, pairs[:, 0], pairs[:, 1])
-    return pairs[layout.levels.of(times) == UNIT][:wanted]
+        pairs = (pairs * stripe + random.integers(0, stripe, (wanted, 1))) * layout.page
+    else:
+        share = max((layout.levels.of(layout.random_times) == UNIT).mean(), 0.005)
+        count = int(1.3 * wanted / share)
+        pairs = layout.bench.places(2 * count, layout.page).reshape(count, 2)
+        times = pair_times(layout.bench, pairs[:, 0], pairs[:, 1])
+        pairs = pairs[layout.levels.of(times) == UNIT][:wanted]
+    return pairs[still(layout, pairs)]
+
+
+def still(layout: Layout, pairs: numpy.ndarray) -> numpy.ndarray:
+    """Return which of the @pairs are on one unit, from the times of both pages alone and together:
+    a page that was just written may be in faster flash than others."""
+    levels = layout.levels
+    alone = layout.groups_apart(pairs.reshape(-1, 1)).reshape(-1, 2)
+    together = layout.groups_apart(pairs).max(axis=1)
+    free = alone.max(axis=1) + levels.free - levels.single
+    unit = alone.sum(axis=1) + levels.unit - 2 * levels.single
+    part = (levels.bounds[1] - levels.free) / (levels.unit - levels.free)
+    return (together > free + part * (unit - free)) & (alone.min(axis=1) > 0.3 * levels.single)
 
 
 def write_again(layout: Layout, places: numpy.ndarray):
@@ -287,7 +303,7 @@ def write_again(layout: Layout, places: numpy.ndarray):
     length = min(bench.max_bytes, PUSH_BYTES)
     for _ in range(PUSHES):
         times = layout.groups_apart(places[:, None])
-        if numpy.mean(times < 0.9 * layout.single) < 0.1:
+        if numpy.mean(times < 0.3 * layout.single) < 0.1:
             return
         start = bench.places(1, layout.page, length=PUSH_BYTES)[0]
         offsets = start + numpy.arange(PUSH_BYTES // length) * length
@@ -314,12 +330,11 @@ def static_allocation(bench: Bench, found) -> list[Finding]:
     if not layout.levels:
         return unknown("two reads at once never wait for one unit, as far as their times show")
     pairs = conflicting(layout, stripe)
-    pairs = pairs[layout.levels.of(layout.groups_apart(pairs).max(axis=1)) == UNIT]
     if len(pairs) < WRITTEN:
         return unknown("too few pages were found on one unit")
     written = bench.random.permutation(len(pairs)) < len(pairs) * WRITTEN // (WRITTEN + LEFT)
     write_again(layout, pairs[written, 0])
-    kept = layout.levels.of(layout.groups_apart(pairs).max(axis=1)) == UNIT
+    kept = still(layout, pairs)
     return moved(found, float(kept[written].mean()), float(kept[~written].mean()),
                  int(written.sum()))
 
