@@ -15,8 +15,6 @@ from ssd_probe.writing import KB, Places, cannot, value
 COUNT = 12
 # Percent of the times of a size that are used.
 LOW = 20
-# Time for the work that a drive does while it is idle, in ns.
-IDLE_NS = 25_000_000
 
 
 class Sizes:
@@ -33,7 +31,7 @@ class Sizes:
     def measure(self, length: int, align: int, count: int) -> numpy.ndarray:
         """Return the ns of @count more writes of @length bytes at multiples of @align."""
         offsets = self.places.take(count, length, align, gaps=True)
-        took = writing.program_costs(self.bench, offsets, length, IDLE_NS)
+        took = writing.program_costs(self.bench, offsets, length, writing.IDLE_NS)
         self.times.setdefault(length, []).extend(took.tolist())
         return took
 

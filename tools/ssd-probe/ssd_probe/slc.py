@@ -60,22 +60,28 @@ def rates(writes: numpy.ndarray, ends: numpy.ndarray) -> Curve:
         log_x=False)
 
 
-def fast_share(places: numpy.ndarray, took: numpy.ndarray, old: numpy.ndarray) -> float:
-    """Return the share of the reads @took, at @places, that are faster than those of @old data; 0
-    if none are."""
+def fast_parts(places: numpy.ndarray, took: numpy.ndarray, old: numpy.ndarray) -> numpy.ndarray:
+    """Return the share of the reads @took, at @places, that are faster than those of @old data, of
+    each part of the stream; all 0 if none are."""
     base = float(numpy.median(old))
     fast = took < 0.985 * base
+    none = numpy.zeros(PARTS)
     if fast.mean() < 0.005 or not change.differ(took[fast], old):
-        return 0.0
-    # The level of the fast ones divides them from others better than their distance from base.
+        return none
     limit = (float(numpy.median(took[fast])) + base) / 2
-    # Parts of it are fast as a whole; reads that are fast by chance are everywhere.
     parts = numpy.array_split(took[numpy.argsort(places)] < limit, PARTS)
     shares = numpy.array([part.mean() for part in parts])
+    # Some reads are faster by chance, such as those that a read buffer serves.
     chance = float((old < limit).mean())
     if shares.max() < chance + 0.3:
-        return 0.0
-    return float((shares.mean() - chance) / (1 - chance))
+        return none
+    return numpy.clip((shares - chance) / (1 - chance), 0, 1)
+
+
+def pieces_of(parts: numpy.ndarray) -> int:
+    """Return how often fast parts begin behind slow ones, or at the begin."""
+    clear = parts[(parts > 0.8) | (parts < 0.2)] > 0.5
+    return int((numpy.diff(clear.astype(int), prepend=0) > 0).sum())
 
 
 @procedure(gives="slc_cache_mb", needs="early_ack", destroys=True)
@@ -83,13 +89,16 @@ def slc_cache_mb(bench: Bench, _found) -> list[Finding]:
     """Size of a cache of single-level cells"""
     writes, ends, places, took, old = measure(bench)
     curve = rates(writes, ends)
-    share = fast_share(places, took, old)
-    size = share * (len(writes) * float(writes[1] - writes[0]) - BUFFER) / MB
-    if not share:
+    parts = fast_parts(places, took, old)
+    size = len(writes) * float(writes[1] - writes[0]) - BUFFER
+    size = (parts.mean() * size + parts[-3:].mean() * BUFFER) / MB
+    if not size:
         return [Finding("slc_cache_mb", 0, "MB", 0.9, "nothing just written is read faster",
                         curve=curve)]
-    if share > 0.95:
+    if parts.min() > 0.9:
         return cannot("slc_cache_mb", "all that was just written is read faster, so the cache is "
                       f"larger than {size:.0f} MB")
+    if pieces_of(parts) > 1:
+        return cannot("slc_cache_mb", "each part of the drive has a cache of its own")
     curve.marks = [size]
     return [Finding("slc_cache_mb", round(size, 1), "MB", 0.9, curve=curve)]

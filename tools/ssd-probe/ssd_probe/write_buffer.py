@@ -192,7 +192,7 @@ def size_of(fills: list[Fill], steady: bool = True) -> float | None:
     if steady and change.agree(held[1:-1], 0.025, 1):
         return min(float(numpy.median(held)) + 0.5, most)
     least = float(held[-2])
-    if most - least > max(0.1 * most, 2):
+    if abs(most - least) > max(0.1 * most, 2):
         return None
     return (most + least) / 2
 

@@ -73,18 +73,46 @@ def flush_us(bench: Bench, found) -> list[Finding]:
     return [Finding("flush_us", round(middle, 1), "us", 1 - change.CHANCE, curve=curve)]
 
 
-def rounds(found, length: int) -> int:
-    """Return how many pages of a write of @length bytes the same unit programs."""
-    page = (value(found, "flash_page_kb") or length / KB) * KB
-    pages = max(1, round(length / page))
-    units = int(value(found, "units") or pages)
-    stride = (value(found, "stride_kb") or page / KB) * KB
-    visit = min(pages, max(1, round(stride / page)))
-    return visit * -(-pages // (units * visit))
+def steady(times: numpy.ndarray) -> float | None:
+    """Return the ns that most of @times are, or else the faster half of them, to which no other
+    work of the drive was added; None if these differ, too."""
+    for percents in ([25, 50, 75], [10, 25, 40]):
+        low, middle, high = numpy.percentile(times, percents)
+        if low > 0 and high - low < 0.15 * middle:
+            return float(middle)
+    return None
+
+
+def rounds(bench: Bench, found, length: int, page: int) -> int | None:
+    """Return how many pages of a write of @length bytes the same unit programs, None if it cannot
+    be told. @page: bytes of a page of flash."""
+    pages = length // page
+    if pages < 2:
+        return 1
+    if value(found, "static_allocation") is False:
+        units = value(found, "units")
+        return -(-pages // int(units)) if units else None
+    if bench.tags < 2:
+        return None
+    single = float(numpy.median(writing.reads_from_flash(bench, COUNT, bench.block)))
+    added = numpy.array([with_first(bench, length, other * page) for other in range(1, pages)])
+    added = added / single - 1
+    # A unit takes as long again for a second read; on the same channel it is part of that.
+    if ((added > 0.45) & (added < 0.55)).any():
+        return None
+    return 1 + int((added > 0.5).sum())
+
+
+def with_first(bench: Bench, length: int, distance: int) -> float:
+    """Return the ns of two reads at once, of the first block of @length bytes and of one in a
+    @distance."""
+    offsets = numpy.repeat(bench.places(8, length), 2)
+    offsets[1::2] += distance
+    return float(numpy.median(bench.group_times(offsets, bench.block, 2)))
 
 
 @procedure(gives="write_us", needs="early_ack clustered_page_kb slc_cache_mb flash_page_kb units "
-           "stride_kb", destroys=True)
+           "static_allocation", destroys=True)
 def write_us(bench: Bench, found) -> list[Finding]:
     """Time of a program of flash"""
     if not writing.programs_seen(bench, found):
@@ -95,10 +123,12 @@ def write_us(bench: Bench, found) -> list[Finding]:
     length = max(int(cluster * KB), bench.block)
     page = max(min(int((value(found, "flash_page_kb") or cluster) * KB), length), bench.block)
     offsets = writing.Places(bench).take(COUNT, length, gaps=True)
-    writes, flushes = writing.write_and_flush(bench, offsets, length)
+    writes, flushes = writing.write_and_flush(bench, offsets, length, writing.IDLE_NS)
     settled, small = (writing.reads_from_flash(bench, COUNT, size) for size in (length, page))
     beyond = max(0.0, float(numpy.median(settled) - numpy.median(small)))
-    turns = rounds(found, length)
+    turns = rounds(bench, found, length, page)
+    if turns is None:
+        return cannot("write_us", "it is not known how many units program a clustered page")
     if value(found, "early_ack"):
         idle = writing.took(bench.engine.play(engine.ios(numpy.zeros(COUNT), 0, FLUSH)))
         times = (flushes - numpy.median(idle)) / turns
@@ -108,11 +138,11 @@ def write_us(bench: Bench, found) -> list[Finding]:
         times = writes / turns
     else:
         times = (writes - numpy.median(settled)) / turns + 0.75 * numpy.median(small)
-    low, middle, high = numpy.percentile(times, [25, 50, 75]) / 1000
-    if low <= 0 or high - low > 0.15 * middle:
+    middle = steady(times)
+    if middle is None:
         return cannot("write_us", "the times of programs differ too much")
     curve = cumulated("Programs", {"program": times, "read": small})
-    return [Finding("write_us", round(float(middle), 1), "us", 0.95, curve=curve)]
+    return [Finding("write_us", round(middle / 1000, 1), "us", 0.95, curve=curve)]
 
 
 def turning(bench: Bench, length: int, delay_ns: int) -> dict[str, numpy.ndarray]:

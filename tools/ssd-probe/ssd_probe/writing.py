@@ -14,6 +14,8 @@ from ssd_probe.probe import Bench, Finding
 KB, MB = 1 << 10, 1 << 20
 # Time in which a drive programs what its buffer holds, in ns.
 PAUSE_NS, LONG_PAUSE_NS = 1_000_000_000, 6_000_000_000
+# Time for the work that a drive does while it is idle, before a write whose time counts.
+IDLE_NS = 25_000_000
 # A multiple of the row of pages on all units, for nearly any number of units and size of page:
 # 2^8 * 3 * 5 * 7 pages of 4 KB.
 FAR = 26880 * 4 * KB
