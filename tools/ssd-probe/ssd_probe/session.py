@@ -14,7 +14,7 @@ from ssd_probe.drive import Drive, QueueSettings, amount, awake_cpus, refuse
 from ssd_probe.run import name_of
 
 # Modules that register procedures, in the order of the table.
-MODULES = ("reads", "units", "regions", "writes", "clusters", "write_buffer", "blocks")
+MODULES = ("reads", "units", "regions", "writes", "slc", "clusters", "write_buffer", "blocks")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Bytes that procedures may write unless the user says otherwise: so many times the range, and
 # an amount for small ranges.
@@ -27,8 +27,7 @@ LOOK_S = 1
 def procedures() -> list[probe.Procedure]:
     """Return all procedures."""
     for module in MODULES:
-        if importlib.util.find_spec(f"ssd_probe.{module}"):
-            importlib.import_module(f"ssd_probe.{module}")
+        importlib.import_module(f"ssd_probe.{module}")
     return list(probe.PROCEDURES)
 
 
