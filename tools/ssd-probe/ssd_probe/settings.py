@@ -38,15 +38,19 @@ def turns_dearly(values: Values) -> bool:
     return bool(cost and request and cost > request)
 
 
+def power_of_two(number: int | None) -> int | None:
+    """Return the least power of two that is not below @number."""
+    return number and 1 << (number - 1).bit_length()
+
+
 def pass_tunables(values: Values) -> dict[str, int | str]:
-    """Return PASS's tunables: PASS, section 2, figures 2 and 3."""
+    """Return PASS's tunables: PASS, section 2, figures 2 and 3. Without the size of a region there
+    are none: a depth alone costs throughput."""
     region = whole(values, "region_mb", PASS_REGION_MB)
     if not region:
         return {}
-    depth = whole(values, "region_depth", DEPTH)
-    # A depth without the size of a region costs throughput.
-    found = known(region_size_mb=region, region_depth=depth,
-                  depth=whole(values, "read_depth", DEPTH) if depth else None)
+    found = known(region_size_mb=region, region_depth=whole(values, "region_depth", DEPTH),
+                  depth=power_of_two(whole(values, "read_depth", DEPTH // 2)))
     if turns_dearly(values):
         found |= {"write_share": 100, "write_batch": 4}
     return found
