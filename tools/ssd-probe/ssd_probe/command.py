@@ -97,26 +97,29 @@ def check_load(drive: Drive) -> int:
     return FAILED if reasons else OK
 
 
+def with_packages():
+    """Return the module that needs the packages, as the procedures do."""
+    check_packages()
+    from ssd_probe import session
+    return session
+
+
 def probe(args: argparse.Namespace) -> int:
     """Do what the options ask for; return the exit status."""
     if args.source:
         report.show(report.read_json(args.source), report.asked(args))
         return OK
-    if not args.list:
-        if os.geteuid():
-            raise ProbeError("must be run as root")
-        drive = Drive(args.device)
-        if args.load:
-            return check_load(drive)
-        if args.destroy:
-            refuse(drive)
-    check_packages()
-    # It and the procedures need the packages.
-    from ssd_probe import session
     if args.list:
-        session.show_list()
+        with_packages().show_list()
         return OK
-    return session.Session(args, drive).go()
+    if os.geteuid():
+        raise ProbeError("must be run as root")
+    drive = Drive(args.device)
+    if args.load:
+        return check_load(drive)
+    if args.destroy:
+        refuse(drive)
+    return with_packages().Session(args, drive).go()
 
 
 def main() -> int:
