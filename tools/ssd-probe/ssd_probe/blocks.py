@@ -22,6 +22,8 @@ MOST = 300
 COUNT = 40
 # Writes that fill most buffers, if no flush shows the programs.
 PIECES = 2500
+# Neighbouring places among which those of a turn are chosen in that case.
+NEAR = 64
 
 
 @dataclasses.dataclass
@@ -38,7 +40,9 @@ class Turns:
         rounds = 2 + max(2, -(-COUNT // len(places)))
         if self.pieces:
             rounds = -(-(self.pieces + 2 * COUNT) // len(places)) + 2
+            # On random units, so that as many work at a time for any number of places.
             offsets = numpy.tile(places, rounds)
+            offsets = offsets + self.bench.random.integers(0, NEAR, len(offsets)) * self.length
             writing.settle(self.bench, writing.LONG_PAUSE_NS)
             done = self.bench.engine.play(engine.ios(offsets, self.length, WRITE), 1, 60)
             return writing.took(done)[-COUNT:]
@@ -52,10 +56,14 @@ class Turns:
 
     def alone(self) -> numpy.ndarray:
         """Return the ns of writes that need one open block."""
-        return self.times(self.spread(1) + numpy.array([0] if not self.pieces else
-                                                       [0, 64 * KB]))
+        return self.times(self.spread(1))
 
     def dear(self, places) -> bool:
+        """Return true if taking turns over @places costs more than writing to one, twice: an open
+        block that is full is merged in any case, and others are full at the same time."""
+        return self.dear_once(places) and self.dear_once(places)
+
+    def dear_once(self, places) -> bool:
         """Return true if taking turns over @places costs more than writing to one."""
         many, one = self.times(places), self.alone()
         self.known[len(places)] = many

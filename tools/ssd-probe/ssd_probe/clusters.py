@@ -22,11 +22,14 @@ class Sizes:
 
     def __init__(self, bench: Bench):
         self.bench, self.places, self.times = bench, Places(bench), {}
+        writing.settle(bench, writing.LONG_PAUSE_NS)
         # So many samples are needed if other work of the drive is among them.
         self.count = COUNT
         if spread(self.measure(max(bench.block, 4 * KB), 64 * KB, 32)) > 0.1:
             self.count = 4 * COUNT
         self.times = {}
+        # A clustered page that is written in part costs a read, of which most is not overhead.
+        self.least_ns = float(numpy.median(writing.reads_from_flash(bench, 32, bench.block))) / 20
 
     def measure(self, length: int, align: int, count: int) -> numpy.ndarray:
         """Return the ns of @count more writes of @length bytes at multiples of @align."""
@@ -67,7 +70,8 @@ def is_multiple(sizes: Sizes, size: int, count: int) -> bool:
     # The fastest of them show no other work of the drive.
     less, same, more = (numpy.percentile(part, LOW) for part in (less, same, more))
     # A block more is in another clustered page, of which more is read than of the one before.
-    return less > same and more - same > 0.7 * (less - same)
+    drop = less - same
+    return drop > sizes.least_ns and more - same > 0.7 * drop
 
 
 def candidates(bench: Bench, page: int) -> list[int]:
