@@ -270,6 +270,9 @@ class Layout:
                            if size <= 5])
         if 0.1 < free < 0.9 or (free < 0.5 and host is None):
             return None
+        # What waits for the host anyway may have waited for a channel before.
+        if free > 0.5 and (host or 0) > 0.08 * self.single:
+            return None
         return numpy.full(len(other), free < 0.5)
 
     def first_region(self, share: float) -> int:

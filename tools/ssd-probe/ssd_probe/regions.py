@@ -65,27 +65,44 @@ def waiting_thirds(layout: Layout) -> tuple[numpy.ndarray, numpy.ndarray]:
 
 
 class Crowds:
-    """Groups of @count simultaneous reads, half of them in one window of the drive and half in
-    another one."""
+    """Groups of simultaneous reads of pages in ranges of the drive. @stripe: pages after which the
+    units repeat, or None. With a stripe the pages are spread evenly over it, so that all groups
+    have the same conflicts, as far as possible."""
 
-    def __init__(self, layout: Layout, count: int):
-        self.layout, self.count = layout, count
+    def __init__(self, layout: Layout, stripe: int | None):
+        self.layout, self.stripe = layout, stripe or 1
         self.bench = layout.bench
         # The window at the drive's begin, within its first region, and the other one.
-        self.near = self.bench.size // 64
-        self.width = max(self.bench.size // 256, layout.page)
+        self.near = max(self.bench.size // 64, self.stripe * layout.page)
+        self.width = max(self.bench.size // 256, self.stripe * layout.page)
 
-    def times(self, where: int, groups: int) -> numpy.ndarray:
-        """Return the mean ns of the reads of each of so many @groups, with the second window in the
-        middle of which is @where."""
-        bench, page = self.bench, self.layout.page
-        low = max(0, min(where - self.width // 2, bench.size - self.width))
-        half = self.count // 2
-        first = bench.places(groups * half, page, 0, self.near).reshape(groups, half)
-        second = bench.places(groups * (self.count - half), page, low,
-                              low + self.width).reshape(groups, -1)
-        offsets = bench.random.permuted(numpy.hstack((first, second)), axis=1)
-        return self.layout.groups_apart(offsets).mean(axis=1)
+    def phases(self, groups: int, count: int) -> numpy.ndarray:
+        """Return pages of a stripe, @count different ones in each of so many @groups if it has as
+        many."""
+        random, stripe = self.bench.random, self.stripe
+        rows = [numpy.concatenate([random.permutation(stripe) for _ in range(-(-count // stripe))])
+                for _ in range(groups)]
+        return numpy.array(rows)[:, :count]
+
+    def offsets(self, ranges: list[tuple[int, int]], groups: int, count: int) -> numpy.ndarray:
+        """Return offsets of groups of @count reads, evenly from @ranges of bytes."""
+        size = self.stripe * self.layout.page
+        shares = numpy.arange(count) % len(ranges)
+        low, high = (numpy.array([each[end] for each in ranges])[shares] // size for end in (0, 1))
+        rows = self.bench.random.integers(low, numpy.maximum(high, low + 1), (groups, count))
+        rows = numpy.minimum(rows, self.bench.size // size - 1)
+        offsets = (rows * self.stripe + self.phases(groups, count)) * self.layout.page
+        return self.bench.random.permuted(offsets, axis=1)
+
+    def times(self, ranges: list[tuple[int, int]], groups: int, count: int) -> numpy.ndarray:
+        """Return the mean ns of the reads of each group; see offsets()."""
+        return self.layout.groups_apart(self.offsets(ranges, groups, count)).mean(axis=1)
+
+    def around(self, place: int, groups: int, count: int) -> numpy.ndarray:
+        """Return times() of groups with half of the reads at the drive's begin and half around a
+        @place."""
+        low = max(0, min(place - self.width // 2, self.bench.size - self.width))
+        return self.times([(0, self.near), (low, low + self.width)], groups, count)
 
 
 def boundary(slow, low: int, high: int, step: int) -> int:
@@ -113,20 +130,21 @@ def best_depth(depths: numpy.ndarray, extra: numpy.ndarray,
 
 
 @procedure(gives="region_mb region_depth",
-           needs="flash_page_kb read_buffer_kb units stride_kb allocation")
+           needs="flash_page_kb read_buffer_kb units stride_kb stripe_kb allocation")
 def regions(bench: Bench, found) -> list[Finding]:
     """Ranges of addresses that take few requests at a time"""
     count = min(bench.tags, 32)
     if count < 4:
         return nothing("the drive takes too few requests at a time")
     layout = layout_of(bench, found)
-    crowds = Crowds(layout, count)
+    stripe = value_of(found, "stripe_kb")
+    crowds = Crowds(layout, round(stripe * KB / layout.page) if stripe else None)
     groups = 24 if bench.quick else 40
-    same = crowds.times(crowds.near + crowds.width, groups)
-    far = [crowds.times(place, groups) for place in (bench.size // 2, bench.size * 7 // 8)]
+    same = crowds.around(crowds.near + crowds.width, groups, count)
     if value_of(found, "allocation") == "concat":
         return of_units(found)
-    apart = numpy.concatenate(far)
+    apart = numpy.concatenate([crowds.around(place, groups, count)
+                               for place in (bench.size // 2, bench.size * 7 // 8)])
     confidence = differs(same, apart)
     if confidence < 0.999 or numpy.median(same) < numpy.median(apart):
         return nothing("reads of one range are as fast as reads of many")
@@ -134,31 +152,26 @@ def regions(bench: Bench, found) -> list[Finding]:
     measured = {}
 
     def slow(place):
-        measured[place] = float(numpy.mean(crowds.times(place, groups // 2)))
+        measured[place] = float(numpy.mean(crowds.around(place, groups // 2, count)))
         return measured[place] > limit
 
     size = boundary(slow, crowds.near, bench.size * 7 // 8, max(crowds.width // 8, layout.page))
     places = sorted(measured)
+    line = ([place / MIB for place in places], [measured[place] / 1e3 for place in places])
     curve = Curve("Reads in two windows, the first at the drive's begin",
-                  "MB from there to the second", "mean us", {"reads": ([place / MIB for place in places],
-                                        [measured[place] / 1e3 for place in places])},
-                  [size / MIB])
+                  "MB from there to the second", "mean us", {"reads": line}, [size / MIB])
     return [Finding("region_mb", round(size / MIB, 1), "MB", confidence, curve=curve),
-            region_depth(layout, size, count, groups)]
+            region_depth(crowds, size, count, groups)]
 
 
-def region_depth(layout: Layout, size: int, count: int, groups: int) -> Finding:
+def region_depth(crowds: Crowds, size: int, count: int, groups: int) -> Finding:
     """Return the depth up to which reads of a region of @size bytes are not slower than others."""
-    bench, page = layout.bench, layout.page
     depths = numpy.unique(numpy.geomspace(2, count, 9).round().astype(int))
-    means = {"one region": [], "all regions": []}
-    errors = []
+    ranges = {"one region": [(0, size)], "all regions": [(0, crowds.bench.size)]}
+    means, errors = {name: [] for name in ranges}, []
     for depth in depths:
-        number = groups * max(1, 12 // depth) * depth
-        ranges = {"one region": bench.places(number, page, 0, size),
-                  "all regions": bench.places(number, page)}
-        times = {name: layout.groups_apart(offsets.reshape(-1, depth)).mean(axis=1)
-                 for name, offsets in ranges.items()}
+        times = {name: crowds.times(each, groups * max(1, 12 // depth), depth)
+                 for name, each in ranges.items()}
         for name, each in times.items():
             means[name].append(float(each.mean()))
         errors.append(max(50.0, sum(each.var() / len(each) for each in times.values()) ** 0.5))
@@ -167,9 +180,9 @@ def region_depth(layout: Layout, size: int, count: int, groups: int) -> Finding:
     curve = Curve("Reads by their number", "requests", "mean us",
                   {name: (depths.tolist(), [each / 1e3 for each in line])
                    for name, line in means.items()}, [best], log_x=False)
-    if not error < max(1.0, 0.25 * best):
-        return Finding("region_depth", None, "requests", curve=curve, why=f"the data fit {best:.0f} "
-                       "requests, but others as well")
+    if best < 0.75 or not error < max(1.0, 0.25 * best):
+        return Finding("region_depth", None, "requests", curve=curve,
+                       why=f"the data fit {best:.0f} requests, but others as well")
     return Finding("region_depth", max(1, round(best)), "requests", 0.9, curve=curve)
 
 
@@ -178,9 +191,10 @@ def of_units(found) -> list[Finding]:
     size = value_of(found, "stride_kb")
     if not size:
         return nothing("regions of units have different sizes")
-    curve = found["stride_kb"].curve
-    return [Finding("region_mb", round(size * KB / MIB, 1), "MB", 0.95, curve=curve),
-            Finding("region_depth", 1, "requests", 0.95, curve=curve)]
+    why = "a region is one unit, which serves one read at a time; more only wait"
+    return [Finding("region_mb", round(size * KB / MIB, 1), "MB", 0.95,
+                    curve=found["stride_kb"].curve),
+            Finding("region_depth", None, "requests", why=why)]
 
 
 def nothing(why: str) -> list[Finding]:
