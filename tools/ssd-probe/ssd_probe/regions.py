@@ -113,20 +113,34 @@ def boundary(slow, low: int, high: int, step: int) -> int:
     return (low + high) // 2
 
 
+def all_at_once(depth, free, cost):
+    """Return what reads are slower by if each of them finds all others of the region."""
+    return cost * numpy.maximum(depth - free, 0)
+
+
+def one_by_one(depth, free, cost):
+    """Return what reads are slower by if each of them finds those that came before it."""
+    return cost * numpy.maximum(depth - free, 0) ** 2 / (2 * depth)
+
+
 def best_depth(depths: numpy.ndarray, extra: numpy.ndarray,
                errors: numpy.ndarray) -> tuple[float, float]:
-    """Return the depth up to which a region costs nothing, and its standard error. @extra: mean
-    ns by which reads are slower in one region than in many, with standard @errors. Each request
-    costs as much as there are others beyond that depth, so the mean grows with the square of
-    the depth beyond it."""
-    def model(depth, free, cost):
-        return cost * numpy.maximum(depth - free, 0) ** 2 / (2 * depth)
-
-    first = max(float(extra[-1]), 1.0) * 2 / depths[-1]
-    fitted, spread = scipy.optimize.curve_fit(
-        model, depths, extra, p0=(depths[-1] / 4, first), sigma=errors, absolute_sigma=True,
-        bounds=([0.5, 0], [float(depths[-1]), numpy.inf]))
-    return float(fitted[0]), float(spread[0, 0] ** 0.5)
+    """Return the depth up to which a region costs nothing, and how far off it may be. @extra: mean
+    ns by which reads are slower in one region than in many, with standard @errors. A request
+    costs the same for each other beyond that depth, of all or of those before it: the model
+    that fits better decides, or both if none does."""
+    fits = []
+    for model in (all_at_once, one_by_one):
+        start = (depths[-1] / 4, max(float(extra[-1]), 1.0) / depths[-1])
+        fitted, spread = scipy.optimize.curve_fit(
+            model, depths, extra, p0=start, sigma=errors, absolute_sigma=True,
+            bounds=([0.5, 0], [float(depths[-1]), numpy.inf]))
+        misfit = float((((model(depths, *fitted) - extra) / errors) ** 2).sum())
+        fits.append((misfit, float(fitted[0]), float(spread[0, 0] ** 0.5)))
+    (misfit, best, error), (other_misfit, other, _) = sorted(fits)
+    if other_misfit - misfit < 6:
+        error = max(error, abs(best - other))
+    return best, error
 
 
 @procedure(gives="region_mb region_depth",

@@ -201,6 +201,10 @@ def concatenated(layout: Layout, answers: Answers):
     answers.give("stride_kb", pages * layout.page / KB)
     answers.give("allocation", "concat")
     answers.refuse("stripe_kb", "units have a contiguous region each")
+    if hidden(layout.levels):
+        # Other parts of the drive than channels may be shared by neighbouring regions.
+        answers.refuse("channels", HIDDEN)
+        return
     random = layout.bench.random
     give_channels(layout, answers, [
         random.integers(region * pages, (region + 1) * pages - 1, 24) * layout.page
