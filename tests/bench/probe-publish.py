@@ -60,7 +60,7 @@ def summary(probed: list) -> list[str]:
 def save(figure, name: str):
     """Write a picture. The same figures give the same file."""
     pyplot = charts.plotting()
-    with pyplot.rc_context({"svg.hashsalt": name}):
+    with pyplot.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
         figure.savefig(PICTURES / f"{name}.svg", facecolor="white", metadata={"Date": None})
     pyplot.close(figure)
 
@@ -75,25 +75,25 @@ def draw_score(probed: list):
         parts = [100 * each[verdict] / each.total() for each in counts.values()]
         axes.barh(list(counts), parts, left=left, color=colour, label=verdict, height=0.7)
         left = [before + part for before, part in zip(left, parts, strict=True)]
+    axes.margins(y=0.01)
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
     axes.set_xlabel(f"% of {len(probed)} drives", fontsize=8)
     axes.tick_params(labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside upper center", ncols=3, fontsize=8, frameon=False)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, fontsize=8, frameon=False)
     save(figure, "probe-score")
 
 
-def draw_curve(axes, found: dict, paper):
-    """Draw the evidence of a finding, its value and that of the paper."""
+def draw_curve(axes, name: str, found: dict, paper):
+    """Draw the evidence of the finding @name, its value and that of the paper."""
     curve = found["curve"]
-    for name, (x, y) in curve["lines"].items():
-        axes.plot(x, y, ".-", markersize=3, linewidth=0.8, label=name)
+    for x, y in curve["lines"].values():
+        axes.plot(x, y, ".-", markersize=3, linewidth=0.8)
     axes.axvline(found["value"], color=COLOURS["right"], linewidth=0.8)
     axes.set_xscale("log" if curve["log_x"] else "linear")
     axes.set_yscale("log" if curve["log_y"] else "linear")
-    axes.set_title(f"{found['value']:g} {found['unit']}, the paper: {paper:g}", fontsize=8,
-                   loc="left")
+    axes.set_title(f"{name}: {found['value']:g} (paper: {paper:g})", fontsize=8, loc="left")
     axes.set_xlabel(f"{curve['title']}: {curve['x']}", fontsize=7)
     axes.set_ylabel(curve["y"], fontsize=7)
     axes.tick_params(labelsize=7)
@@ -110,7 +110,7 @@ def draw_papers(probed: list):
         figure, axes = pyplot.subplots(1, len(shown), figsize=(3.3 * len(shown), 2.4),
                                        layout="constrained", squeeze=False)
         for panel, each in zip(axes[0], shown, strict=True):
-            draw_curve(panel, one.found[each], score.probe_papers.VALUES[name][each])
+            draw_curve(panel, each, one.found[each], score.probe_papers.VALUES[name][each])
         save(figure, f"probe-{name}")
 
 

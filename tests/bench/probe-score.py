@@ -239,9 +239,8 @@ def report(probed: list[Probed]) -> list[str]:
 
 def papers(probed: list[Probed]) -> list[str]:
     """Return the lines of the table of the papers' drives."""
-    return tables.markdown(["drive", "finding", "paper", "probe", "verdict"], [
-        row for one in probed
-        for row in probe_papers.rows(one.drive.name, one.found, one.verdicts())])
+    return tables.markdown(["drive", "the paper", "the probe"], [
+        probe_papers.row(one.drive.name, one.found, one.verdicts()) for one in probed])
 
 
 def save(probed: list[Probed], path: pathlib.Path):

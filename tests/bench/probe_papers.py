@@ -36,11 +36,20 @@ def text(value) -> str:
     """Return a value as the table shows it."""
     if value is None:
         return "cannot tell"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def rows(name: str, found: dict[str, dict], verdicts: dict[str, str]) -> list[list[str]]:
-    """Return the rows of the table for a drive: finding, the paper's value, the probe's, and the
-    verdict by the keys of the preset."""
-    return [[name, finding, text(paper), text(found.get(finding, {"value": None})["value"]),
-             verdicts[finding]] for finding, paper in VALUES[name].items()]
+def row(name: str, found: dict[str, dict], verdicts: dict[str, str]) -> list[str]:
+    """Return the row of the table for a drive: what the paper says, and what the probe says
+    otherwise; with the verdict by the keys of the preset, if that is not "right"."""
+    paper, probe = VALUES[name], []
+    for finding, value in paper.items():
+        answer = found.get(finding, {"value": None})["value"]
+        if answer != value or verdicts[finding] != "right":
+            verdict = "" if verdicts[finding] in ("right", text(answer)) else (
+                f" ({verdicts[finding]})")
+            probe.append(f"{finding} {text(answer)}{verdict}")
+    return [name, ", ".join(f"{finding} {text(value)}" for finding, value in paper.items()),
+            ", ".join(probe) or "the same"]
