@@ -54,8 +54,8 @@ def modes(times: numpy.ndarray, width: float) -> list[tuple[float, float]]:
 @dataclasses.dataclass
 class Levels:
     """Times of pairs, in ns. @single: of one read, @free: of independent reads, @channel: of reads
-    that share a channel, None if that was not seen, @unit: that share a unit. @alone: all
-    independent reads share something else, @bounds: between the levels."""
+    that share a channel, None if that was not seen, @unit: that share a unit, @bounds:
+    between the levels."""
     single: float
     free: float
     channel: float | None
