@@ -109,6 +109,18 @@ class Layout:
         self.scanned = numpy.zeros((0, 0))
         self.random_times = self.far_pairs(600)
 
+    def find(self, stripe_kb: float | None) -> bool:
+        """Find the levels of pairs without looking for a stripe; return whether there are any."""
+        stripe = self.stripe_pages(stripe_kb)
+        more = self.apart(numpy.full(100, stripe)) if stripe else self.far_pairs(1400)
+        self.random_times = numpy.append(self.random_times, more)
+        self.levels = find_levels(self.single, self.random_times, self.width)
+        return self.levels is not None
+
+    def stripe_pages(self, stripe_kb: float | None) -> int | None:
+        """Return the pages of a stripe, None if there is none."""
+        return round(stripe_kb * KB / self.page) if stripe_kb else None
+
     def far_pairs(self, count: int) -> numpy.ndarray:
         """Return the times of pairs of pages anywhere."""
         return pair_times(self.bench, self.bench.places(count, self.page),

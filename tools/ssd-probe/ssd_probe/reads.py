@@ -235,8 +235,8 @@ def eviction(bench: Bench, buffer_bytes: int, kept) -> tuple[numpy.ndarray, nump
     # A drive reads whole pages.
     holds = ((places[:, None] < kept + MAX_PAGE) &
              (places[:, None] + length + MAX_PAGE > kept)).any(axis=1)
-    places = places[~holds][:count]
-    return places, numpy.full(len(places), length, dtype="u4")
+    places = numpy.resize(places[~holds], count)
+    return places, numpy.full(count, length, dtype="u4")
 
 
 class BufferTest:

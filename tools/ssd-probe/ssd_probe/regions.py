@@ -9,7 +9,7 @@ import numpy
 import scipy.optimize
 import scipy.stats
 
-from ssd_probe.pairs import Layout, find_levels, layout_of
+from ssd_probe.pairs import Layout, layout_of
 from ssd_probe.probe import Bench, Curve, Finding, procedure
 from ssd_probe.reads import KB, differs, value_of
 
@@ -18,7 +18,7 @@ MIB = 1 << 20
 CONFLICTS, MOST_GROUPS = 40, 6000
 
 
-@procedure(gives="in_order", needs="flash_page_kb read_buffer_kb")
+@procedure(gives="in_order", needs="flash_page_kb read_buffer_kb stripe_kb")
 def in_order(bench: Bench, found) -> list[Finding]:
     """Does the drive serve its queue in order?"""
     def unknown(why, curve=None):
@@ -27,9 +27,9 @@ def in_order(bench: Bench, found) -> list[Finding]:
     if bench.tags < 3:
         return unknown("the drive takes too few requests at a time")
     layout = layout_of(bench, found)
-    layout.levels = levels = find_levels(layout.single, layout.random_times, layout.width)
-    if not levels:
+    if not layout.find(value_of(found, "stripe_kb")):
         return unknown("two reads at once never wait for one unit, as far as their times show")
+    levels = layout.levels
     second, third = waiting_thirds(layout)
     if len(second) < 10:
         return unknown("too few reads were found that wait for one unit")
@@ -151,8 +151,7 @@ def regions(bench: Bench, found) -> list[Finding]:
     if count < 4:
         return nothing("the drive takes too few requests at a time")
     layout = layout_of(bench, found)
-    stripe = value_of(found, "stripe_kb")
-    crowds = Crowds(layout, round(stripe * KB / layout.page) if stripe else None)
+    crowds = Crowds(layout, layout.stripe_pages(value_of(found, "stripe_kb")))
     groups = 24 if bench.quick else 40
     same = crowds.around(crowds.near + crowds.width, groups, count)
     if value_of(found, "allocation") == "concat":

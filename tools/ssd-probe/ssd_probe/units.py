@@ -14,8 +14,7 @@ import numpy
 import scipy.stats
 
 from ssd_probe import engine
-from ssd_probe.pairs import (CHANNEL, FREE, UNIT, Layout, find_levels, layout_of,
-                             pair_times)
+from ssd_probe.pairs import CHANNEL, FREE, UNIT, Layout, layout_of, pair_times
 from ssd_probe.probe import Bench, Curve, Finding, procedure
 from ssd_probe.reads import KB, value_of
 
@@ -279,7 +278,7 @@ def conflicting(layout: Layout, stripe: int | None) -> numpy.ndarray:
         pairs = numpy.stack((first, first + random.integers(rows // 4, rows // 2, wanted)), axis=1)
         pairs = (pairs * stripe + random.integers(0, stripe, (wanted, 1))) * layout.page
     else:
-        share = max((layout.levels.of(layout.random_times) == UNIT).mean(), 0.005)
+        share = max((layout.levels.of(layout.random_times) == UNIT).mean(), 0.003)
         count = int(1.3 * wanted / share)
         pairs = layout.bench.places(2 * count, layout.page).reshape(count, 2)
         times = pair_times(layout.bench, pairs[:, 0], pairs[:, 1])
@@ -326,14 +325,9 @@ def static_allocation(bench: Bench, found) -> list[Finding]:
     if bench.tags < 2 or value_of(found, "units") == 1:
         return unknown("pages on one unit are not told from others")
     layout = layout_of(bench, found)
-    stripe = value_of(found, "stripe_kb")
-    stripe = round(stripe * KB / layout.page) if stripe else None
-    near = layout.apart(numpy.full(100, stripe)) if stripe else layout.far_pairs(600)
-    layout.levels = find_levels(layout.single, numpy.append(layout.random_times, near),
-                                layout.width)
-    if not layout.levels:
+    if not layout.find(value_of(found, "stripe_kb")):
         return unknown("two reads at once never wait for one unit, as far as their times show")
-    pairs = conflicting(layout, stripe)
+    pairs = conflicting(layout, layout.stripe_pages(value_of(found, "stripe_kb")))
     if len(pairs) < WRITTEN:
         return unknown("too few pages were found on one unit")
     written = bench.random.permutation(len(pairs)) < len(pairs) * WRITTEN // (WRITTEN + LEFT)
