@@ -12,13 +12,13 @@ some jobs or presets, only the missing ones are measured. --known reports what t
 """
 import argparse
 import functools
-import json
 import os
 import pathlib
 import sys
 
 import fleet
 import guests
+import locks
 import matrix
 import model
 import page
@@ -28,8 +28,7 @@ import storage
 # Runs in a guest: many, because a guest takes long to boot; not all, because guests run in
 # parallel.
 MOST_RUNS = 48
-DEBUG_KERNEL = "debug-7.2"
-# Building the kernel for "lock" takes an hour, so the quick run does without it.
+# The quick run does without "lock" and "papers".
 KINDS = [*matrix.KINDS, "lock", "papers"]
 
 
@@ -75,41 +74,6 @@ def measure(cells, folder, store):
         run.result["figures"] = model.figures_of(run)
 
 
-def lock_plan(cpus, runtime):
-    """Return the runs of lock_cost.py, with as many submitters as the guest has @cpus."""
-    variables = matrix.cost_workload("randrw", "4k", 32, cpus) | {"RUNTIME": runtime}
-    return [model.Run(model.NULL_BLK, "cost", scheduler, keys=matrix.TIMED, variables=variables)
-            for scheduler in (*model.PEERS, *model.ours()) if scheduler != "none"]
-
-
-def lock_costs(folder, quick):
-    """Return what each scheduler does under its lock, {scheduler: result of lock_cost.py}:
-    with one CPU in virtual time; with two CPUs in real time only the contentions."""
-    found = {}
-
-    def handle(line):
-        if line.startswith("{"):
-            row = json.loads(line)
-            kept = found.setdefault(row["scheduler"], row)
-            if row is not kept:
-                kept["contended"] = row["contended"]
-
-    # An I/O takes a million instructions of this kernel.
-    for cpus, name, runtime in ((1, "one", "600ms" if quick else "3s"),
-                                (2, "two", "5s" if quick else "20s")):
-        plan = folder / f"lock-{name}.plan.json"
-        guests.write_plan(plan, lock_plan(cpus, runtime))
-        virtual = cpus == 1
-        options = (*(["--virtual-time"] if virtual else [f"--cpus={cpus}"]),
-                   f"--kernel={DEBUG_KERNEL}")
-        # Without virtual time the guest has the host's files.
-        command = guests.program_command("lock_cost.py", "plan.json" if virtual else plan)
-        guests.lab(command, folder / f"lock-{name}.log", handle, options,
-                   [("plan.json", plan)] if virtual else [])
-        print(f"bench: lock statistics, {name} CPU: done", file=sys.stderr, flush=True)
-    return found
-
-
 def measure_papers(folder):
     """Run tests/bench/paper_X.py for each scheduler X of this project. It writes the tables of
     X's paper as Markdown to a file of @folder."""
@@ -127,7 +91,7 @@ def paper_tables(folder):
             for file in (folder / f"{name}.md" for name in model.ours()) if file.exists()]
 
 
-def save(folder, cells, papers, locks, args):
+def save(folder, cells, papers, locked, args):
     """Write results.json."""
     runs = [run for cell in cells for run in cell.runs]
     schedulers = {"peers": model.PEERS, "ours": model.ours()}
@@ -138,7 +102,7 @@ def save(folder, cells, papers, locks, args):
         folder / "results.json", runs, **real if args.hosts else {}, quick=args.quick,
         how="QUICK=1" if args.quick else "full", only=args.only,
         where=fleet.LABEL if args.hosts else "emulated device, virtual time",
-        matrix=matrix_of, cells=measured, papers=papers, locks=locks, schedulers=schedulers,
+        matrix=matrix_of, cells=measured, papers=papers, locks=locked, schedulers=schedulers,
         cpu_seconds=round(guests.cpu_seconds(), 1))
 
 
@@ -202,13 +166,13 @@ def main():
         if args.known:
             cells = known(cells, store)
         measure(cells, folder, store)
-    papers, locks = [], {}
+    papers, locked = [], {}
     if "lock" in args.only and not args.hosts:
-        locks = lock_costs(folder, args.quick)
+        locked = locks.measure(folder, args.quick)
     if "papers" in args.only and not args.hosts and not args.quick:
         measure_papers(folder)
         papers = paper_tables(folder)
-    save(folder, cells, papers, locks, args)
+    save(folder, cells, papers, locked, args)
     page.make(folder)
     print(f"report: {os.path.relpath(folder / 'report.html', model.PROJECT)}")
     return 0

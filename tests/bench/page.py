@@ -12,6 +12,7 @@ import pathlib
 import re
 import sys
 
+import locks
 from charts import Charts
 from results import (COLUMNS, LABEL, MEANING, METRICS, Results, cost_rows, differences, facts,
                      matrix, size_text, spread)
@@ -108,14 +109,10 @@ def cost_table(results):
 
 
 def lock_table(results):
-    """Use of each scheduler's lock."""
-    locks = results.saved["locks"]
-    return table(["lock", "acquisitions an I/O", "held, instructions an I/O",
-                  "longest, instructions", "contended, 2 CPUs, an I/O"],
-                 [("ours" if results.is_ours(name) else "", [
-                     name, *(f"{row[key]:,.2f}" for key in (
-                         "acquisitions", "held", "longest", "contended"))])
-                  for name, row in locks.items()])
+    """What an I/O does with several CPUs."""
+    return table(["an I/O under", *locks.COLUMNS],
+                 [("ours" if results.is_ours(row[0].partition(",")[0]) else "", row)
+                  for row in locks.rows(results.saved["locks"])])
 
 
 def is_row(line):
@@ -226,8 +223,8 @@ def parts(results, folder):
                "fio's and the kernel's; then what each scheduler adds. Green: at most half of "
                "what mq-deadline adds.</p>" + cost_table(results) + image(charts.costs()))
     if saved.get("locks"):
-        yield ("<h2>Under the lock</h2><p class=label>debug kernel (lock statistics and "
-               "debugging make everything longer), virtual time</p>" + lock_table(results))
+        yield (f"<h2>With several CPUs</h2><p class=label>{locks.MEANING}</p>"
+               + lock_table(results))
     yield from benefit_part(results, charts, "benefit", "Benefit")
     yield from benefit_part(results, charts, "depth", "By depth")
     yield from benefit_part(results, charts, "trace", "Recorded traces")

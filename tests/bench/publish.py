@@ -19,6 +19,7 @@ import pathlib
 import sys
 
 import guests
+import locks
 import model
 from results import (COLUMNS, COUNTED, KINDS, MEANING, METRICS, Results, cost_rows, differences,
                      facts, matrix, size_text, spread, standing, standings)
@@ -95,13 +96,6 @@ def costs(results):
                *(f"{row[label] - row['none']:+,.0f}" for label in row if label != "none")]
 
 
-def locked(results):
-    """Yield rows: use of each scheduler's lock."""
-    for name, row in results.saved["locks"].items():
-        yield [name, f"{row['acquisitions']:.2f}", f"{row['held']:,.0f}",
-               f"{row['longest']:,.0f}", f"{row['contended']:.4f}"]
-
-
 def source(results):
     """Return a sentence on the origin of the figures."""
     saved = results.saved
@@ -125,10 +119,9 @@ def overview(results):
                   "each scheduler adds:", "",
                   *markdown(["", "none", *head], costs(results)), ""]
     if results.saved.get("locks"):
-        lines += ["Under the scheduler's lock, on a debug kernel, whose instructions are many "
-                  "more than a stock kernel's:", "",
-                  *markdown(["lock of", "acquisitions an I/O", "instructions held an I/O",
-                             "longest", "contended an I/O, 2 CPUs"], locked(results)), ""]
+        lines += ["## With several CPUs", "", locks.MEANING, "",
+                  *markdown(["an I/O under", *locks.COLUMNS],
+                            locks.rows(results.saved["locks"])), ""]
     return lines
 
 

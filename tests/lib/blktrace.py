@@ -52,6 +52,23 @@ def most_in_flight(disk, load, kinds="RW"):
     return most
 
 
+def longest(events):
+    """Return {R or W: seconds of the longest wait for an I/O} of the events "Q" and "C" of a disk,
+    whose requests complete as a whole. fio's own latencies are longer: at its end it takes no
+    completion before the last one is there."""
+    waiting, found = {}, {"R": 0, "W": 0}
+    for event in events:
+        if event.action == "Q":
+            waiting[event.kind, event.sector] = event.time
+            continue
+        end = event.sector + event.sectors
+        for key in [key for key in waiting
+                    if key[0] == event.kind and event.sector <= key[1] < end]:
+            found[key[0]] = max(found[key[0]], event.time - waiting.pop(key))
+    check(not waiting, "all I/O has completed")
+    return found
+
+
 def events_of(disk, actions, flags):
     """Take the events that blktrace left of a disk. A load may have a million: each becomes an
     Event only when it is used."""

@@ -11,10 +11,12 @@
 of each of four jobs; they are dispatched oldest first, and the device takes at most 3 ms for
 each, many at a time. A forgotten request never ends."""
 
+import functools
 import itertools
 import pathlib
 import random
 
+from blktrace import longest, record
 from checks import SEED, check, modprobe
 from fio_jobs import at_once, fio
 from iosched import Disk, finish, ours, remove_all
@@ -94,11 +96,6 @@ def squeeze(disk, rng):
                         for path in sorted((disk.queue / "iosched").iterdir())))
 
 
-def longest(jobs, kind):
-    """Milliseconds that the slowest read or write of these jobs took."""
-    return max(job[kind]["lat_ns"]["max"] for job in jobs) / 1e6
-
-
 def main():
     rng = random.Random(SEED)
     devices, disks = [], []
@@ -113,10 +110,11 @@ def main():
             (disks[-1].queue / "nr_requests").write_text("256")
     for load, some in itertools.product(LOADS, at_once(disks)):
         # No runtime: the test's own time limit is in real time.
-        results = fio({disk.name: {"filename": disk.path} for disk in some}, rw="randrw",
-                      bs="4k-64k", **load)
+        jobs = {disk.name: {"filename": disk.path} for disk in some}
+        flood = functools.partial(fio, jobs, rw="randrw", bs="4k-64k", **load)
+        traced = record(some, flood, "QC", buffers=4)
         for disk in some:
-            read, write = (longest(results[disk.name], kind) for kind in ("read", "write"))
+            read, write = (1e3 * wait for wait in longest(traced[disk]).values())
             check(read <= READ_MS + SLACK_MS and write <= WRITE_MS + SLACK_MS,
                   f"{disk.label}, {load.get('thinktime', 'flood')}: slowest read {read:.0f} ms, "
                   f"write {write:.0f} ms")
