@@ -9,8 +9,10 @@ All times are the drive's.
 """
 import collections.abc
 import dataclasses
+import math
 
 import model
+import probed
 import replay
 
 # The advice for fast flash in Documentation/block/ of the kernel: deadline-iosched.rst for
@@ -275,9 +277,9 @@ def competitors(preset: str, both: bool) -> collections.abc.Iterator[tuple[str, 
     for scheduler in model.ours():
         if preset in FURTHER and scheduler != model.paper_of(preset):
             continue
-        probed = model.probed_tunables(scheduler, preset)
+        found = probed.tunables(scheduler, preset)
         yield scheduler, scheduler, {f"iosched/{name}": value
-                                     for name, value in probed.items()}
+                                     for name, value in found.items()}
         if both:
             yield scheduler, f"{scheduler} defaults", {}
 
@@ -334,13 +336,19 @@ def cpu_cells(quick: bool) -> collections.abc.Iterator[Cell]:
                    cost_workload("randrw", "4k", 64), quick)
 
 
+def erase_block_kb(keys: dict[str, int | str]) -> int:
+    """Return the size of an erase block of a block-mapped drive: one flash block of each plane."""
+    planes = math.prod(keys.get(name, 1) for name in ("channels", "chips", "dies", "planes"))
+    return keys.get("pages", 64) * keys.get("page_size", 4096) // 1024 * planes
+
+
 def few_blocks(preset: str) -> collections.abc.Iterator[tuple[str, Workload]]:
     """Yield (name, workload) of random writes within few erase blocks of a block-mapped
     drive, more than it keeps open."""
     keys = model.preset_keys(preset)
     if keys.get("mapping") != "block":
         return
-    block_kb = model.probed_tunables("bp", preset)["block_size_kb"]
+    block_kb = erase_block_kb(keys)
     for blocks in FEW_BLOCKS:
         if blocks > keys.get("open_blocks", 1):
             yield (f"4k random write in {blocks} erase blocks, depth 64",

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """A run of the benchmark, and the figures that are derived from its result."""
 import dataclasses
-import math
 import pathlib
 import re
 
@@ -242,61 +241,6 @@ def paper_of(preset: str) -> str:
     drive of PIQ."""
     name = preset.partition("-")[0]
     return "piq" if name == "aos" else name if name in ours() else ""
-
-
-def probed_pass(keys: dict[str, int | str]) -> dict[str, int]:
-    """Return the tunables that a probe finds for PASS on a drive with these keys: one that makes
-    the measurements of its paper's figures 2 and 3, random I/O by depth in working sets of several
-    sizes, and of reads with some writes."""
-    if keys.get("allocation") != "concat":
-        return {"region_size_mb": keys.get("region_mb", 4096)}
-    # Figure 2: in a unit, more requests in flight are not faster; larger sets are fastest with
-    # so many for each of their units.
-    found = {"region_size_mb": keys["capacity_mb"] // (keys["channels"] * keys["chips"]),
-             "region_depth": keys["crowd_depth"]}
-    # Figure 2: the least depth, a power of two, at which the whole drive is as fast as with all
-    # its tags: about twice as many as the controller serves in a unit's time.
-    unit_ns = keys["random_ns"] + keys["read_ns"]
-    at_once = unit_ns / (keys["firmware_ns"] + keys["lookup_ns"])
-    found["depth"] = 1 << math.ceil(math.log2(2 * at_once))
-    # Figure 3: a change of direction costs more than a request. Reads that come in at any time
-    # cost one each, so they wait for the end of a short lap of writes.
-    if keys.get("rw_switch_ns", 0) > keys["firmware_ns"] + keys["lookup_ns"]:
-        found |= {"write_share": 100, "write_batch": 4}
-    return found
-
-
-def probed_tunables(scheduler: str, preset: str) -> dict[str, int | str]:
-    """Return the tunables, {name: value}, that a probe of the device would find for one of
-    this project's schedulers. They are taken from the preset."""
-    keys = preset_keys(preset)
-    page_kb = keys.get("page_size", 4096) // 1024
-    shape = {name: keys.get(name, 1) for name in ("channels", "chips", "dies", "planes")}
-    # One flash block of each plane.
-    block_kb = keys.get("pages", 64) * page_kb * math.prod(shape.values())
-    if scheduler == "pass":
-        return probed_pass(keys)
-    if scheduler == "piq":
-        order = keys.get("allocation", "cwdp")
-        if keys.get("unit") == "die":
-            # The units that a probe finds; PIQ's smallest one but a plane is a chip.
-            shape.update(chips=shape["chips"] * shape["dies"], dies=1)
-        return {"page_size_kb": page_kb, **shape,
-                "level": "plane" if keys.get("unit") == "plane" else "chip",
-                **({"buffered_writes": 1} if keys.get("write_buffer_kb") else {}),
-                **({"allocation": order} if sorted(order) == list("cdpw") else {})}
-    if scheduler == "bp":
-        return {"block_size_kb": block_kb, "open_blocks": min(keys.get("open_blocks", 1), 64)}
-    if scheduler == "pai":
-        at_once = page_kb * keys.get("program_pages",
-                                     shape["planes"] if keys.get("unit") == "plane" else 1)
-        return {"clustered_page_kb": keys.get("clustered_page_kb", at_once),
-                "clustered_block_kb": block_kb,
-                "read_buffer_kb": keys.get("read_buffer_kb", 0),
-                "write_buffer_kb": keys.get("write_buffer_kb", 0),
-                # As in the paper: align, and split at the size of a buffer.
-                "split": "pasa"}
-    return {}
 
 
 def job_says(job: str) -> str:

@@ -14,6 +14,7 @@ import guests
 import intervals
 import model
 import paper
+import probed
 from tables import Column, Table
 
 HEADING = "## Figures\n"
@@ -107,7 +108,7 @@ def pai(preset, split, **more):
                  "write_buffer_kb")
         settings = dict(zip(names, PARAMETERS[preset], strict=True))
     else:
-        settings = model.probed_tunables("pai", preset)
+        settings = probed.tunables("pai", preset)
     settings.update(split=split, **more)
     return {**REQUESTS, **{f"iosched/{name}": value for name, value in settings.items()}}
 

@@ -10,6 +10,7 @@ Groups (default: all), results in build/pass/:
 import guests
 import model
 import paper
+import probed
 from tables import Column, Table, counter, labelled
 
 HEADING = "## Figures\n"
@@ -129,7 +130,7 @@ def wear(title, rows):
 def one(preset, job, scheduler, variables, label="", **tunables):
     """A run. PASS has the tunables that fit the drive, and @tunables."""
     if scheduler == "pass":
-        tunables = {**model.probed_tunables(scheduler, preset), **tunables}
+        tunables = {**probed.tunables(scheduler, preset), **tunables}
     tunables = {f"iosched/{name}": value for name, value in tunables.items()}
     return model.Run(preset, job, scheduler, label=label,
                      tunables={**model.UNTHROTTLED, **tunables},
