@@ -19,7 +19,7 @@ from ssd_probe.writing import KB, cannot, value
 # The most places that are written in turn: more than any drive is known to have open blocks.
 MOST = 300
 # Writes that a time is the median of, at least.
-COUNT = 40
+COUNT = 80
 # Writes that fill most buffers, if no flush shows the programs.
 PIECES = 2500
 # Neighbouring places among which those of a turn are chosen in that case.

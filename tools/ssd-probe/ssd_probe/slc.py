@@ -9,7 +9,7 @@ import numpy
 from ssd_probe import change, engine, writing
 from ssd_probe.engine import READ, WRITE
 from ssd_probe.probe import Bench, Curve, Finding, procedure
-from ssd_probe.writing import KB, MB, cannot
+from ssd_probe.writing import KB, MB, cannot, value
 
 # The most MB of the stream, and the reads that look for it.
 MOST_MB, READS = 768, 1200
@@ -78,14 +78,8 @@ def fast_parts(places: numpy.ndarray, took: numpy.ndarray, old: numpy.ndarray) -
     return numpy.clip((shares - chance) / (1 - chance), 0, 1)
 
 
-def pieces_of(parts: numpy.ndarray) -> int:
-    """Return how often fast parts begin behind slow ones, or at the begin."""
-    clear = parts[(parts > 0.8) | (parts < 0.2)] > 0.5
-    return int((numpy.diff(clear.astype(int), prepend=0) > 0).sum())
-
-
-@procedure(gives="slc_cache_mb", needs="early_ack", destroys=True)
-def slc_cache_mb(bench: Bench, _found) -> list[Finding]:
+@procedure(gives="slc_cache_mb", needs="early_ack stride_kb", destroys=True)
+def slc_cache_mb(bench: Bench, found) -> list[Finding]:
     """Size of a cache of single-level cells"""
     writes, ends, places, took, old = measure(bench)
     curve = rates(writes, ends)
@@ -98,7 +92,7 @@ def slc_cache_mb(bench: Bench, _found) -> list[Finding]:
     if parts.min() > 0.9:
         return cannot("slc_cache_mb", "all that was just written is read faster, so the cache is "
                       f"larger than {size:.0f} MB")
-    if pieces_of(parts) > 1:
+    if (value(found, "stride_kb") or 0) > 1024:
         return cannot("slc_cache_mb", "each part of the drive has a cache of its own")
     curve.marks = [size]
     return [Finding("slc_cache_mb", round(size, 1), "MB", 0.9, curve=curve)]

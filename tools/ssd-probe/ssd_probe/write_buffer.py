@@ -23,7 +23,7 @@ RUN = 24
 # The most seconds of a fill.
 LIMIT_S = 20
 # Time for the merges of erase blocks that a fill causes, in ns.
-MERGES_NS = 60_000_000_000
+MERGES_NS = 40_000_000_000
 
 
 class Kept:
@@ -206,7 +206,7 @@ def fillers(bench: Bench, found) -> list[tuple[Filler, int]]:
     if value(found, "mapping") == "block" and count:
         places = numpy.arange(count + 1) * (bench.size // (count + 2) // MB * MB)
         merge = writing.program_costs(bench, numpy.resize(places, 3 * len(places)), length)
-        pieces = int(numpy.clip(MERGES_NS / numpy.median(merge), 24, 192))
+        pieces = int(numpy.clip(MERGES_NS / numpy.mean(merge), 24, 192))
         return [(Filler(bench, places, length << shift, 1, pause), pieces)
                 for shift in range(0, 10, 2) if length << shift <= bench.max_bytes]
     base = int(Places(bench).take(1, MB, MB)[0])
@@ -244,7 +244,7 @@ def fifo_fills(bench: Bench, found) -> tuple[Filler, list[Fill]] | None:
 def fifo_size(bench: Bench, found) -> Finding:
     """Find how much a FIFO buffer holds."""
     known = fifo_fills(bench, found)
-    if known is None:
+    if known is None or not known[1]:
         return cannot("write_buffer_kb", "flash programs as fast as the drive takes writes")[0]
     filler, fills = known
     steady = value(found, "slc_cache_mb") == 0

@@ -146,8 +146,10 @@ def write_us(bench: Bench, found) -> list[Finding]:
     if value(found, "early_ack"):
         idle = writing.took(bench.engine.play(engine.ios(numpy.zeros(COUNT), 0, FLUSH)))
         times = (flushes - numpy.median(idle)) / turns
-        # The data of the other pages share a channel with it.
-        times -= beyond / 2 if turns == 1 else 0
+        # The data of the other pages share a channel with it, unless what reads of them take
+        # longer is the transfer to the host.
+        host = float(numpy.median(writes)) * (1 - page / length)
+        times -= 0 if turns > 1 else beyond if host < 0.85 * beyond else beyond / 2
     elif length == page:
         times = writes / turns
     else:
