@@ -5,17 +5,20 @@
 # kernels: 6.12
 # timeout: 1200
 
+import contextlib
 import html.parser
 import json
 import os
 import pathlib
 import re
+import shutil
 import signal
+import subprocess
 import sys
 
 from checks import check, modprobe, wait_for
 from iosched import Disk, ours, remove_all
-from probing import (FAKE, probe, queue_settings, skip_without_parts, start, states,
+from probing import (COMMAND, FAKE, probe, queue_settings, skip_without_parts, start, states,
                      wait_for_line)
 from ssd import PROJECT, Device, NullBlk
 
@@ -26,6 +29,8 @@ from ssd_probe import report, settings  # noqa: E402
 JSON, HTML = pathlib.Path("/tmp/report.json"), pathlib.Path("/tmp/report.html")
 # More than the command needs until it is interrupted.
 LONG = {"LONG_S": "600"}
+# A procedure may run so often: twice if other work on the machine disturbed it.
+RUNS = (1, 2)
 MB = 1 << 20
 
 
@@ -75,9 +80,10 @@ def interrupted(dev, number):
     reads = dev.stats()["read_count"] - reads
     check(status == 0 and "A few reads" not in errors and "Reads for some time" in errors,
           f"{what}: the first procedure is not repeated")
-    # The estimate reads 128 times, a turn of the second procedure 8 times.
-    check(reads == 128 + 8, f"{what}: {reads} reads")
-    found = report.values(json.loads(JSON.read_text()))
+    made = json.loads(JSON.read_text())
+    # The estimate reads 128 times, the second procedure 8 times.
+    check(reads in [128 + 8 * n for n in RUNS], f"{what}: {reads} reads")
+    found = report.values(made)
     check(found == {"alpha": 100, "beta": 200, "gamma": None, "delta": None},
           f"{what}: all findings are there: {found}")
     check(not states(), f"{what}: the state is removed")
@@ -174,7 +180,7 @@ def writes(dev):
     status, out, _ = probe("--destroy", "--range", "16M", "--json", JSON, dev.path,
                            typed=f"{dev.name}\n")
     stats, made = dev.stats(), json.loads(JSON.read_text())
-    check(status == 0 and stats["host_write_bytes"] == 16 * MB + 50 * 4096,
+    check(status == 0 and stats["host_write_bytes"] in [16 * MB + 50 * 4096 * n for n in RUNS],
           f"{stats['host_write_bytes']} bytes were written")
     check(made["findings"]["mapping"]["value"] == "page" and not made["left_out"] and
           "Left out" not in out, "the writing procedure has run")
@@ -267,19 +273,49 @@ def refused_options(dev):
         one_line(errors, part)
 
 
+@contextlib.contextmanager
+def busy(dev):
+    """Read the drive meanwhile."""
+    read = f"dd if={dev.path} of=/dev/null bs=4k iflag=direct status=none"
+    with subprocess.Popen(["sh", "-c", f"while :; do {read}; done"],
+                          start_new_session=True) as reader:
+        before = dev.stats()["read_count"]
+        wait_for(lambda: dev.stats()["read_count"] > before + 100, "reads")
+        try:
+            yield
+        finally:
+            os.killpg(reader.pid, signal.SIGKILL)
+
+
 def load(dev):
-    """--load tells a busy drive from a quiet one."""
-    status, out, _ = probe("--load", dev.path)
-    print(out)
-    quiet = "other programs" not in out
-    with start("--quiet", "--json", JSON, dev.path, LONG_S="30") as other:
-        wait_for(lambda: dev.stats()["read_count"] > 1000, "reads")
+    """A busy drive is told from a quiet one, and measured twice."""
+    _, out, _ = probe("--load", dev.path)
+    check("other programs" not in out, f"quiet: {out.strip()}")
+    with busy(dev):
         status, out, _ = probe("--load", dev.path)
-        other.send_signal(signal.SIGTERM)
-        other.communicate()
-    check(quiet and status == 1 and "other programs moved" in out, out.strip())
-    for state in states():
-        state.unlink()
+        check(status == 1 and "other programs moved" in out, f"busy: {out.strip()}")
+        status, out, errors = probe("--json", JSON, "--only", "alpha", dev.path)
+    record = json.loads(JSON.read_text())["procedures"]["short"]
+    check(status == 0 and "do not trust this run" in errors and
+          "short was disturbed: other programs moved" in " ".join(out.split()) and
+          record["disturbed"], f"a disturbed run says so: {record}")
+
+
+def missing(dev):
+    """What is missing is named in one line."""
+    # Without site-packages there is no numpy.
+    done = subprocess.run(["/usr/bin/python3", "-S", COMMAND, dev.path], capture_output=True,
+                          text=True, check=False)
+    check(done.returncode == 1 and
+          done.stderr == "ssd-probe: numpy is missing: install python3-numpy\n", done.stderr)
+    done = subprocess.run(["/usr/bin/python3", "-S", COMMAND, "--from", JSON, "--html", HTML],
+                          capture_output=True, text=True, check=False)
+    check(done.returncode == 0 and done.stderr.count("\n") == 1 and
+          "install python3-matplotlib" in done.stderr, done.stderr)
+    copy = pathlib.Path("/tmp/copy/of/tools")
+    shutil.copytree(COMMAND.parent, copy)
+    status, _, errors = probe(dev.path, program=copy / COMMAND.name)
+    check(status == 1 and errors.count("\n") == 1 and "make tools" in errors, errors)
 
 
 def tunables():
@@ -364,6 +400,7 @@ def main():
         interrupted_in_advance(dev)
         reports(dev)
         load(dev)
+        missing(dev)
     disappears()
     fails()
     tunables()
