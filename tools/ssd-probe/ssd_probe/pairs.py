@@ -74,7 +74,7 @@ class Levels:
 def find_levels(single: float, times: numpy.ndarray, width: float) -> Levels | None:
     """Return the levels of @times of pairs; None if no pair is seen on one unit. A unit that reads
     twice takes twice as long, but for what both reads have in common anyway: the firmware and
-    the host, which independent reads show, too."""
+    the host, which independent reads show, too, and a tenth for the system that asks."""
     # Some pairs are faster, because a buffer or a fast part of the flash has one of the blocks, but
     # most pairs that are free are as slow as the usual one.
     found = modes(times, width)
@@ -84,7 +84,7 @@ def find_levels(single: float, times: numpy.ndarray, width: float) -> Levels | N
     found = [mode for mode, _ in found if mode >= free]
     wait = max(0.0, free - single)
     top = [mode for mode in found[1:]
-           if (2 * single - 2 * wait) / slack <= mode <= 2 * single * slack]
+           if (1.9 * single - 2 * wait) / slack <= mode <= 2 * single * slack]
     if not top:
         return None
     unit = top[-1]

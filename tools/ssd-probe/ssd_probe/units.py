@@ -10,6 +10,8 @@ on a channel, and parts of one unit. Where there is no stripe, pages picked at r
 into classes of pages that conflict. Whether pages stay where they are is seen by writing some
 again.
 """
+import time
+
 import numpy
 import scipy.stats
 
@@ -267,6 +269,8 @@ def scattered(layout: Layout, answers: Answers):
 WRITTEN, LEFT = 30, 15
 # What is written to push those pages out of a write cache, at most so many times.
 PUSH_BYTES, PUSHES = 16 << 20, 4
+# What the drive has to do because of the writes should have ended after so many seconds.
+SETTLE_S = 2
 
 
 def conflicting(layout: Layout, stripe: int | None) -> numpy.ndarray:
@@ -288,10 +292,12 @@ def conflicting(layout: Layout, stripe: int | None) -> numpy.ndarray:
 
 def still(layout: Layout, pairs: numpy.ndarray) -> numpy.ndarray:
     """Return which of the @pairs are on one unit, from the times of both pages alone and together:
-    a page that was just written may be in faster flash than others."""
+    a page that was just written may be in faster flash than others. What else the drive does makes
+    times longer only, so the shorter one of two counts."""
     levels = layout.levels
-    alone = layout.groups_apart(pairs.reshape(-1, 1)).reshape(-1, 2)
-    together = layout.groups_apart(pairs).max(axis=1)
+    alone = numpy.minimum(*(layout.groups_apart(pairs.reshape(-1, 1)) for _ in range(2)))
+    alone = alone.reshape(-1, 2)
+    together = numpy.minimum(*(layout.groups_apart(pairs).max(axis=1) for _ in range(2)))
     free = alone.max(axis=1) + levels.free - levels.single
     unit = alone.sum(axis=1) + levels.unit - 2 * levels.single
     part = (levels.bounds[1] - levels.free) / (levels.unit - levels.free)
@@ -303,6 +309,7 @@ def write_again(layout: Layout, places: numpy.ndarray):
     bench = layout.bench
     bench.engine.play(engine.ios(places, layout.page, engine.WRITE))
     bench.engine.play(engine.ios([0], 0, engine.FLUSH))
+    time.sleep(SETTLE_S)
     length = min(bench.max_bytes, PUSH_BYTES)
     for _ in range(PUSHES):
         times = layout.groups_apart(places[:, None])
