@@ -19,7 +19,7 @@ from ssd_probe.writing import KB, cannot, value
 # The most places that are written in turn: more than any drive is known to have open blocks.
 MOST = 300
 # Writes that a time is the median of, at least.
-COUNT = 80
+COUNT = 30
 # Writes that fill most buffers, if no flush shows the programs.
 PIECES = 2500
 # Neighbouring places among which those of a turn are chosen in that case.
@@ -59,15 +59,18 @@ class Turns:
         return self.times(self.spread(1))
 
     def dear(self, places) -> bool:
-        """Return true if taking turns over @places costs more than writing to one, twice: an open
-        block that is full is merged in any case, and others are full at the same time."""
-        return self.dear_once(places) and self.dear_once(places)
-
-    def dear_once(self, places) -> bool:
-        """Return true if taking turns over @places costs more than writing to one."""
-        many, one = self.times(places), self.alone()
-        self.known[len(places)] = many
-        self.known.setdefault(1, one)
+        """Return true if taking turns over @places costs more than writing to one. An open block
+        that is full is merged in any case, and others are full at the same time: if only some of
+        the writes are long, more of them decide."""
+        many, one = numpy.empty(0), numpy.empty(0)
+        while len(many) < 4 * COUNT:
+            many = numpy.append(many, self.times(places))
+            one = numpy.append(one, self.alone())
+            self.known[len(places)] = many
+            self.known.setdefault(1, one)
+            share = float(is_long(many, one).mean())
+            if share == 0 or share >= 0.5:
+                break
         return dearer(many, one)
 
     def plain(self, count: int) -> bool:
@@ -84,11 +87,15 @@ class Turns:
                       [float(numpy.median(self.known[count])) / 1000 for count in counts])}, [mark])
 
 
+def is_long(times: numpy.ndarray, one: numpy.ndarray) -> numpy.ndarray:
+    """Return which of @times something was added to, compared to @one."""
+    return times > 1.2 * numpy.median(one)
+
+
 def dearer(many: numpy.ndarray, one: numpy.ndarray) -> bool:
-    """Return true if more of the ns @many are long than of @one, by Fisher's exact test. Long are
-    those that something was added to."""
-    limit = 1.2 * numpy.median(one)
-    table = [[int((times > limit).sum()), int((times <= limit).sum())] for times in (many, one)]
+    """Return true if more of the ns @many are long than of @one, by Fisher's exact test."""
+    longs = [is_long(times, one) for times in (many, one)]
+    table = [[int(times.sum()), int((~times).sum())] for times in longs]
     return bool(scipy.stats.fisher_exact(table, "greater")[1] < change.CHANCE)
 
 
