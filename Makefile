@@ -19,6 +19,10 @@ SOURCES := Kbuild $(POLICIES) include tests/ioload tests/kunit tests/ssdemu
 # W=1 and C=2 are passed on to the kernel's build.
 KBUILD = $(MAKE) -C $(HEADERS) M=$(BUILD) $(if $(W),W=$(W)) $(if $(C),C=$(C))
 
+# Debian's kernel headers need gcc-12, which comes without a cc.
+ifeq ($(origin CC),default)
+CC := $(shell command -v cc || echo gcc-12)
+endif
 # Programs of tools/ are installed below PREFIX.
 PREFIX ?= /usr/local
 PROBE := $(DESTDIR)$(PREFIX)/lib/ssd-probe

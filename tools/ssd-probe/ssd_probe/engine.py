@@ -26,9 +26,9 @@ PATIENCE_S = 180
 
 
 def ios(offsets, length, op: int = READ, barriers=False, delay_ns=0) -> numpy.ndarray:
-    """Return a list of I/Os for Engine.play(). @offsets and @length: bytes, @delay_ns: a pause before
-    an I/O with a barrier; @barriers: the I/O waits for the end of all before it. Each but @op
-    is a number or one for each I/O."""
+    """Return a list of I/Os for Engine.play(). @offsets and @length: bytes, @barriers: an I/O waits
+    for the end of all before it, @delay_ns: a pause before an I/O with a barrier. Each but @op is
+    a number or one for each I/O."""
     offsets = numpy.atleast_1d(numpy.asarray(offsets, dtype="u8"))
     made = numpy.zeros(len(offsets), dtype=IO)
     made["offset"], made["length"], made["op"] = offsets, length, op
@@ -71,7 +71,7 @@ class Engine:
                 pipe.close()
 
     def play(self, listed: numpy.ndarray, depth: int = 1, limit_s: float = 0) -> numpy.ndarray:
-        """Make the I/O @listed (ios()) in its order, at most @depth at a time, and return an array of
+        """Make the I/O @listed (ios()) in its order, at most @depth at a time. Return an array of
         RESULT: begin_ns and end_ns since the start. It is shorter than the list if @limit_s
         seconds have passed, after which no I/O begins. Raise DriveFailed if an I/O fails."""
         job = JOB.pack(len(listed), depth, int(limit_s * 1e9))
