@@ -315,7 +315,22 @@ class Layout:
             same = self.conflicts(left[0], left[1:], batch)
             found.append(numpy.append(left[:1], left[1:][same]))
             left = left[1:][~same]
-        return found
+        return self.without_strays(found)
+
+    def without_strays(self, classes: list[numpy.ndarray]) -> list[numpy.ndarray]:
+        """Return the @classes without those of very few pages that are on the unit of another one,
+        which happens if the drive moves pages meanwhile."""
+        kept, few = [], sum(map(len, classes)) / len(classes) / 3
+        for each in classes:
+            others = [other for other in classes if other is not each]
+            if len(each) < few and others:
+                pairs = numpy.array([(each[0], self.bench.random.choice(other))
+                                     for other in others for _ in range(2)])
+                times = self.groups_apart(pairs).max(axis=1).reshape(-1, 2)
+                if (self.levels.of(times) == UNIT).all(axis=1).any():
+                    continue
+            kept.append(each)
+        return kept
 
     def conflicts(self, page: int, others: numpy.ndarray, batch: int) -> numpy.ndarray:
         """Return for each of the @others whether it is on the unit of the @page. They are read in

@@ -73,7 +73,7 @@ def depths(tags: int) -> list[int]:
     return listed
 
 
-def saturation(listed: list[int], rates: numpy.ndarray, share: float = 0.95) -> int:
+def saturation(listed: list[int], rates: numpy.ndarray, share: float = 0.9) -> int:
     """Return the first of @listed with at least @share of the best rate."""
     return listed[int(numpy.flatnonzero(rates >= share * numpy.max(rates))[0])]
 
@@ -166,9 +166,9 @@ def one_more(bench: Bench, size: int, pages: int, count: int) -> numpy.ndarray:
     are one block longer: that takes another page, which waits if the pages before it are on all
     channels or units already."""
     length = size * pages
-    starts = [bench.places(count, size, length=length + bench.block) for _ in range(2)]
-    return (bench.latencies(starts[1], length + bench.block) -
-            numpy.median(bench.latencies(starts[0], length)))
+    starts = bench.places(count, size, length=length + bench.block)
+    shorter = bench.latencies(starts, length)
+    return bench.latencies(starts, length + bench.block) - shorter
 
 
 def shares_of_more(bench: Bench, sizes: list[int], count: int) -> list[float]:
@@ -212,7 +212,7 @@ def flash_page(bench: Bench, _found) -> list[Finding]:
         shares.append(float(tests.crossed(places).mean()))
         bench.progress((number + 1) / len(sizes))
     size, confidence = smallest_full(sizes, shares, count)
-    if size is None and bench.tags == 1:
+    if size is None and tests.tests == [tests.across]:
         shares = shares_of_more(bench, sizes, count)
         size, confidence = smallest_full(sizes, shares, count)
     curve = Curve("Where flash pages begin", "bytes", "share of the multiples that begin a page",
@@ -357,7 +357,7 @@ def request_size(bench: Bench, _found) -> list[Finding]:
                               ("sequential", start + numpy.arange(count) * size)):
             lines[name].append(bench.rate(offsets, size, depth=depth) * size / 1e6)
         bench.progress((number + 1) / len(sizes))
-    first = saturation(sizes, numpy.array(lines["random"]), 0.9)
+    first = saturation(sizes, numpy.array(lines["random"]))
     curve = Curve(f"Reads, {depth} in flight", "KB", "MB/s",
                   {name: ([size / KB for size in sizes], rates) for name, rates in lines.items()},
                   [first / KB])

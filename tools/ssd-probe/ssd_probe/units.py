@@ -287,13 +287,14 @@ def conflicting(layout: Layout, stripe: int | None) -> numpy.ndarray:
         pairs = layout.bench.places(2 * count, layout.page).reshape(count, 2)
         times = pair_times(layout.bench, pairs[:, 0], pairs[:, 1])
         pairs = pairs[layout.levels.of(times) == UNIT][:wanted]
-    return pairs[still(layout, pairs)]
+    kept, seen = still(layout, pairs)
+    return pairs[kept & seen]
 
 
-def still(layout: Layout, pairs: numpy.ndarray) -> numpy.ndarray:
-    """Return which of the @pairs are on one unit, from the times of both pages alone and together:
-    a page that was just written may be in faster flash than others. What else the drive does makes
-    times longer only, so the shorter one of two counts."""
+def still(layout: Layout, pairs: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Return which of the @pairs are on one unit, and of which that is seen, from the times of both
+    pages alone and together: a page that was just written may be in faster flash than others.
+    What else the drive does makes times longer only, so the shorter one of two counts."""
     levels = layout.levels
     alone = numpy.minimum(*(layout.groups_apart(pairs.reshape(-1, 1)) for _ in range(2)))
     alone = alone.reshape(-1, 2)
@@ -301,7 +302,9 @@ def still(layout: Layout, pairs: numpy.ndarray) -> numpy.ndarray:
     free = alone.max(axis=1) + levels.free - levels.single
     unit = alone.sum(axis=1) + levels.unit - 2 * levels.single
     part = (levels.bounds[1] - levels.free) / (levels.unit - levels.free)
-    return (together > free + part * (unit - free)) & (alone.min(axis=1) > 0.3 * levels.single)
+    # Two reads of which a buffer serves one do not wait for each other.
+    seen = unit - free > 0.15 * (levels.unit - levels.free)
+    return together > free + part * (unit - free), seen
 
 
 def write_again(layout: Layout, places: numpy.ndarray):
@@ -313,7 +316,7 @@ def write_again(layout: Layout, places: numpy.ndarray):
     length = min(bench.max_bytes, PUSH_BYTES)
     for _ in range(PUSHES):
         times = layout.groups_apart(places[:, None])
-        if numpy.mean(times < 0.3 * layout.single) < 0.1:
+        if numpy.mean(times < 0.15 * layout.single) < 0.1:
             return
         start = bench.places(1, layout.page, length=PUSH_BYTES)[0]
         offsets = start + numpy.arange(PUSH_BYTES // length) * length
@@ -339,9 +342,11 @@ def static_allocation(bench: Bench, found) -> list[Finding]:
         return unknown("too few pages were found on one unit")
     written = bench.random.permutation(len(pairs)) < len(pairs) * WRITTEN // (WRITTEN + LEFT)
     write_again(layout, pairs[written, 0])
-    kept = still(layout, pairs)
-    return moved(found, float(kept[written].mean()), float(kept[~written].mean()),
-                 int(written.sum()))
+    kept, seen = still(layout, pairs)
+    if (written & seen).sum() < WRITTEN // 2 or not (~written & seen).any():
+        return unknown("what was written is read from a buffer")
+    return moved(found, float(kept[written & seen].mean()), float(kept[~written & seen].mean()),
+                 int((written & seen).sum()))
 
 
 def moved(found, written: float, left: float, count: int) -> list[Finding]:
