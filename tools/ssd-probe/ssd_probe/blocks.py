@@ -50,9 +50,15 @@ class Turns:
         return writing.program_costs(self.bench, offsets, self.length)[2 * len(places):]
 
     def spread(self, count: int) -> numpy.ndarray:
-        """Return @count places all over the drive."""
-        step = self.bench.size // (count + 1) // self.length * self.length
-        return numpy.arange(count) * step
+        """Return @count places all over the drive, each time others: a clustered page may happen
+        to lie in two erase blocks."""
+        step = self.bench.size // (count + 1) // self.length
+        shift = int(self.bench.random.integers(0, max(1, step // 2)))
+        return (numpy.arange(count) * step + shift) * self.length
+
+    def costly(self, count: int) -> bool:
+        """Return true if @count open blocks cost more than one."""
+        return self.dear(self.spread(count)) and self.dear(self.spread(count))
 
     def alone(self) -> numpy.ndarray:
         """Return the ns of writes that need one open block."""
@@ -114,7 +120,7 @@ def first_dear(turns: Turns) -> tuple[int, int] | None:
     number costs the same."""
     low, high = 1, 2
     while high <= MOST:
-        if turns.dear(turns.spread(high)):
+        if turns.costly(high):
             return low, high
         low, high = high, high * 2 if high < 256 or high == MOST else MOST
     return None
@@ -125,12 +131,12 @@ def last_cheap(turns: Turns, low: int, high: int) -> int | None:
     and @high; None if that is not always so."""
     while high - low > 1:
         middle = (low + high) // 2
-        if turns.dear(turns.spread(middle)):
+        if turns.costly(middle):
             high = middle
         else:
             low = middle
     dear = [turns.dear(turns.spread(count)) for count in (high, 2 * high, 3 * high, high)]
-    cheap = [turns.dear(turns.spread(count)) for count in {1, low // 2, low - 1, low} if count > 1]
+    cheap = [turns.costly(count) for count in {low // 2, low - 1, low} if count > 1]
     return low if all(dear) and not any(cheap) else None
 
 

@@ -189,6 +189,9 @@ def size_of(fills: list[Fill], steady: bool = True) -> float | None:
         return None
     held = numpy.sort([item.held for item in fills])
     most = min(item.at for item in fills)
+    # Many programs while the buffer fills make the difference inexact.
+    if most > 2 * float(numpy.median(held)):
+        return None
     if steady and change.agree(held[1:-1], 0.025, 1):
         return min(float(numpy.median(held)) + 0.5, most)
     least = float(held[-2])
@@ -205,10 +208,16 @@ def fillers(bench: Bench, found) -> list[tuple[Filler, int]]:
     count = value(found, "open_blocks")
     if value(found, "mapping") == "block" and count:
         places = numpy.arange(count + 1) * (bench.size // (count + 2) // MB * MB)
-        merge = writing.program_costs(bench, numpy.resize(places, 3 * len(places)), length)
-        pieces = int(numpy.clip(MERGES_NS / numpy.mean(merge), 24, 192))
-        return [(Filler(bench, places, length << shift, 1, pause), pieces)
-                for shift in range(0, 10, 2) if length << shift <= bench.max_bytes]
+        merge = float(writing.program_costs(
+            bench, numpy.resize(places, 3 * len(places)), length).mean())
+        cluster = max(length, int((value(found, "clustered_page_kb") or 4) * KB))
+        listed = []
+        for size in (length << shift for shift in range(0, 10, 2)):
+            # Clustered pages that are programmed at the same time may each cause a merge.
+            pieces = int(min(192, MERGES_NS / merge / -(-size // cluster)))
+            if pieces >= 24 and size <= bench.max_bytes:
+                listed.append((Filler(bench, places, size, 1, pause), pieces))
+        return listed
     base = int(Places(bench).take(1, MB, MB)[0])
     pairs = [numpy.array([base, base + step]) for step in steps(bench, found, base)]
     ways = [(1, length), (1, bench.block), (min(8, bench.tags), length),
@@ -241,6 +250,19 @@ def fifo_fills(bench: Bench, found) -> tuple[Filler, list[Fill]] | None:
     return None
 
 
+def corrected(count: float, found) -> float | None:
+    """Return how many pieces the buffer holds, without what its first programs make of @count; None
+    if they make too much of it."""
+    more = 0
+    if value(found, "mapping") == "block":
+        # As many writes as blocks are open may have been programmed without a merge.
+        more = -int(value(found, "open_blocks") or 0)
+    elif value(found, "static_allocation") is False:
+        # All units begin, and end, their first programs at once.
+        more = int(value(found, "units") or 0)
+    return None if abs(more) > 0.1 * count else count + more / 2
+
+
 def fifo_size(bench: Bench, found) -> Finding:
     """Find how much a FIFO buffer holds."""
     known = fifo_fills(bench, found)
@@ -249,15 +271,18 @@ def fifo_size(bench: Bench, found) -> Finding:
     filler, fills = known
     steady = value(found, "slc_cache_mb") == 0
     count = size_of(fills, steady)
+    if count:
+        count = corrected(count, found)
     fine = max(bench.block, int((count or 0) * filler.length // 256) // bench.block * bench.block)
-    if count and fine < filler.length and len(filler.places) == 2:
+    if count and fine < filler.length and value(found, "mapping") != "block":
         finer = dataclasses.replace(filler, length=fine)
         again = finer.repeated(int(1.6 * count * filler.length / fine) + 32)
         if size_of(again, steady):
-            filler, fills, count = finer, again, size_of(again, steady)
+            filler, fills, count = finer, again, corrected(size_of(again, steady), found)
     about = (count or numpy.mean([item.at for item in fills])) * filler.length
     exact = step_of_size(bench, found, about)
-    if exact and count and abs(exact - about) > 0.06 * about:
+    most = (min(item.at for item in fills) + 1) * filler.length
+    if exact and (exact > most or count and abs(exact - about) > 0.06 * about):
         exact = None
     if not count and not exact:
         return cannot("write_buffer_kb", "the buffer holds another amount each time")[0]
@@ -308,7 +333,7 @@ def buffer_time(bench: Bench, length: int) -> float:
 
 
 @procedure(gives="write_buffer_kb", needs="early_ack write_buffer_kind clustered_page_kb units "
-           "stride_kb mapping open_blocks slc_cache_mb", destroys=True)
+           "stride_kb static_allocation mapping open_blocks slc_cache_mb", destroys=True)
 def write_buffer_kb(bench: Bench, found) -> list[Finding]:
     """Size of the write buffer"""
     early, kind = value(found, "early_ack"), value(found, "write_buffer_kind")
