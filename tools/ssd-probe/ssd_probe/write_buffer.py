@@ -190,7 +190,7 @@ def size_of(fills: list[Fill], steady: bool = True) -> float | None:
     held = numpy.sort([item.held for item in fills])
     most = min(item.at for item in fills)
     # Many programs while the buffer fills make the difference inexact.
-    if most > 2 * float(numpy.median(held)):
+    if most > 1.33 * float(numpy.median(held)):
         return None
     if steady and change.agree(held[1:-1], 0.025, 1):
         return min(float(numpy.median(held)) + 0.5, most)
