@@ -83,8 +83,8 @@ def find_levels(single: float, times: numpy.ndarray, width: float) -> Levels | N
     free = next((mode for mode, share in found if share >= 0.4 * most), single)
     found = [mode for mode, _ in found if mode >= free]
     wait = max(0.0, free - single)
-    top = [mode for mode in found[1:]
-           if (1.9 * single - 2 * wait) / slack <= mode <= 2 * single * slack]
+    top = [mode for mode in found if mode > free * slack
+           and (1.9 * single - 2 * wait) / slack <= mode <= 2 * single * slack]
     if not top:
         return None
     unit = top[-1]

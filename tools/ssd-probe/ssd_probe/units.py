@@ -16,7 +16,7 @@ import numpy
 import scipy.stats
 
 from ssd_probe import engine
-from ssd_probe.pairs import CHANNEL, FREE, UNIT, Layout, layout_of, pair_times
+from ssd_probe.pairs import CHANNEL, FREE, UNIT, Layout, Levels, layout_of, pair_times
 from ssd_probe.probe import Bench, Curve, Finding, procedure
 from ssd_probe.reads import KB, value_of
 
@@ -143,7 +143,9 @@ def striped(layout: Layout, stripe: int, answers: Answers) -> bool:
     table = layout.table(stripe)
     if table[0] != UNIT or (table == UNIT).all():
         return False
-    if not layout.one_unit(numpy.array([at(0, group_size(layout)) for _ in range(12)])):
+    alike = numpy.flatnonzero(table == UNIT)
+    if not layout.one_unit(numpy.array([at(random.choice(alike, group_size(layout)),
+                                           group_size(layout)) for _ in range(16)])):
         if not hidden(layout.levels):
             return False
         for name in answers.made:
@@ -303,8 +305,15 @@ def still(layout: Layout, pairs: numpy.ndarray) -> tuple[numpy.ndarray, numpy.nd
     unit = alone.sum(axis=1) + levels.unit - 2 * levels.single
     part = (levels.bounds[1] - levels.free) / (levels.unit - levels.free)
     # Two reads of which a buffer serves one do not wait for each other.
-    seen = unit - free > 0.15 * (levels.unit - levels.free)
+    seen = ~buffered(levels, alone).any(axis=1) & (unit - free > 0.1 * (levels.unit - levels.free))
     return together > free + part * (unit - free), seen
+
+
+def buffered(levels: Levels, times: numpy.ndarray) -> numpy.ndarray:
+    """Return which of the @times of single reads are those of a buffer: a unit is needed for much
+    less of them than the second read of a unit takes."""
+    busy = levels.unit - levels.single
+    return times - (levels.single - busy) < 0.15 * busy
 
 
 def write_again(layout: Layout, places: numpy.ndarray):
@@ -316,7 +325,7 @@ def write_again(layout: Layout, places: numpy.ndarray):
     length = min(bench.max_bytes, PUSH_BYTES)
     for _ in range(PUSHES):
         times = layout.groups_apart(places[:, None])
-        if numpy.mean(times < 0.15 * layout.single) < 0.1:
+        if buffered(layout.levels, times).mean() < 0.1:
             return
         start = bench.places(1, layout.page, length=PUSH_BYTES)[0]
         offsets = start + numpy.arange(PUSH_BYTES // length) * length
