@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Judge tools/ssd-probe on drives that nobody chose.
 
-    tests/bench/probe-score.py [--seeds N] [--first K] [--jobs J]
+    tests/bench/probe-score.py [--seeds N] [--first K] [--just SEED...] [--jobs J]
     tests/bench/probe-score.py --papers              # the papers' drives instead
     tests/bench/probe-score.py --again ...           # judge the answers left by an earlier run
     tests/bench/probe-score.py --explain SEED        # keys, truth and answers of a drive
@@ -116,6 +116,8 @@ def file_of(drive: probe_draw.Drive, folder: pathlib.Path) -> pathlib.Path:
 def probe(drives: list[probe_draw.Drive], folder: pathlib.Path) -> list[Probed]:
     """Probe drives in guests, several at a time; return them in the order of @drives. Leave the
     answers and logs in @folder."""
+    if not (model.PROJECT / TOOL).exists():
+        raise model.Failed(f"{TOOL} is missing: make tools")
     folder.mkdir(parents=True, exist_ok=True)
     progress, probed = guests.Progress(len(drives)), {}
 
@@ -257,6 +259,8 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=100, metavar="N")
     parser.add_argument("--first", type=int, default=1, metavar="K")
     parser.add_argument("--jobs", type=int, default=guests.GUESTS, metavar="J")
+    parser.add_argument("--just", type=int, nargs="+", metavar="SEED",
+                        help="these seeds instead of N from K on")
     parser.add_argument("--papers", action="store_true")
     parser.add_argument("--folder", type=pathlib.Path, default=FOLDER)
     parser.add_argument("--again", action="store_true")
@@ -267,8 +271,9 @@ def main() -> int:
         print(*explain(stored(probe_draw.draw(options_given.explain), options_given.folder)),
               sep="\n")
         return 0
-    drives = probe_papers.drives() if options_given.papers else [
-        probe_draw.draw(options_given.first + at) for at in range(options_given.seeds)]
+    seeds = options_given.just or range(options_given.first,
+                                        options_given.first + options_given.seeds)
+    drives = probe_papers.drives() if options_given.papers else [*map(probe_draw.draw, seeds)]
     folder = options_given.folder
     probed = ([stored(drive, folder) for drive in drives] if options_given.again else
               probe(drives, folder))
