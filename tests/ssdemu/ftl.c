@@ -283,6 +283,7 @@ static bool must_collect(struct ssdemu *dev, u32 p)
 	    !choose_victim(dev, p))
 		return false;
 	plane->collecting = true;
+	plane->must_collect = true;
 	return true;
 }
 
@@ -368,7 +369,8 @@ static bool page_due(struct ssdemu *dev, u32 p)
 	struct ssdemu_plane *plane = &dev->planes[p];
 
 	plane->folding = false;
-	plane->collecting = plane->drained != SSDEMU_NONE ||
+	plane->collecting = plane->must_collect ||
+			    plane->drained != SSDEMU_NONE ||
 			    plane->debt >= dev->cfg.program_pages * DEBT_PAGE ||
 			    (plane->victim != SSDEMU_NONE &&
 			     !dev->blocks[plane->victim].valid) ||
@@ -509,6 +511,7 @@ static enum ssdemu_clean_step page_clean(struct ssdemu *dev, u32 p,
 			return SSDEMU_CLEAN_COPY;
 	}
 	plane->collecting = false;
+	plane->must_collect = false;
 	if (plane->drained == SSDEMU_NONE)
 		return SSDEMU_CLEAN_DONE;
 	erase_drained(dev, plane);

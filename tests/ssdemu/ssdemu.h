@@ -331,6 +331,7 @@ struct ssdemu_plane {
 	u64 fold_due;		/* in 1/100 pages */
 	bool folding;		/* the next step folds */
 	bool collecting;	/* until the next erase */
+	bool must_collect;	/* free blocks are out: nothing else is done before */
 	/* block mapping */
 	u32 copies_due;
 	u32 erases_due;

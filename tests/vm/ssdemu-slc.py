@@ -124,7 +124,22 @@ def nothing_to_fold():
                   f"{folded} of {most} pages folded of data that were {what}")
 
 
+def folding_and_collecting():
+    """Folding and writes leave the collector, which is not in the background here, the free blocks
+    that it needs to finish a victim."""
+    keys = FLASH | {"gc_start_blocks": 0, "gc_free_blocks": 2, "allocation": "cwpd", "fill": 60,
+                    "slc_fold_percent": 50}
+    with Device("small", **keys) as dev:
+        dev.reset()
+        for way in ("write", "randwrite", "randwrite"):
+            dev.fio(rw=way, bs="16k", iodepth=32, io_size="160m")
+        stats = dev.stats()
+        check(stats["folded_pages"] and stats["flash_copies"],
+              f"{stats['folded_pages']} pages folded, {stats['flash_copies']} collected")
+
+
 cliff()
 idle()
 beside_writes()
 nothing_to_fold()
+folding_and_collecting()
