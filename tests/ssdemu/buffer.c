@@ -395,6 +395,13 @@ static bool buffer_add(struct ssdemu *dev, u32 id, u32 from, u32 to)
 	}
 	if (join && cluster->state == SSDEMU_CLUSTER_CLEAN)
 		list_del_init(&cluster->list);
+	/* A clean cluster becomes dirty as a whole, for which there may never be room. */
+	if (join && cluster->state == SSDEMU_CLUSTER_CLEAN && bytes > dev->buffer_max) {
+		cluster_free(dev, cluster);
+		join = false;
+		had = 0;
+		bytes = to - from;
+	}
 	if (bytes > had && !make_room(dev, bytes - had)) {
 		if (join && cluster->state == SSDEMU_CLUSTER_CLEAN)
 			list_add_tail(&cluster->list, &dev->clean);

@@ -28,9 +28,9 @@ MAPPINGS = ({}, {"allocation": "pdwc", "planes": 2, "unit": "plane"}, {"allocati
             {"unit": "chip", "planes": 2, "program_pages": 16, "gc_start_blocks": 5, "slc_mb": 2,
              "slc_fold_percent": 50, "idle_us": 100,
              "device_sched": "aos"},
-            {"clustered_page_kb": 16}, {"clustered_page_kb": 16, "mapping": "block"})
+            {"clustered_page_kb": 128}, {"clustered_page_kb": 16, "mapping": "block"})
 BUFFERS = ({}, {"write_buffer_kb": 64}, {"write_buffer_kb": 256, "write_cache": 1},
-           {"read_buffer_kb": 128, "prefetch": 1, "write_buffer_kb": 128, "write_cache": 1})
+           {"read_buffer_kb": 128, "prefetch": 1, "write_buffer_kb": 64, "write_cache": 1})
 SCHEDS = ("fifo", "ooo", "ooo-read", "aos")
 
 
