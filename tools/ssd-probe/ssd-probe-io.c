@@ -26,6 +26,11 @@
 #include <unistd.h>
 
 #define NS_PER_S 1000000000ULL
+/*
+ * A drive that ends no I/O for so long is taken for dead. The kernel's own limit for
+ * SCSI and NVMe is 30 s, and it tries again.
+ */
+#define PATIENCE_S 180
 
 enum op { OP_READ, OP_WRITE, OP_FLUSH, OP_COUNT };
 
@@ -211,6 +216,24 @@ static bool may_begin(struct engine *engine, uint32_t index, uint32_t flying, ui
 	return !(engine->ios[index].flags & IO_BARRIER) || !(flying + queued);
 }
 
+/* Submit what was prepared, and wait for a completion. */
+static void submit_and_wait(struct engine *engine)
+{
+	struct __kernel_timespec patience = { .tv_sec = PATIENCE_S };
+	struct io_uring_cqe *cqe;
+	int said;
+
+	do {
+		said = io_uring_submit_and_wait_timeout(&engine->ring, &cqe, 1, &patience, NULL);
+	} while (said == -EINTR);
+	if (said == -ETIME) {
+		fprintf(stderr, "ssd-probe-io: the drive has ended no I/O for %d s\n", PATIENCE_S);
+		exit(1);
+	}
+	if (said < 0)
+		die("io_uring_submit_and_wait_timeout", -said);
+}
+
 /* Make the I/O of a job. Return the number of I/Os that were begun. */
 static uint32_t run(struct engine *engine)
 {
@@ -222,7 +245,6 @@ static uint32_t run(struct engine *engine)
 		uint32_t first = next;
 		bool late = job->limit_ns && now_ns() - start > job->limit_ns;
 		uint64_t begin;
-		int said;
 
 		while (!late && may_begin(engine, next, flying, next - first)) {
 			if (engine->ios[next].delay_ns)
@@ -235,11 +257,7 @@ static uint32_t run(struct engine *engine)
 		for (uint32_t index = first; index < next; index++)
 			engine->results[index].begin_ns = begin;
 		flying += next - first;
-		do {
-			said = io_uring_submit_and_wait(&engine->ring, 1);
-		} while (said == -EINTR);
-		if (said < 0)
-			die("io_uring_submit_and_wait", -said);
+		submit_and_wait(engine);
 		flying -= reap(engine, start);
 	}
 	return next;

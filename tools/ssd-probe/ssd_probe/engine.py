@@ -3,7 +3,6 @@
 import contextlib
 import os
 import pathlib
-import select
 import struct
 import subprocess
 
@@ -20,9 +19,6 @@ JOB = struct.Struct("=IIQ")
 COUNT = struct.Struct("=I")
 # Bytes of the largest I/O, I/Os of the largest job.
 MAX_BYTES, MAX_IOS = 4 << 20, 1 << 18
-# A drive that does not end an I/O for so many seconds is taken for dead; the kernel's own limit
-# for SCSI and NVMe is 30 s, and it tries again.
-PATIENCE_S = 180
 
 
 def ios(offsets, length, op: int = READ, barriers=False, delay_ns=0) -> numpy.ndarray:
@@ -90,8 +86,6 @@ class Engine:
         """Return @size bytes of the program's results."""
         data, source = bytearray(), self.process.stdout.fileno()
         while len(data) < size:
-            if not select.select([source], [], [], PATIENCE_S)[0]:
-                raise DriveFailed(f"the drive ended no job for {PATIENCE_S} s")
             part = os.read(source, size - len(data))
             if not part:
                 raise self.ended()
