@@ -105,7 +105,7 @@ def translation(dice: Dice, page_size: int) -> dict:
     else:
         keys |= {"allocation": dice.one_of({order: 60, "dynamic": 25, "concat": 15}),
                  "gc_yield": int(dice.happens(0.5))}
-        # The emulator cannot fill a part of a concatenation for collection in the background.
+        # A concatenation collects in the foreground.
         if keys["allocation"] != "concat":
             keys["gc_start_blocks"] = dice.one_of({0: 55, 6: 45})
     keys["gc_copyback"] = int(dice.happens(0.3))
@@ -128,8 +128,7 @@ def blocks(dice: Dice, keys: dict) -> int:
 
 
 def slc_cache(dice: Dice, keys: dict) -> dict:
-    """Return the keys of an SLC cache, or none. The emulator's needs a collection in the
-    background, or it can run out of blocks."""
+    """Return the keys of an SLC cache, or none. Drives with one collect in the background."""
     if not keys.get("gc_start_blocks") or not dice.happens(0.6):
         return {}
     return {"slc_mb": dice.whole(32, 384), "slc_bits": dice.one_of({2: 20, 3: 50, 4: 30}),

@@ -718,13 +718,17 @@ static int fill_steady(struct ssdemu *dev, u32 filled)
 	u32 free = (dev->cfg.gc_start_blocks + dev->cfg.gc_free_blocks) *
 		   dev->block_pages / 2;
 	struct layout layout = { .used = dev->plane_pages - free };
-	u32 p;
+	u32 valid = filled / dev->nr_planes, p;
+
+	/* The planes of a concatenation are filled one after another. */
+	if (dev->cfg.allocation == SSDEMU_CONCAT)
+		valid = min(filled, dev->nr_lpns / dev->nr_planes);
 
 	layout.blocks = layout.used / dev->block_pages;
 	layout.share = kvmalloc_array(layout.blocks, sizeof(u32), GFP_KERNEL);
 	if (!layout.share)
 		return -ENOMEM;
-	lay_out(dev, &layout, filled / dev->nr_planes);
+	lay_out(dev, &layout, valid);
 	prandom_seed_state(&layout.rnd, 1);
 	lay_stripes(dev, &layout, filled);
 	for (p = 0; p < dev->nr_planes; p++)

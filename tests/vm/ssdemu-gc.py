@@ -272,8 +272,19 @@ def idle():
         check(not dev.stats()["flash_copies"], "then the collector rests")
 
 
+def concatenated():
+    """A part of a concatenation: its first units are full."""
+    for part in (5, 40, 90):
+        with Device("small", blocks=96, **DIES | {"allocation": "concat", "fill": part}) as dev:
+            valid = [plane["valid_pages"] for plane in dev.stats()["planes"]]
+            check(valid == sorted(valid, reverse=True) and valid[0] > valid[-1],
+                  f"{part} % filled: valid pages by unit {valid[::4]}")
+            dev.fio(rw="randwrite", bs="64k", iodepth=32, size=f"{part}%", number_ios=2000)
+
+
 one_page()
 write_units()
+concatenated()
 part_of_drive()
 latencies()
 write_latencies()
