@@ -20,6 +20,8 @@ SMALL = 4 * KB
 RESOLUTION = 600
 # Flash pages and read buffers are looked for up to these sizes.
 MAX_PAGE, MAX_BUFFER = 64 * KB, 64 << 20
+# No flash of SSDs has smaller pages.
+LEAST_PAGE = 2 * KB
 
 
 def value_of(found: dict[str, Finding], name: str):
@@ -220,6 +222,9 @@ def flash_page(bench: Bench, _found) -> list[Finding]:
     if size is None:
         return [Finding("flash_page_kb", None, "KB", 0, "reads of two blocks take the same time "
                         "wherever they begin", curve)]
+    if size < LEAST_PAGE:
+        return [Finding("flash_page_kb", None, "KB", 0, "reads of two blocks take longer wherever "
+                        "they begin: something else delays them", curve)]
     return [Finding("flash_page_kb", size / KB, "KB", confidence, curve=curve)]
 
 

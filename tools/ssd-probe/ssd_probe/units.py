@@ -275,8 +275,9 @@ PUSH_BYTES, PUSHES = 16 << 20, 4
 SETTLE_S = 2
 
 
-def conflicting(layout: Layout, stripe: int | None) -> numpy.ndarray:
-    """Return pairs of offsets of pages on one unit. @stripe: pages, None if there is none."""
+def conflicting(layout: Layout, stripe: int | None) -> tuple[numpy.ndarray, float]:
+    """Return pairs of offsets of pages on one unit, and their share of those that were to be.
+    @stripe: pages, None if there is none."""
     wanted, random = WRITTEN + LEFT, layout.bench.random
     if stripe:
         rows = layout.pages // stripe
@@ -290,7 +291,7 @@ def conflicting(layout: Layout, stripe: int | None) -> numpy.ndarray:
         times = pair_times(layout.bench, pairs[:, 0], pairs[:, 1])
         pairs = pairs[layout.levels.of(times) == UNIT][:wanted]
     kept, seen = still(layout, pairs)
-    return pairs[kept & seen]
+    return pairs[kept & seen], float(kept[seen].mean()) if seen.sum() >= LEFT else 1.0
 
 
 def still(layout: Layout, pairs: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
@@ -346,9 +347,17 @@ def static_allocation(bench: Bench, found) -> list[Finding]:
     layout = layout_of(bench, found)
     if not layout.find(value_of(found, "stripe_kb")):
         return unknown("two reads at once never wait for one unit, as far as their times show")
-    pairs = conflicting(layout, layout.stripe_pages(value_of(found, "stripe_kb")))
+    stripe = layout.stripe_pages(value_of(found, "stripe_kb"))
+    pairs, share = conflicting(layout, stripe)
+    # A static allocation leaves all of them where they were.
+    if stripe and share < 0.75:
+        return dynamic(found, Curve(
+            "Pairs of pages at multiples of the stripe, after other procedures have written", "",
+            "share still on one unit", {"pairs": ([0], [share])}, log_x=False))
     if len(pairs) < WRITTEN:
-        return unknown("too few pages were found on one unit")
+        why = "too few pages were found on one unit"
+        return unknown(why) + [Finding(name, None, why=why) for name in (
+            "stripe_kb", "stride_kb", "allocation") if stripe and name in found]
     written = bench.random.permutation(len(pairs)) < len(pairs) * WRITTEN // (WRITTEN + LEFT)
     write_again(layout, pairs[written, 0])
     kept, seen = still(layout, pairs)
@@ -373,6 +382,11 @@ def moved(found, written: float, left: float, count: int) -> list[Finding]:
     if written > 0.7:
         return [Finding("static_allocation", None, curve=curve,
                         why="some of the pages move when they are written, others do not")]
+    return dynamic(found, curve)
+
+
+def dynamic(found, curve: Curve) -> list[Finding]:
+    """Return what follows if pages move when they are written."""
     why = "pages are on any unit, as they are written"
     return [Finding("static_allocation", False, "", 0.95, curve=curve),
             *(Finding(name, None, "KB", why=why, curve=curve) for name in ("stripe_kb", "stride_kb")
