@@ -26,8 +26,9 @@ KEPT = ("value", "unit", "confidence", "why")
 
 
 def drive_of(preset: str) -> probe_draw.Drive:
-    """Return the drive as the benchmark has it. The SLC cache stays: a probe finds it."""
-    return probe_draw.Drive(preset, preset, matrix.ADAPTED.get(preset, {}))
+    """Return the drive as the benchmark has it: in simulated guests with its own times. The SLC
+    cache stays: a probe finds it."""
+    return probe_draw.Drive(preset, preset, matrix.ADAPTED.get(preset, {}) | {"time_scale": 1})
 
 
 def keep(one: score.Probed):
