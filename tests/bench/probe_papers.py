@@ -18,7 +18,8 @@ VALUES = {
               "write_buffer_kb": 112, "write_buffer_kind": "not clear", "prefetch": False},
     "pai-d": {"clustered_page_kb": 128, "clustered_block_kb": 16384, "read_buffer_kb": 64,
               "write_buffer_kb": 0, "write_buffer_kind": "none", "prefetch": False},
-    "bp-transcend": {"erase_block_kb": 1024, "stride_boundary": "offset"},
+    "bp-transcend": {"erase_block_kb": 1024, "stride_boundary": "offset",
+                     "stride_peaks_kb": 1024, "stride_level_kb": 1024},
     "bp-samsung": {"erase_block_kb": 1024, "write_buffer_kind": "significant internal cache"},
     "pass-ssd1": {"region_mb": 4096, "region_depth": 8},
     "piq": {"units": 64, "channels": 8, "allocation": "cwdp", "flash_page_kb": 4}}
@@ -47,9 +48,10 @@ def row(name: str, found: dict[str, dict], verdicts: dict[str, str]) -> list[str
     paper, probe = VALUES[name], []
     for finding, value in paper.items():
         answer = found.get(finding, {"value": None})["value"]
-        if answer != value or verdicts[finding] != "right":
-            verdict = "" if verdicts[finding] in ("right", text(answer)) else (
-                f" ({verdicts[finding]})")
+        # A point on a curve has no verdict.
+        verdict = verdicts.get(finding, "right")
+        if answer != value or verdict != "right":
+            verdict = "" if verdict in ("right", text(answer)) else f" ({verdict})"
             probe.append(f"{finding} {text(answer)}{verdict}")
     return [name, ", ".join(f"{finding} {text(value)}" for finding, value in paper.items()),
             ", ".join(probe) or "the same"]

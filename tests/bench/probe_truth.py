@@ -12,7 +12,8 @@ not visible. What "seen" means is said beside each. The reasons for the toleranc
     counts, names, yes or no: exact
     depths      a range, since saturation is no point: see saturation()
 
-Not scored: request_size and interference at other sizes, which are curves.
+Not scored: request_size, stride_peaks_kb, stride_level_kb and interference at other sizes, which
+are curves.
 """
 import collections
 import collections.abc

@@ -3,7 +3,8 @@
 # What ssd-probe concludes from writes, from made-up times: where a series changes and that noise
 # has no change; how much a FIFO buffer holds, also if other work of the drive delays its programs;
 # that writes in turn are dearer only if many of them are; the boundary of erase blocks that
-# clustered pages cross; the cost of a turn; and how much of a stream is in an SLC cache
+# clustered pages cross; the cost of a turn; how much of a stream is in an SLC cache; and the
+# distance of peaks among strided writes
 # timeout: 60
 import pathlib
 import sys
@@ -13,7 +14,7 @@ sys.path[:0] = [str(TOP / "tests/lib"), str(TOP / "tools/ssd-probe")]
 
 import numpy  # noqa: E402
 from checks import check  # noqa: E402  (beside this folder)
-from ssd_probe import blocks, change, slc, write_buffer, writes  # noqa: E402
+from ssd_probe import blocks, change, slc, strides, write_buffer, writes  # noqa: E402
 
 KB = 1024
 TRIALS = 300
@@ -127,6 +128,22 @@ def caches(random):
     check(not slc.fast_parts(places, hits, old).any(), "hits of a read buffer are no cache")
 
 
+def strided(random):
+    """Check strided writes: the distance of peaks, for a boundary of blocks and for a buffer, and
+    none in noise; and which times are shorter."""
+    for stride, block in ((32 * KB, 1024 * KB), (64 * KB, 5120 * KB)):
+        offsets = numpy.arange(512) * stride
+        times = 3e5 * numpy.exp(random.normal(0, 0.1, 512))
+        check(strides.distance(offsets, strides.peaks_of(times)) is None, "noise has no peaks")
+        times[offsets % block == 0] += 2e7
+        found = strides.distance(offsets, strides.peaks_of(times))
+        check(found == block, f"stride {stride}: a peak each {found} bytes, {block}")
+    halves, all_long = numpy.tile([2e5, 2.3e7], 48), numpy.full(96, 2.29e7)
+    check(strides.is_faster(halves, all_long), "half of the writes long, against all")
+    check(not strides.is_faster(all_long, all_long), "the same is not faster")
+    check(strides.is_faster(numpy.full(96, 2e5), all_long), "times that do not vary")
+
+
 def main():
     random = numpy.random.default_rng(1)
     changes(random)
@@ -135,6 +152,7 @@ def main():
     boundaries()
     turns(random)
     caches(random)
+    strided(random)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ from ssd_probe.drive import Drive, QueueSettings, amount, awake_cpus, refuse
 from ssd_probe.run import name_of
 
 # Modules that register procedures, in the order of the table.
-MODULES = ("reads", "units", "regions", "writes", "slc", "clusters", "write_buffer", "blocks")
+MODULES = ("reads", "units", "regions", "writes", "slc", "clusters", "write_buffer", "blocks",
+           "strides")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Bytes that procedures may write unless the user says otherwise: so many times the range, and
 # an amount for small ranges.
