@@ -81,7 +81,9 @@ def traced(run, how):
     return {"first": min(event.sector for event in events) / sectors,
             "last": max(event.sector for event in events) / sectors,
             "reads": sum(event.kind == "R" for event in events) / len(events),
-            "follow": {kind: statistics.mean(values) for kind, values in kinds.items()}}
+            # The first one follows none.
+            "follow": {kind: statistics.mean(values[1:] or values)
+                       for kind, values in kinds.items()}}
 
 
 def same_places(workload, run):
