@@ -2,7 +2,7 @@
 """The cells of `make bench`: runs that are compared with each other.
 
 The peers run with their defaults, this project's schedulers with the tunables that a probe of
-the device would find (model.probed_tunables). In the full run, the workloads of the quick run
+the device would find (probed.tunables). In the full run, the workloads of the quick run
 have peers with tuned values, too, and this project's schedulers with their defaults.
 
 All times are the drive's.

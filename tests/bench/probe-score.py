@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-"""Judge tools/ssd-probe on drives that nobody chose.
+"""Judge tools/ssd-probe on random drives.
 
     tests/bench/probe-score.py [--seeds N] [--first K] [--just SEED...] [--jobs J]
     tests/bench/probe-score.py --papers              # the papers' drives instead

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Random emulated SSDs that the probe is judged on. Nobody chooses them: draw() returns the drive
-of a seed, from the distribution that this file states.
+"""Random emulated SSDs that the probe is judged on. draw() returns the drive of a seed,
+from the distribution that this file states.
 
 {value: weight} is a choice; a range is spread evenly by its logarithm. The values are independent
 of each other but for what the emulator refuses, for the size of the drive, which bounds the time
@@ -11,8 +11,6 @@ import math
 import random
 
 MIB = 1 << 20
-# The emulator's limit of pages in a clustered page.
-CLUSTER_PAGES = 64
 # Planes of a drive, at most, and blocks of a plane, at least.
 PLANES, BLOCKS = 128, 24
 # What runs beside the probe: fio's options. A write on block mapping may cost a merge, which is

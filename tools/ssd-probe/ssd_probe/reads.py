@@ -143,7 +143,7 @@ class PageTests:
         places = bench.places(self.COUNT, MAX_PAGE)
         same = test(places, 0)
         if test == self.across:
-            # A page has room for two blocks, or else each request of two takes two pages.
+            # In a page smaller than two blocks each request of two blocks takes two pages.
             anywhere = test(bench.places(8 * self.COUNT, bench.block, bench.block,
                                          length=2 * bench.block), bench.block)
             same = anywhere[anywhere <= numpy.quantile(anywhere, 0.1)]

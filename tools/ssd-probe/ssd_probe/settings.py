@@ -118,7 +118,7 @@ def tunables(values: Values) -> dict[str, dict[str, int | str]]:
 
 
 def lacks(values: Values, name: str, yes: str, no: str) -> str:
-    """Return "" if a finding is true, or else why that is not so. @yes, @no: what it says."""
+    """Return "" if a finding is true, otherwise why that is not so. @yes, @no: what it says."""
     value = values.get(name)
     if value is None:
         return f"cannot tell whether {yes}"

@@ -249,7 +249,7 @@ def scattered(layout: Layout, answers: Answers):
         answers.refuse("units", f"there are too many to count, about {1 / share:.0f}")
         return
     count, sizes = len(classes), [len(each) for each in classes]
-    # Classes are random samples of equal units, or else something was mistaken for a unit.
+    # Classes are random samples of equal units. If not, something was mistaken for a unit.
     unlikely = scipy.stats.binom.cdf(min(sizes), sum(sizes), 1 / count) * count < 0.01
     missing = count * numpy.exp(-sum(sizes) / count)
     if unlikely or missing > 0.1:

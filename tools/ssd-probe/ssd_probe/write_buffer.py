@@ -37,7 +37,7 @@ class Kept:
         for part in numpy.array_split(self.offsets, -(-len(self.offsets) // 512)):
             bench.engine.play(engine.ios(part, length, WRITE))
         writing.settle(bench, pause_ns)
-        # A read of something else takes a change of direction upon itself.
+        # The first read pays for the change of direction.
         bench.latencies(0, length, READ)
         self.known: dict[int, bool] = {}
 

@@ -74,7 +74,7 @@ def flush_us(bench: Bench, found) -> list[Finding]:
 
 
 def steady(times: numpy.ndarray) -> float | None:
-    """Return the ns that most of @times are, or else the faster half of them, to which no other
+    """Return the ns that most of @times are, otherwise the faster half of them, to which no other
     work of the drive was added; None if these differ, too."""
     for percents in ([25, 50, 75], [10, 25, 40]):
         low, middle, high = numpy.percentile(times, percents)
