@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A choice: a scheduler, its tunables, and settings of the queue that go with it; as shell
+commands, as JSON, as a udev rule's assignments and as an entry of the hardware database."""
+import dataclasses
+import re
+
+from ssd_ctl import CtlError
+from ssd_probe.drive import Drive
+from ssd_probe.settings import echo_lines
+
+# Settings of the queue that are part of a choice.
+QUEUE = ("nr_requests", "wbt_lat_usec", "read_ahead_kb")
+SCHEDULER_NAME = re.compile(r"[a-z][a-z0-9_-]*")
+TUNABLE_NAME = re.compile(r"[a-z][a-z0-9_]*")
+VALUE = re.compile(r"[A-Za-z0-9_+.-]+")
+
+
+@dataclasses.dataclass
+class Choice:
+    """A scheduler with settings. @tunables: files in queue/iosched, @queue: files in queue."""
+    scheduler: str
+    tunables: dict[str, int | str] = dataclasses.field(default_factory=dict)
+    queue: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self):
+        """Refuse what could mean something else in a shell or in a rule."""
+        check(SCHEDULER_NAME, self.scheduler, "name of a scheduler")
+        for name, value in self.settings().items():
+            check(TUNABLE_NAME, name.removeprefix("iosched/"), "name of a tunable")
+            check(VALUE, str(value), f"value of {name.removeprefix('iosched/')}")
+
+    @classmethod
+    def recommended(cls, scheduler: str, tunables: dict[str, int | str] | None = None):
+        """Return a scheduler with tunables and with the queue settings that it needs."""
+        lines = (line.split() for line in echo_lines("X", scheduler, {}))
+        needed = {file.rpartition("/")[2]: value for _, value, _, file in lines}
+        del needed["scheduler"]
+        return cls(scheduler, dict(tunables or {}), needed)
+
+    def settings(self) -> dict[str, str]:
+        """Return {file below queue/: value} of all but the scheduler, in the order of writing."""
+        found = {f"iosched/{name}": str(value) for name, value in self.tunables.items()}
+        return found | {name: str(value) for name, value in self.queue.items()}
+
+    def as_shell(self, name: str) -> list[str]:
+        """Return the shell's commands that apply it to the drive of this name."""
+        queue = f"/sys/block/{name}/queue"
+        return [f"echo {self.scheduler} > {queue}/scheduler",
+                *(f"echo {value} > {queue}/{file}" for file, value in self.settings().items())]
+
+    def as_words(self) -> list[str]:
+        """Return the arguments of ssdctl apply that mean it."""
+        return [self.scheduler, *(f"{file.removeprefix('iosched/')}={value}"
+                                  for file, value in self.settings().items())]
+
+    def as_json(self) -> dict:
+        """Return it for json.dump()."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, made: dict):
+        """Return a choice that as_json() has made."""
+        try:
+            return cls(made["scheduler"], dict(made.get("tunables", {})),
+                       dict(made.get("queue", {})))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise CtlError("the file holds no choice of a scheduler") from None
+
+    def apply(self, drive: Drive):
+        """Select it for a drive, all of it or nothing."""
+        from ssd_ctl import schedulers
+        schedulers.apply(drive, self)
+
+    def __str__(self) -> str:
+        return " ".join(self.as_words())
+
+
+def check(pattern: re.Pattern, text: str, what: str):
+    """Raise CtlError unless @text has the form of @pattern."""
+    if not isinstance(text, str) or not pattern.fullmatch(text):
+        raise CtlError(f"{text!r} is not the {what}")
+
+
+def parse(words: list[str]) -> Choice:
+    """Return the choice that words such as bp block_size_kb=4096 mean."""
+    scheduler, *pairs = words
+    choice = Choice(scheduler)
+    for word in pairs:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise CtlError(f"{word} is not NAME=VALUE")
+        (choice.queue if name in QUEUE else choice.tunables)[name] = value
+    return Choice(choice.scheduler, choice.tunables, choice.queue)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Show, measure, select and keep the I/O schedulers of drives.
+
+Without a command it shows all drives. See ssdctl(8).
+"""
+import argparse
+import importlib
+import os
+import signal
+import sys
+
+from ssd_ctl import CtlError, UsageError
+from ssd_probe import ProbeError, report
+
+# {command: (its module, what it does)}. The module has add_options(parser) and run(args), which
+# returns the exit status.
+COMMANDS = {
+    "status": ("status", "show the drives, their schedulers and what they do (the default)"),
+    "advise": ("advise", "measure the schedulers on a drive and recommend one"),
+    "apply": ("apply", "select a scheduler now"),
+    "persist": ("persist", "keep a scheduler across boots, by a udev rule"),
+    "revert": ("revert", "undo apply and persist of a drive"),
+    "undo-all": ("undo_all", "undo everything on all drives"),
+    "top": ("top", "watch a drive and its scheduler live"),
+    "hwdb": ("hwdb", "apply settings by the drive's model from the hardware database, or not"),
+}
+# Commands of udev's rules.
+HIDDEN = {"udev-apply": "udev_apply"}
+OK, FAILED, USAGE = 0, 1, 2
+
+
+class Parser(argparse.ArgumentParser):
+    """Report an error in one line, without the usage."""
+
+    def error(self, message):
+        print(f"ssdctl: {message} ({self.prog} --help)", file=sys.stderr)
+        sys.exit(USAGE)
+
+
+def general_parser() -> Parser:
+    """Return the parser of what comes before a command."""
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:{width}}  {text}" for name, (_, text) in COMMANDS.items()]
+    parser = Parser(prog="ssdctl", usage="ssdctl [COMMAND] [options]",
+                    description=__doc__.split("\n", maxsplit=1)[0],
+                    formatter_class=argparse.RawDescriptionHelpFormatter,
+                    epilog="\n".join(["commands (ssdctl COMMAND --help):", *lines]))
+    parser.add_argument("--version", action="version", version=f"ssdctl {report.VERSION}")
+    return parser
+
+
+def module_of(command: str):
+    """Return the module of a command."""
+    name = HIDDEN.get(command) or COMMANDS[command][0]
+    try:
+        return importlib.import_module(f"ssd_ctl.{name}")
+    except ModuleNotFoundError as error:
+        missing = error.name or str(error)
+        raise CtlError(f"{command}: the Python module {missing} is missing: "
+                       f"{remedy(missing)}") from None
+
+
+def remedy(missing: str) -> str:
+    """Return what to do about a missing Python module."""
+    packages = {"numpy": "python3-numpy", "scipy": "python3-scipy",
+                "matplotlib": "python3-matplotlib"}
+    package = packages.get(missing.partition(".")[0])
+    return f"install {package}" if package else "install ssdctl anew"
+
+
+def split(argv: list[str]) -> tuple[str, list[str]]:
+    """Return the command and its arguments."""
+    if not argv or argv[0].startswith("-"):
+        return "status", argv
+    if argv[0] in COMMANDS or argv[0] in HIDDEN:
+        return argv[0], argv[1:]
+    raise UsageError(f"there is no command {argv[0]} (ssdctl --help)")
+
+
+def execute(argv: list[str]) -> int:
+    """Run a command; return its exit status."""
+    if argv and argv[0] in ("-h", "--help", "--version"):
+        general_parser().parse_args(argv[:1])
+    command, rest = split(argv)
+    module = module_of(command)
+    parser = Parser(prog=f"ssdctl {command}", description=module.__doc__.split("\n\n")[0])
+    module.add_options(parser)
+    return module.run(parser.parse_args(rest))
+
+
+def main() -> int:
+    """Run the command line; return the exit status."""
+    try:
+        status = execute(sys.argv[1:])
+        sys.stdout.flush()
+        return status
+    except UsageError as error:
+        print(f"ssdctl: {error}", file=sys.stderr)
+        return USAGE
+    except (CtlError, ProbeError) as error:
+        print(f"ssdctl: {error}", file=sys.stderr)
+        return FAILED
+    except BrokenPipeError:
+        # The reader of the output has ended; the interpreter must not write to it at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Where debugfs and tracefs are. If one is not mounted, it is mounted for this process only."""
+import ctypes
+import functools
+import os
+import pathlib
+import tempfile
+
+from ssd_ctl import CtlError
+
+MOUNTINFO = pathlib.Path("/proc/self/mountinfo")
+CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 1 << 14, 1 << 18
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def mounted(kind: str) -> pathlib.Path | None:
+    """Return where a file system of this kind is mounted."""
+    for line in MOUNTINFO.read_text().splitlines():
+        fields = line.split()
+        if fields[fields.index("-") + 1] == kind and fields[3] == "/":
+            return pathlib.Path(fields[4])
+    return None
+
+
+def checked(status: int, what: str):
+    """Raise CtlError if a system call failed."""
+    if status:
+        raise CtlError(f"{what}: {os.strerror(ctypes.get_errno())}")
+
+
+def mount_privately(kind: str) -> pathlib.Path:
+    """Mount a file system in a mount namespace of this process; return where. It is unmounted
+    when the process ends."""
+    checked(LIBC.unshare(CLONE_NEWNS), f"{kind} cannot be mounted for this process alone")
+    checked(LIBC.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None),
+            f"{kind} cannot be mounted for this process alone")
+    place = tempfile.mkdtemp(prefix="ssdctl-")
+    checked(LIBC.mount(kind.encode(), place.encode(), kind.encode(), 0, None),
+            f"{kind} cannot be mounted")
+    return pathlib.Path(place)
+
+
+@functools.cache
+def debugfs() -> pathlib.Path:
+    """Return the root of debugfs."""
+    return mounted("debugfs") or mount_privately("debugfs")
+
+
+@functools.cache
+def tracefs() -> pathlib.Path:
+    """Return the root of tracefs."""
+    return mounted("tracefs") or mount_privately("tracefs")

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The drives of the machine: which there are, and what they are."""
+import os
+import pathlib
+import re
+
+from ssd_ctl import CtlError
+from ssd_probe import ProbeError, drive
+from ssd_probe.drive import BLOCK, Drive, read
+
+# Made of files, memory or other drives.
+NO_DRIVE = re.compile(r"(loop|ram|zram|dm-|md|fd|sr|nbd|drbd|bcache)\d")
+# {name of a part of the path in sysfs: kind}, the first that fits.
+KINDS = (("nvme", "NVMe"), ("usb", "USB"), ("mmc_host", "SD/eMMC"), ("ata", "SATA"),
+         ("virtio", "virtio"), ("end_device", "SAS"), ("host", "SCSI"))
+
+
+def names() -> list[str]:
+    """Return the names of all drives, as in /sys/block."""
+    found = (path.name for path in sorted(BLOCK.glob("*")))
+    return [name for name in found if not NO_DRIVE.match(name) and read(BLOCK / name / "size")
+            not in ("", "0") and (BLOCK / name / "queue/scheduler").exists()]
+
+
+def every() -> list[Drive]:
+    """Return all drives."""
+    return [Drive(device_path(name)) for name in names()]
+
+
+def device_path(name: str) -> str:
+    """Return the path of a device of this name in /sys/block."""
+    return "/dev/" + name.replace("!", "/")
+
+
+def find(path: str) -> Drive:
+    """Return the drive that a user means: by a path, a name, or one of its partitions."""
+    if "/" not in path:
+        path = f"/dev/{path}"
+    try:
+        number = os.stat(path).st_rdev
+        place = pathlib.Path("/sys/dev/block", f"{os.major(number)}:{os.minor(number)}").resolve()
+        if (place / "partition").exists():
+            path = device_path(place.parent.name)
+    except OSError as error:
+        raise CtlError(f"{path}: {error.strerror}") from None
+    try:
+        return Drive(path)
+    except ProbeError as error:
+        raise CtlError(str(error)) from None
+
+
+def kind(of: Drive) -> str:
+    """Return how a drive is attached, "" if unknown."""
+    parts = (of.sysfs / "device").resolve().parts if (of.sysfs / "device").exists() else ()
+    for name, text in KINDS:
+        if any(re.fullmatch(rf"{name}(-?\d.*)?", part) for part in parts):
+            return text
+    return drive.Drive.driver(of)
+
+
+def key(of: Drive) -> str:
+    """Return the name of a drive in the files of /var/lib/ssd-iosched."""
+    found = of.identity()
+    words = [found["model"], found["serial"] or found["wwid"] or of.name]
+    return slug(" ".join(str(word) for word in words if word))
+
+
+def slug(text: str) -> str:
+    """Return a text as part of a file's name."""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-.")[:100] or "drive"
