@@ -15,7 +15,8 @@ endif
 
 BUILD := $(CURDIR)/build/$(KVER)
 POLICIES := $(wildcard *-iosched.c)
-SOURCES := Kbuild $(POLICIES) include tests/ioload tests/kunit tests/ssdemu
+# DKMS has the schedulers only.
+SOURCES := Kbuild $(POLICIES) include $(wildcard tests/ioload tests/kunit tests/ssdemu)
 # W=1 and C=2 are passed on to the kernel's build.
 KBUILD = $(MAKE) -C $(HEADERS) M=$(BUILD) $(if $(W),W=$(W)) $(if $(C),C=$(C))
 
@@ -23,14 +24,39 @@ KBUILD = $(MAKE) -C $(HEADERS) M=$(BUILD) $(if $(W),W=$(W)) $(if $(C),C=$(C))
 ifeq ($(origin CC),default)
 CC := $(shell command -v cc || echo gcc-12)
 endif
-# Programs of tools/ are installed below PREFIX.
+VERSION = $(shell sed -n '1s/.*(\(.*\)).*/\1/p' debian/changelog)
+
+# Programs of tools/ are installed below PREFIX; what udev and zsh read elsewhere,
+# if PREFIX is not /usr.
 PREFIX ?= /usr/local
-PROBE := $(DESTDIR)$(PREFIX)/lib/ssd-probe
-PROBE_LINK := $(DESTDIR)$(PREFIX)/sbin/ssd-probe
-PROBE_MAN := $(DESTDIR)$(PREFIX)/share/man/man8/ssd-probe.8
+UDEVDIR ?= $(if $(filter /usr,$(PREFIX)),/usr/lib/udev,/etc/udev)
+ZSHDIR ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
+LIB := $(PREFIX)/lib/ssd-iosched
+PYTHON := $(patsubst tools/%,%,$(wildcard tools/*/ssd_*/*.py tools/*/ssd_*/*/*.py))
+PROGRAMS := tools/ssd-probe/ssd-probe build/tools/ssd-probe-io tools/ssdctl/ssdctl
+LINKS := $(PREFIX)/sbin/ssd-probe $(PREFIX)/sbin/ssdctl
+# Files with their folders. Folders that only these files need are removed with them.
+TOOL_FILES := tools/ssd-probe/ssd-probe.8=$(PREFIX)/share/man/man8/ssd-probe.8 \
+	tools/ssdctl/ssdctl.8=$(PREFIX)/share/man/man8/ssdctl.8 \
+	tools/ssdctl/completion/ssdctl.bash=$(PREFIX)/share/bash-completion/completions/ssdctl \
+	tools/ssdctl/completion/_ssdctl=$(ZSHDIR)/_ssdctl \
+	tools/ssdctl/udev/60-ssd-iosched-hwdb.rules=$(UDEVDIR)/rules.d/60-ssd-iosched-hwdb.rules \
+	tools/ssdctl/udev/60-ssd-iosched.hwdb=$(UDEVDIR)/hwdb.d/60-ssd-iosched.hwdb
+TOOL_FOLDERS := $(ZSHDIR) $(PREFIX)/share/zsh $(PREFIX)/share/man/man8 \
+	$(PREFIX)/share/bash-completion/completions $(PREFIX)/share/bash-completion
+# What ssdctl and ssd-probe write.
+WRITTEN := /var/lib/ssd-iosched /var/lib/ssd-probe /etc/udev/rules.d/70-ssd-iosched-*.rules
+
+# The source tree of DKMS, below DKMS_ROOT: the schedulers, without the tests.
+DKMS_TREE = $(DKMS_ROOT)/usr/src/ssd-iosched-$(VERSION)
+DKMS_SOURCES := Makefile Kbuild $(POLICIES) $(wildcard include/*.h include/*/*.h) \
+	scripts/kernel_btf.py
+DKMS_SCRIPTS := scripts/check-abi scripts/find-headers scripts/gen-kernel-header
 
 .DEFAULT_GOAL := modules
-.PHONY: modules tools install install-tools uninstall check-abi link demo bench check soak lint docs clean help
+.PHONY: modules tools install install-modules install-tools uninstall dkms dkms-source \
+	dkms-remove check-abi link demo bench check check-packages soak lint docs deb release \
+	clean help
 
 modules: $(BUILD)/iosched-kernel.h ## build all modules (KVER=<release> or KDIR=<tree>)
 	+$(KBUILD) modules
@@ -51,31 +77,64 @@ $(BUILD)/iosched-kernel.h: $(BUILD)/.links
 	@scripts/gen-kernel-header --headers $(HEADERS) --release $(KVER) -o $@
 
 # Without liburing the schedulers are installed nevertheless.
-install: modules ## install modules into /lib/modules, run depmod, install ssd-probe
-	$(KBUILD) INSTALL_MOD_DIR=updates modules_install
-	depmod $(KVER)
+install: install-modules ## install modules into /lib/modules, run depmod, install-tools
 	@if echo '#include <liburing.h>' | $(CC) -E - >/dev/null 2>&1; then \
 		$(MAKE) --no-print-directory install-tools; \
-	else echo "ssd-probe is not installed: liburing-dev is missing (then: make install-tools)"; fi
+	else echo "ssdctl and ssd-probe are not installed: liburing-dev is missing (then: make install-tools)"; fi
 
-install-tools: tools ## install only ssd-probe, below PREFIX
-	install -d $(PROBE)/ssd_probe $(dir $(PROBE_LINK)) $(dir $(PROBE_MAN))
-	install tools/ssd-probe/ssd-probe build/tools/ssd-probe-io $(PROBE)
-	install -m 644 $(wildcard tools/ssd-probe/ssd_probe/*.py) $(PROBE)/ssd_probe
-	ln -sfr $(PROBE)/ssd-probe $(PROBE_LINK)
-	install -m 644 tools/ssd-probe/ssd-probe.8 $(PROBE_MAN)
+# Only the schedulers: the other modules are for guests.
+install-modules: modules
+	sed -n '/-iosched[.]k*o$$/p' $(BUILD)/modules.order >$(BUILD)/install.order
+	$(KBUILD) MODORDER=$(BUILD)/install.order INSTALL_MOD_DIR=updates \
+		$(if $(DESTDIR),INSTALL_MOD_PATH=$(abspath $(DESTDIR))) modules_install
+	depmod $(if $(DESTDIR),-b $(DESTDIR)) $(KVER)
 
-uninstall: ## remove what install has installed
-	rm -f $(addprefix /lib/modules/$(KVER)/updates/,$(POLICIES:.c=.ko*) tests/ioload/ioload.ko* \
-		tests/ssdemu/ssdemu.ko*)
-	depmod $(KVER)
-	rm -rf $(PROBE) $(PROBE_LINK) $(PROBE_MAN)
+install-tools: tools ## install only ssdctl and ssd-probe, below PREFIX
+	for file in $(PYTHON); do \
+		install -D -m 644 tools/$$file $(DESTDIR)$(LIB)/$${file#*/} || exit 1; done
+	printf '%s\n' '"""The version of the project."""' 'VERSION = "$(VERSION)"' \
+		>$(DESTDIR)$(LIB)/ssd_probe/version.py
+	install $(PROGRAMS) $(DESTDIR)$(LIB)
+	install -d $(DESTDIR)$(PREFIX)/sbin
+	for link in $(LINKS); do \
+		ln -sfr $(DESTDIR)$(LIB)/$${link##*/} $(DESTDIR)$$link || exit 1; done
+	for file in $(TOOL_FILES); do [ ! -e $${file%=*} ] || \
+		install -D -m 644 $${file%=*} $(DESTDIR)$${file#*=} || exit 1; done
+	$(if $(DESTDIR),,systemd-hwdb update)
+
+uninstall: ## remove what install has installed, and what ssdctl and ssd-probe have written
+	rm -f $(addprefix $(DESTDIR)/lib/modules/$(KVER)/updates/,$(POLICIES:.c=.ko*))
+	[ ! -d $(DESTDIR)/lib/modules/$(KVER)/updates ] || \
+		rmdir --ignore-fail-on-non-empty $(DESTDIR)/lib/modules/$(KVER)/updates
+	depmod $(if $(DESTDIR),-b $(DESTDIR)) $(KVER)
+	rm -rf $(addprefix $(DESTDIR),$(LIB) $(LINKS) $(WRITTEN))
+	for file in $(TOOL_FILES); do rm -f $(DESTDIR)$${file#*=}; done
+	-rmdir --ignore-fail-on-non-empty $(addprefix $(DESTDIR),$(TOOL_FOLDERS)) 2>/dev/null
+	$(if $(DESTDIR),,systemd-hwdb update)
+
+dkms: ## build and install the modules with DKMS for each kernel that is supported
+	$(MAKE) --no-print-directory dkms-remove dkms-source
+	dkms add -m ssd-iosched -v $(VERSION)
+	for kernel in $$(cd /lib/modules && ls -v); do \
+		[ ! -d /lib/modules/$$kernel/build/ ] || \
+		dkms install -m ssd-iosched -v $(VERSION) -k $$kernel || [ $$? = 77 ] || exit 1; done
+
+dkms-source: # write what DKMS builds from
+	rm -rf $(DKMS_TREE)
+	for file in $(DKMS_SOURCES); do install -D -m 644 $$file $(DKMS_TREE)/$$file || exit 1; done
+	for file in $(DKMS_SCRIPTS); do install -D $$file $(DKMS_TREE)/$$file || exit 1; done
+	sed 's/#MODULE_VERSION#/$(VERSION)/' dkms.conf >$(DKMS_TREE)/dkms.conf
+
+dkms-remove: ## remove what make dkms has installed
+	[ ! -d /var/lib/dkms/ssd-iosched/$(VERSION) ] || \
+		dkms remove -m ssd-iosched -v $(VERSION) --all
+	rm -rf $(DKMS_TREE)
 
 tools: build/tools/ssd-probe-io ## build the programs of tools/ (needs liburing-dev)
 
 build/tools/ssd-probe-io: tools/ssd-probe/ssd-probe-io.c
 	@mkdir -p $(@D)
-	$(CC) -O2 -Wall -Wextra -o $@ $< -luring
+	$(CC) $(CPPFLAGS) $(or $(CFLAGS),-O2) -Wall -Wextra $(LDFLAGS) -o $@ $< -luring
 
 check-abi: modules ## prove that the .ko files have the kernel's own layouts
 	scripts/check-abi --headers $(HEADERS) --release $(KVER) $(BUILD)
@@ -106,6 +165,14 @@ lint: ## checkpatch, sparse, shellcheck, ruff, codespell
 	scripts/setup build lab lint
 	scripts/lint
 
+deb: ## build the Debian packages in build/deb/
+	scripts/setup deb
+	packaging/build deb
+
+release: ## tarball, packages, results and checksums of a release in build/release/
+	scripts/setup deb
+	packaging/build release
+
 docs: ## rewrite the tables of tunables and the pictures in Documentation/
 	scripts/doc-tables
 	Documentation/pictures/draw
@@ -119,7 +186,7 @@ help: ## this list
 	@echo 'Variables:'
 	@echo '  KVER=<release>  an installed or fetched kernel; default: the running one'
 	@echo '  KDIR=<tree>     a full, built kernel tree instead'
-	@echo '  PREFIX=<dir>    where ssd-probe is installed; default: /usr/local'
+	@echo '  PREFIX=<dir>    where ssdctl and ssd-probe are installed; default: /usr/local'
 	@echo '  W=1, C=2        more warnings, sparse'
 	@echo '  HOURS=n, KERNELS="host 6.12 debug-6.12"           for make soak'
 	@echo '  QUICK=1, HOSTS=file, ONLY=kinds, DEVICE=presets   for make bench'

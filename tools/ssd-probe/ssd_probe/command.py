@@ -12,6 +12,7 @@ import sys
 
 from ssd_probe import ProbeError, load, report
 from ssd_probe.drive import Drive, refuse
+from ssd_probe.version import VERSION
 
 PACKAGES = {"numpy": "python3-numpy", "scipy": "python3-scipy"}
 # Seconds of --load.
@@ -62,7 +63,7 @@ def option_parser() -> Parser:
     add("--from", dest="source", metavar="FILE",
         help="measure nothing; show the report in this JSON file, and write it as --html")
     add("-q", "--quiet", action="store_true", help="no progress")
-    add("--version", action="version", version=f"ssd-probe {report.VERSION}")
+    add("--version", action="version", version=f"ssd-probe {VERSION}")
     return parser
 
 

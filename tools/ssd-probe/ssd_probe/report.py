@@ -19,7 +19,6 @@ import sys
 
 from ssd_probe import ProbeError, settings
 
-VERSION = "1.0"
 SCHEMA = 1
 WIDTH = 100
 

@@ -12,6 +12,7 @@ import sys
 from ssd_probe import ProbeError, engine, load, probe, report, run, state
 from ssd_probe.drive import Drive, QueueSettings, amount, awake_cpus, refuse
 from ssd_probe.run import name_of
+from ssd_probe.version import VERSION
 
 # Modules that register procedures, in the order of the table.
 MODULES = ("reads", "units", "regions", "writes", "slc", "clusters", "write_buffer", "blocks",
@@ -111,7 +112,7 @@ class Session:
         if self.size < 1 << 20:
             raise ProbeError(f"{drive.path}: less than 1 MB is too small")
         self.most_written = self.allowed() if args.destroy else 0
-        key = {"version": report.VERSION, "drive": drive.key(), "options": self.options()}
+        key = {"version": VERSION, "drive": drive.key(), "options": self.options()}
         self.journal = state.Journal(drive.name, drive.instance())
         self.state = state.State(key, drive.identity()["model"] or drive.name)
 
@@ -213,7 +214,7 @@ class Session:
         findings = {name: state.stored(found[name]) for name in order}
         values = {name: finding["value"] for name, finding in findings.items()}
         return state.plain({
-            "schema": report.SCHEMA, "version": report.VERSION,
+            "schema": report.SCHEMA, "version": VERSION,
             "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
             "kernel": os.uname().release, "options": self.options(),
             "drive": {"text": self.drive.describe(), **self.drive.identity()},
