@@ -67,7 +67,8 @@ class Choice:
             raise CtlError("the file holds no choice of a scheduler") from None
 
     def apply(self, drive: Drive):
-        """Select it for a drive, all of it or nothing."""
+        """Select it for a drive, all of it or nothing. Tunables that it does not name get their
+        defaults; settings of the queue that it does not name stay."""
         from ssd_ctl import schedulers
         schedulers.apply(drive, self)
 
@@ -78,16 +79,15 @@ class Choice:
 def check(pattern: re.Pattern, text: str, what: str):
     """Raise CtlError unless @text has the form of @pattern."""
     if not isinstance(text, str) or not pattern.fullmatch(text):
-        raise CtlError(f"{text!r} is not the {what}")
+        raise CtlError(f"{text!r} is no {what}")
 
 
 def parse(words: list[str]) -> Choice:
-    """Return the choice that words such as bp block_size_kb=4096 mean."""
-    scheduler, *pairs = words
-    choice = Choice(scheduler)
-    for word in pairs:
+    """Return the choice that words such as bp block_size_kb=4096 mean, with what goes with it."""
+    choice = Choice.recommended(words[0])
+    for word in words[1:]:
         name, equals, value = word.partition("=")
-        if not equals:
+        if not equals or not value:
             raise CtlError(f"{word} is not NAME=VALUE")
         (choice.queue if name in QUEUE else choice.tunables)[name] = value
     return Choice(choice.scheduler, choice.tunables, choice.queue)

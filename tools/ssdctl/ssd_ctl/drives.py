@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
 """The drives of the machine: which there are, and what they are."""
+import hashlib
 import os
 import pathlib
 import re
 
 from ssd_ctl import CtlError
-from ssd_probe import ProbeError, drive
+from ssd_probe import ProbeError
 from ssd_probe.drive import BLOCK, Drive, read
 
 # Made of files, memory or other drives.
 NO_DRIVE = re.compile(r"(loop|ram|zram|dm-|md|fd|sr|nbd|drbd|bcache)\d")
 # {name of a part of the path in sysfs: kind}, the first that fits.
-KINDS = (("nvme", "NVMe"), ("usb", "USB"), ("mmc_host", "SD/eMMC"), ("ata", "SATA"),
+KINDS = (("nvme", "NVMe"), ("nvme-subsystem", "NVMe"), ("usb", "USB"),
+         ("mmc_host", "SD/eMMC"), ("ata", "SATA"),
          ("virtio", "virtio"), ("end_device", "SAS"), ("host", "SCSI"))
 
 
@@ -50,21 +52,27 @@ def find(path: str) -> Drive:
 
 
 def kind(of: Drive) -> str:
-    """Return how a drive is attached, "" if unknown."""
-    parts = (of.sysfs / "device").resolve().parts if (of.sysfs / "device").exists() else ()
+    """Return how a drive is attached."""
+    device = of.sysfs / "device"
+    parts = device.resolve().parts if device.exists() else ()
     for name, text in KINDS:
         if any(re.fullmatch(rf"{name}(-?\d.*)?", part) for part in parts):
             return text
-    return drive.Drive.driver(of)
+    return of.driver() or ("virtual" if "virtual" in of.sysfs.resolve().parts else "other")
 
 
 def key(of: Drive) -> str:
-    """Return the name of a drive in the files of /var/lib/ssd-iosched."""
+    """Return the name of a drive in the files of /var/lib/ssd-iosched: the same as long as the
+    drive has its model and serial number, otherwise its name."""
     found = of.identity()
-    words = [found["model"], found["serial"] or found["wwid"] or of.name]
-    return slug(" ".join(str(word) for word in words if word))
+    number = found["serial"] or found["wwid"]
+    return slug(str(found["model"]), str(number)) if number else slug(of.name)
 
 
-def slug(text: str) -> str:
-    """Return a text as part of a file's name."""
-    return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-.")[:100] or "drive"
+def slug(*words: str) -> str:
+    """Return words as a part of a file's name, different for different words."""
+    spaced = "-".join(word.strip().replace(" ", "_") for word in words if word)
+    clean = re.sub(r"[^A-Za-z0-9_.-]+", "-", spaced).strip("-.")[:100]
+    if clean == spaced:
+        return clean
+    return f"{clean}-{hashlib.sha256(spaced.encode()).hexdigest()[:8]}"

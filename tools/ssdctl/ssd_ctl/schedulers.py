@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The schedulers that the kernel has, and the one that a drive has, with its settings."""
+import contextlib
 import errno
 import os
 import pathlib
@@ -15,9 +16,9 @@ KERNELS = ("mq-deadline", "kyber", "bfq")
 NONE = "none"
 MODULES = pathlib.Path("/sys/module")
 LOADED, MODULE, MISSING = "loaded", "module", "missing"
-# The queue is frozen, or the device is being added.
+# So long the queue may be frozen, or the device be added, before a change of it fails.
 BUSY_S = 5
-# Of schedulers of the kernel, by Documentation/block and the sources.
+# Of schedulers of the kernel, by Documentation/block/ and their sources.
 KERNELS_DEFAULTS = {
     "mq-deadline": {"read_expire": "500", "write_expire": "5000", "writes_starved": "2",
                     "front_merges": "1", "fifo_batch": "16", "prio_aging_expire": "10000"},
@@ -38,43 +39,60 @@ def offered(drive: Drive) -> list[str]:
     return read(drive.queue / "scheduler").replace("[", "").replace("]", "").split()
 
 
+def with_sbin() -> dict[str, str]:
+    """Return the environment, with the folders of system programs in PATH."""
+    path = os.environ.get("PATH", "")
+    return {**os.environ, "PATH": f"{path}:/usr/sbin:/sbin", "LC_ALL": "C"}
+
+
 def has_module(name: str) -> bool:
-    """Return true if modprobe knows the module of a scheduler of this kernel."""
-    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    """Return true if modprobe finds the module of a scheduler for this kernel."""
     try:
         done = subprocess.run(["modprobe", "--dry-run", "--quiet", f"{name}-iosched"],
-                              env={**os.environ, "PATH": path}, check=False, capture_output=True)
+                              env=with_sbin(), check=False, capture_output=True)
     except FileNotFoundError:
         return False
     return not done.returncode
 
 
-def support(drive: Drive) -> dict[str, str]:
-    """Return {scheduler: LOADED, MODULE or MISSING} of ours and of the kernel's for a drive."""
-    there = offered(drive)
+def support(drives: list[Drive]) -> dict[str, str]:
+    """Return {scheduler: LOADED, MODULE or MISSING} of ours and of the kernel's."""
+    there = {name for drive in drives for name in offered(drive)}
     return {name: LOADED if name in there else MODULE if has_module(name) else MISSING
             for name in (*OURS, *KERNELS)}
 
 
 def available(drive: Drive) -> list[str]:
     """Return the schedulers that can be selected for a drive: none, the kernel's, then ours."""
-    found = support(drive)
+    found = support([drive])
     return [NONE, *(name for name in (*KERNELS, *OURS) if found[name] != MISSING)]
 
 
 def tunables(drive: Drive) -> dict[str, str]:
     """Return the tunables of a drive's scheduler, {name: value}."""
-    files = sorted((drive.queue / "iosched").glob("*"))
-    return {file.name: chosen(read(file)) for file in files if read(file)}
+    files = {file.name: chosen(read(file)) for file in sorted((drive.queue / "iosched").glob("*"))}
+    return {name: value for name, value in files.items() if value}
 
 
 def defaults(name: str) -> dict[str, str]:
-    """Return the defaults of a scheduler's tunables, of those that are known: ours are the
+    """Return the defaults of a scheduler's tunables, of those that are known: of ours, the
     parameters of the module."""
-    if name in OURS:
-        files = (MODULES / f"{name}_iosched/parameters").glob("*")
-        return {file.name: chosen(read(file)) for file in files}
-    return KERNELS_DEFAULTS.get(name, {})
+    if name not in OURS:
+        return KERNELS_DEFAULTS.get(name, {})
+    files = (MODULES / f"{name}_iosched/parameters").glob("*")
+    return {file.name: as_shown(chosen(read(file))) for file in files}
+
+
+def as_shown(value: str) -> str:
+    """Return a module's parameter as the same tunable is shown."""
+    return {"Y": "1", "N": "0"}.get(value, value)
+
+
+def changed(drive: Drive) -> dict[str, str]:
+    """Return the tunables of a drive's scheduler that differ from the default."""
+    known = defaults(present(drive))
+    return {name: value for name, value in tunables(drive).items()
+            if known.get(name, value) != value}
 
 
 def read_choice(drive: Drive) -> Choice:
@@ -84,17 +102,46 @@ def read_choice(drive: Drive) -> Choice:
                   {name: value for name, value in queue.items() if value})
 
 
+def holds(drive: Drive, choice: Choice) -> bool:
+    """Return true if a drive has a choice."""
+    return present(drive) == choice.scheduler and not differing(drive, choice)
+
+
+def differing(drive: Drive, choice: Choice) -> dict[str, str]:
+    """Return the settings of a choice that a drive has not."""
+    return {file: value for file, value in choice.settings().items()
+            if chosen(read(drive.queue / file)) != value}
+
+
 def write(drive: Drive, file: str, value: str):
     """Write a file below queue/; repeat it for some time while the queue is busy."""
     end = time.monotonic() + BUSY_S
     while True:
         try:
-            (drive.queue / file).write_text(f"{value}\n")
+            (drive.queue / file).write_text(value)
             return
         except OSError as error:
-            if error.errno != errno.EBUSY or time.monotonic() > end:
+            if error.errno not in (errno.EBUSY, errno.EAGAIN) or time.monotonic() > end:
                 raise
         time.sleep(0.05)
+
+
+def write_all(drive: Drive, settings: dict[str, str]) -> dict[str, OSError]:
+    """Write settings; return those that the kernel does not take. One that depends on others is
+    written again after them."""
+    failed: dict[str, OSError] = {}
+    left = settings
+    while left:
+        failed = {}
+        for file, value in left.items():
+            try:
+                write(drive, file, value)
+            except OSError as error:
+                failed[file] = error
+        if len(failed) == len(left):
+            break
+        left = {file: left[file] for file in failed}
+    return failed
 
 
 def select(drive: Drive, name: str):
@@ -111,29 +158,45 @@ def refusal(drive: Drive, name: str, error: OSError) -> str:
     """Return why a scheduler cannot be selected."""
     if not drive.exists():
         return f"{drive.path} has disappeared"
-    if error.errno in (errno.EINVAL, errno.ENOENT) and name not in available(drive):
-        return f"the running kernel, {os.uname().release}, has no scheduler {name}"
-    return f"{drive.path} does not take {name}: {error.strerror}"
+    if error.errno not in (errno.EINVAL, errno.ENOENT):
+        return f"{drive.path} does not take {name}: {error.strerror}"
+    there = available(drive)
+    if name in there:
+        return (f"{drive.path} does not take {name}, whose module is there: see what the kernel "
+                "says (dmesg)")
+    return (f"the running kernel, {os.uname().release}, has no scheduler {name}: "
+            f"{remedy(name) or 'there are ' + ' '.join(there)}")
 
 
-def set_one(drive: Drive, file: str, value: str):
-    """Write one setting of a choice."""
-    try:
-        write(drive, file, value)
-    except FileNotFoundError:
-        raise CtlError(f"{present(drive)} has no {file.removeprefix('iosched/')}: it has "
-                       f"{' '.join(tunables(drive)) or 'no tunables'}") from None
-    except OSError as error:
-        raise CtlError(f"{file.removeprefix('iosched/')} does not take {value}: "
-                       f"{error.strerror}") from None
+def remedy(name: str) -> str:
+    """Return what to do about a scheduler that is missing, "" if nobody has it."""
+    release = os.uname().release
+    if name in OURS:
+        return (f"its module is not built for this kernel: dkms autoinstall -k {release}, or "
+                "make install in the source")
+    return "this kernel was built without it" if name in KERNELS else ""
+
+
+def complaint(drive: Drive, file: str, value: str, error: OSError) -> str:
+    """Return why a setting cannot be made."""
+    name = file.removeprefix("iosched/")
+    if isinstance(error, FileNotFoundError):
+        has = " ".join(tunables(drive)) or "no tunables"
+        return f"{present(drive)} has no {name}: it has {has}"
+    return f"{name} does not take {value}: {error.strerror}"
 
 
 def change(drive: Drive, choice: Choice):
     """Select a choice; a failure leaves a part of it."""
     if present(drive) != choice.scheduler:
         select(drive, choice.scheduler)
-    for file, value in choice.settings().items():
-        set_one(drive, file, value)
+    elif set(changed(drive)) - set(choice.tunables):
+        # What is not named gets its default.
+        select(drive, NONE)
+        select(drive, choice.scheduler)
+    settings = choice.settings()
+    for file, error in write_all(drive, settings).items():
+        raise CtlError(complaint(drive, file, settings[file], error))
 
 
 def apply(drive: Drive, choice: Choice):
@@ -142,7 +205,8 @@ def apply(drive: Drive, choice: Choice):
     try:
         change(drive, choice)
     except BaseException:
-        restore(drive, before)
+        with contextlib.suppress(CtlError):
+            restore(drive, before)
         raise
 
 
@@ -153,11 +217,4 @@ def restore(drive: Drive, before: Choice) -> list[str]:
         select(drive, before.scheduler)
         # Some schedulers change settings of the queue a moment later.
         time.sleep(SETTLE_S)
-    wrong = []
-    for file, value in before.settings().items():
-        if chosen(read(drive.queue / file)) != value:
-            try:
-                write(drive, file, value)
-            except OSError:
-                wrong.append(file)
-    return wrong
+    return sorted(write_all(drive, differing(drive, before)))

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Select a scheduler now, until the next boot: the one that is named, otherwise the advised one."""
+import argparse
+import contextlib
+import time
+
+from ssd_ctl import CtlError, UsageError, drives, rules, saved, schedulers
+from ssd_ctl.choice import Choice, parse
+from ssd_probe import ProbeError
+from ssd_probe.drive import Drive, read
+
+OK = 0
+# udev holds the lock of a drive for a moment after each event.
+LOCK_S = 5
+# Settings of the queue that a change of the scheduler does not reset.
+STAY = ("wbt_lat_usec", "read_ahead_kb")
+
+
+def add_options(parser: argparse.ArgumentParser):
+    """Add the options of the command."""
+    parser.add_argument("device", metavar="DEVICE", help="the drive, as in /dev/sdb")
+    add_choice(parser)
+
+
+def add_choice(parser: argparse.ArgumentParser):
+    """Add the arguments that name a choice."""
+    parser.add_argument("scheduler", nargs="?", metavar="SCHEDULER",
+                        help="none, mq-deadline, kyber, bfq, pass, piq, bp or pai")
+    parser.add_argument("settings", nargs="*", metavar="NAME=VALUE",
+                        help="a tunable of the scheduler, or nr_requests, wbt_lat_usec or "
+                             "read_ahead_kb of the queue; other tunables get their defaults")
+
+
+def named(args: argparse.Namespace) -> list[str]:
+    """Return the words that name a choice, none if there are none."""
+    if not args.scheduler:
+        return []
+    if "=" in args.scheduler:
+        raise UsageError(f"name a scheduler before {args.scheduler}")
+    return [args.scheduler, *args.settings]
+
+
+def typed(drive: Drive, words: list[str]) -> Choice:
+    """Return the choice that a user has typed in, without those settings of the queue that go with
+    it but that the drive has not."""
+    choice = parse(words)
+    names = {word.partition("=")[0] for word in words}
+    there = {name: value for name, value in choice.queue.items()
+             if name in names or (drive.queue / name).exists()}
+    return Choice(choice.scheduler, choice.tunables, there)
+
+
+def with_former_queue(drive: Drive, choice: Choice) -> Choice:
+    """Return a choice with the former values of the settings of the queue that another choice may
+    have changed."""
+    former = saved.before(drive)
+    queue = {name: former.queue[name] for name in STAY if former and name in former.queue}
+    return Choice(choice.scheduler, choice.tunables, queue | choice.queue)
+
+
+@contextlib.contextmanager
+def locked(drive: Drive):
+    """Hold the drive's lock, which a program holds that measures the drive."""
+    end = time.monotonic() + LOCK_S
+    with contextlib.ExitStack() as stack:
+        while True:
+            try:
+                stack.enter_context(drive.locked())
+                break
+            except ProbeError as error:
+                if time.monotonic() > end:
+                    raise CtlError(f"{error}: wait until it ends") from None
+            time.sleep(0.1)
+        yield
+
+
+def select(drive: Drive, choice: Choice):
+    """Select a choice, and remember what was there before."""
+    with locked(drive), saved.changing(drive, bool(rules.of(drive))):
+        schedulers.apply(drive, with_former_queue(drive, choice))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    words = named(args)
+    with saved.alone():
+        drive = drives.find(args.device)
+        choice = typed(drive, words) if words else saved.advised(drive)
+        if not choice:
+            raise CtlError(f"no advice is stored for {drive.path}: run ssdctl advise "
+                           f"{drive.path}, or name a scheduler")
+        select(drive, choice)
+        print(f"{drive.path} has {choice} until the next boot")
+        if read(drive.queue / "rotational") == "1" and choice.scheduler in schedulers.OURS:
+            print(f"{drive.path} is no SSD, as the kernel says: {choice.scheduler} is for SSDs")
+        kept = rules.of(drive)
+        if kept and not schedulers.holds(drive, kept[-1].choice):
+            print(f"{kept[-1].path} selects {kept[-1].choice} when the drive appears: "
+                  "ssdctl persist keeps the present choice instead")
+    return OK

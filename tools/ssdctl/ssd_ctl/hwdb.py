@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Select what the hardware database says of a drive's model when the drive appears: on or off.
+Without an argument, show whether it is on, and what it says of the drives."""
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+from collections.abc import Mapping
+
+from ssd_ctl import CtlError, drives, rules, saved, udev
+from ssd_ctl.choice import Choice, parse
+from ssd_ctl.schedulers import with_sbin
+from ssd_probe.drive import Drive
+
+OK = 0
+# 60-ssd-iosched-hwdb.rules does nothing without it.
+ENABLED = pathlib.Path("/etc/ssd-iosched/hwdb-enabled")
+SCHEDULER, TUNABLES = "SSD_IOSCHED", "SSD_IOSCHED_TUNABLES"
+
+
+def add_options(parser: argparse.ArgumentParser):
+    """Add the options of the command."""
+    parser.add_argument("state", nargs="?", choices=("on", "off"), help="turn it on or off")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def choice_in(found: Mapping[str, str]) -> Choice | None:
+    """Return the choice that properties from the database mean, None if there is none."""
+    if not found.get(SCHEDULER):
+        return None
+    return parse([found[SCHEDULER], *found.get(TUNABLES, "").split()])
+
+
+def model_and_firmware(found: dict[str, str]) -> tuple[str, str]:
+    """Return the names of a drive in the database by its properties of udev."""
+    model = next(iter(rules.first(found, rules.MODELS).values()), "")
+    return model, found.get("ID_REVISION", "")
+
+
+def of(drive: Drive) -> Choice | None:
+    """Return what the database says of a drive."""
+    model, firmware = model_and_firmware(udev.properties(drive))
+    if not model:
+        return None
+    try:
+        done = subprocess.run(
+            ["systemd-hwdb", "query", f"block::name:{model}:fwrev:{firmware}:"],
+            capture_output=True, text=True, check=False, env=with_sbin(), errors="replace")
+    except FileNotFoundError:
+        raise CtlError("systemd-hwdb is missing: install udev") from None
+    pairs = (line.partition("=") for line in done.stdout.splitlines())
+    return choice_in({name: value for name, _, value in pairs})
+
+
+def entry(drive: Drive, choice: Choice, notes: list[str]) -> str:
+    """Return an entry of the database for drives of this model, to contribute. @notes: lines of a
+    comment that say what it rests on."""
+    model, _ = model_and_firmware(udev.properties(drive))
+    if not model:
+        raise CtlError(f"udev knows no model of {drive.path}: the database cannot have it")
+    lines = [*(f"# {note}" for note in notes), f"block:*:name:{glob(model)}:fwrev:*:",
+             f" {SCHEDULER}={choice.scheduler}"]
+    words = choice.as_words()[1:]
+    return "\n".join(lines + ([f" {TUNABLES}={' '.join(words)}"] if words else [])) + "\n"
+
+
+def glob(model: str) -> str:
+    """Return what matches exactly this model in the database."""
+    return re.sub(r"[][*?\\]", lambda char: "?" if char[0] in "]\\" else f"[{char[0]}]", model)
+
+
+def enable():
+    """Have udev apply the database."""
+    saved.write_text(ENABLED, "# Written by ssdctl hwdb on; ssdctl hwdb off removes it.\n")
+    print("drives of models in the hardware database get its settings when they appear")
+    print(udev.reload() or "for those that are here now: udevadm trigger --action=add "
+          "--subsystem-match=block")
+
+
+def disable():
+    """Have udev ignore the database."""
+    if not ENABLED.exists():
+        return
+    ENABLED.unlink()
+    if not os.listdir(ENABLED.parent):
+        ENABLED.parent.rmdir()
+    print(f"removed {ENABLED}")
+
+
+def show(as_json: bool):
+    """Show what the database says."""
+    found = {drive.name: of(drive) for drive in drives.every()}
+    if as_json:
+        print(json.dumps({"enabled": ENABLED.exists(), "drives": {
+            name: choice and choice.as_json() for name, choice in found.items()}}, indent=1))
+        return
+    print(f"the hardware database is {'on' if ENABLED.exists() else 'off'}")
+    for name, choice in found.items():
+        print(f"{name}: {choice or 'no entry'}")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    if not args.state:
+        show(args.json)
+        return OK
+    with saved.alone():
+        if args.state == "on":
+            enable()
+        else:
+            disable()
+    return OK

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Keep a scheduler across boots, by a udev rule: the one that is named, which is selected now,
+too; otherwise what the drive has."""
+import argparse
+import os
+import shutil
+import sys
+
+from ssd_ctl import apply, drives, rules, saved, schedulers, udev
+from ssd_ctl.choice import Choice
+from ssd_probe.drive import Drive
+
+OK = 0
+
+
+def add_options(parser: argparse.ArgumentParser):
+    """Add the options of the command."""
+    parser.add_argument("device", metavar="DEVICE", help="the drive, as in /dev/sdb")
+    parser.add_argument("--by-model", action="store_true",
+                        help="for all drives of this model, not only for this one")
+    apply.add_choice(parser)
+
+
+def present(drive: Drive) -> Choice:
+    """Return what a drive has, without defaults."""
+    now = schedulers.read_choice(drive)
+    former = saved.before(drive)
+    needed = Choice.recommended(now.scheduler).queue
+    queue = {name: value for name, value in now.queue.items()
+             if name in needed or name in apply.STAY and former and
+             former.queue.get(name, value) != value}
+    return Choice(now.scheduler, dict(schedulers.changed(drive)), queue)
+
+
+def program() -> str:
+    """Return the path of ssdctl that a rule calls."""
+    return shutil.which("ssdctl", path="/usr/sbin:/usr/local/sbin") or os.path.realpath(sys.argv[0])
+
+
+def made(drive: Drive, choice: Choice, by_model: bool) -> rules.Rule:
+    """Return the rule that keeps a choice."""
+    return rules.Rule(choice, rules.kernel_names(drive.name), rules.recognized_by(drive, by_model),
+                      drives.key(drive), str(drive.identity()["model"]), by_model, program())
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    words = apply.named(args)
+    with saved.alone():
+        drive = drives.find(args.device)
+        choice = apply.typed(drive, words) if words else present(drive)
+        rule = made(drive, choice, args.by_model)
+        with saved.changing(drive, bool(rules.of(drive))):
+            if words:
+                apply.select(drive, choice)
+            rules.install(rule, drive)
+        print(f"{drive.path} keeps {choice}: {rule.path}")
+        decides = rules.of(drive)[-1]
+        if decides.path != rule.path:
+            print(f"{drive.path} itself has another rule, which decides: {decides.path}")
+        failed = udev.reload()
+        if failed:
+            print(failed)
+    return OK

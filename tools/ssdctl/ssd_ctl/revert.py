@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Undo apply and persist of a drive: remove its rule, and select what it had before."""
+import argparse
+
+from ssd_ctl import apply, drives, rules, saved, schedulers, udev
+from ssd_probe.drive import Drive
+
+OK, FAILED = 0, 1
+
+
+def add_options(parser: argparse.ArgumentParser):
+    """Add the options of the command."""
+    parser.add_argument("device", metavar="DEVICE", help="the drive, as in /dev/sdb")
+
+
+def remove_rules(found: list[rules.Rule]):
+    """Remove rules, and have udev forget them."""
+    for rule in found:
+        rules.remove(rule.path)
+        print(f"removed {rule.path}" + (f", for all drives of the model {rule.model}"
+                                        if rule.by_model else ""))
+    if found:
+        udev.reload()
+
+
+def restore(drive: Drive, lasting: bool) -> int:
+    """Select what a drive had before; return the exit status. @lasting: a rule changed it
+    whenever it appeared."""
+    before = saved.before(drive)
+    if before and (lasting or saved.is_present(drive)):
+        with apply.locked(drive):
+            wrong = schedulers.restore(drive, before)
+        print(f"{drive.path} has {schedulers.present(drive)} as before")
+        if wrong:
+            print(f"{drive.path} does not take its former {' '.join(wrong)}: "
+                  "the next boot restores it")
+            return FAILED
+    elif lasting:
+        print(f"{drive.path}: what it had before is not known, the next boot restores it")
+    else:
+        print(f"{drive.path}: there is nothing to undo")
+    saved.path_of(drive).unlink(missing_ok=True)
+    return OK
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    with saved.alone():
+        drive = drives.find(args.device)
+        found = rules.of(drive)
+        remove_rules(found)
+        return restore(drive, bool(found))

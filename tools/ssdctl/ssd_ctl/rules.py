@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The udev rules by which drives keep a choice: a file for each drive, or for each model."""
+import dataclasses
+import json
+import pathlib
+import re
+
+from ssd_ctl import CtlError, drives, saved, udev
+from ssd_ctl.choice import Choice
+from ssd_probe.drive import Drive, read
+
+FOLDER = pathlib.Path("/etc/udev/rules.d")
+PREFIX = "70-ssd-iosched-"
+FIRST = "# Written by ssdctl persist. To remove it: ssdctl revert, or ssdctl undo-all.\n"
+ABOUT = "# About: "
+# By which of udev's properties a drive is recognized; of several, the first that it has.
+MODELS, SERIALS = ("ID_MODEL", "ID_NAME"), ("ID_SERIAL_SHORT", "ID_SERIAL")
+# Tells apart the drives that a controller has under one serial number.
+NAMESPACE = "ID_NSID"
+PROGRAM = re.compile(r"/[A-Za-z0-9_./+-]+")
+
+
+@dataclasses.dataclass
+class Rule:
+    """A file of rules. @match: the properties of udev that a drive has; @key: of the drive that
+    it was made for, @model: whose model it was; @program: the path of ssdctl."""
+    choice: Choice
+    kernel: str
+    match: dict[str, str]
+    key: str
+    model: str
+    by_model: bool
+    program: str
+
+    @property
+    def path(self) -> pathlib.Path:
+        """The file."""
+        how = "by-model" if self.by_model else "by-serial"
+        # In the order of the names a drive's own rule follows its model's, and wins.
+        return FOLDER / f"{PREFIX}{how}-{drives.slug(*self.match.values())}.rules"
+
+    def fits(self, drive: Drive) -> bool:
+        """Return true if the rule is for a drive."""
+        if self.by_model:
+            return self.model == drive.identity()["model"]
+        return self.key == drives.key(drive)
+
+    def condition(self) -> str:
+        """Return what is true of the events of the drive."""
+        terms = [f'KERNEL=="{self.kernel}"', 'ENV{DEVTYPE}=="disk"',
+                 *(f'ENV{{{name}}}=="{pattern(value)}"' for name, value in self.match.items())]
+        return ", ".join(terms)
+
+    def text(self) -> str:
+        """Return the contents of the file. The settings of a scheduler must not become those of
+        another one, so they are made only if it has been selected."""
+        name, condition = self.choice.scheduler, self.condition()
+        selected = f"{name}|*[[]{name}[]]*"
+        lines = ['SUBSYSTEM!="block", GOTO="ssd_iosched_end"',
+                 'ACTION!="add|change", GOTO="ssd_iosched_end"',
+                 f'{condition}, ATTR{{queue/scheduler}}="{name}"']
+        lines += [f'{condition}, ATTR{{queue/scheduler}}=="{selected}", '
+                  f'ATTR{{queue/{file}}}="{value}"'
+                  for file, value in self.choice.settings().items()]
+        if PROGRAM.fullmatch(self.program):
+            # The kernel may have been busy.
+            lines.append(f'{condition}, ACTION=="add", ATTR{{queue/scheduler}}!="{selected}", '
+                         f'TEST=="{self.program}", RUN+="{self.program} udev-apply %k"')
+        lines.append('LABEL="ssd_iosched_end"')
+        return FIRST + ABOUT + json.dumps(dataclasses.asdict(self)) + "\n" + "\n".join(lines) + "\n"
+
+    def edited(self) -> bool:
+        """Return true if the file is not as it was written."""
+        return read(self.path) != self.text().strip()
+
+
+def pattern(value: str) -> str:
+    """Return what matches exactly this value in a rule; a character that a rule cannot have
+    matches any."""
+    special = {**{char: f"[{char}]" for char in "*?["}, **dict.fromkeys('|"\\', "?")}
+    return "".join(special.get(char, char) if " " <= char <= "~" else "?" * len(char.encode())
+                   for char in value)
+
+
+def kernel_names(name: str) -> str:
+    """Return the pattern of the kernel's names of drives of this kind."""
+    if name.startswith("mmcblk"):
+        # Not its boot partitions, which are drives of their own.
+        return "mmcblk[0-9]|mmcblk[0-9][0-9]"
+    if name.startswith("nvme"):
+        return "nvme*n*"
+    return re.match("sd|vd|xvd|[a-z]+", name)[0] + "*"
+
+
+def first(found: dict[str, str], names: tuple[str, ...]) -> dict[str, str]:
+    """Return the first of these properties that a drive has."""
+    return next(({name: found[name]} for name in names if found.get(name)), {})
+
+
+def recognized_by(drive: Drive, by_model: bool) -> dict[str, str]:
+    """Return the properties that a rule recognizes a drive by."""
+    found = udev.properties(drive)
+    if "USEC_INITIALIZED" not in found:
+        raise CtlError(f"udev does not know {drive.path}: start udev, then udevadm trigger")
+    model = first(found, MODELS)
+    if by_model:
+        if not model:
+            raise CtlError(f"udev knows no model of {drive.path}: a rule cannot recognize it")
+        return model
+    serial = first(found, SERIALS)
+    if not serial:
+        raise CtlError(f"udev knows no serial number of {drive.path}: " + (
+            "--by-model makes a rule for all drives of its model" if model else
+            "nor a model, so a rule cannot recognize it"))
+    return model | serial | first(found, (NAMESPACE,))
+
+
+def read_rule(path: pathlib.Path) -> Rule | None:
+    """Return the rule in a file, None if ssdctl did not write it."""
+    try:
+        head, about, *_ = path.read_text(encoding="utf-8").splitlines()
+        made = json.loads(about.removeprefix(ABOUT))
+        rule = Rule(**{**made, "choice": Choice.from_json(made["choice"])})
+        return rule if head + "\n" == FIRST and rule.path == path else None
+    except (OSError, ValueError, TypeError, KeyError, CtlError):
+        return None
+
+
+def files() -> list[pathlib.Path]:
+    """Return the files with names of ours, in udev's order."""
+    return sorted(FOLDER.glob(f"{PREFIX}*.rules"))
+
+
+def of(drive: Drive) -> list[Rule]:
+    """Return the rules of a drive; the last one decides."""
+    return [rule for rule in map(read_rule, files()) if rule and rule.fits(drive)]
+
+
+def remove(path: pathlib.Path):
+    """Remove a file of rules."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise CtlError(f"{path} cannot be removed: {error.strerror}") from None
+
+
+def install(rule: Rule, drive: Drive):
+    """Write a rule and verify it; if it is wrong, leave what was there before."""
+    old = rule.path.read_text(encoding="utf-8") if rule.path.exists() else None
+    try:
+        saved.write_text(rule.path, rule.text())
+        wrong = udev.problem(str(rule.path)) or untrue(rule, udev.test(drive))
+        if wrong:
+            raise CtlError(f"the rule for {drive.path} is not kept: {wrong}")
+    except BaseException:
+        if old is None:
+            remove(rule.path)
+        else:
+            saved.write_text(rule.path, old)
+        raise
+
+
+def untrue(rule: Rule, said: list[str]) -> str:
+    """Return what is wrong with a rule by the lines of udevadm test, "" if nothing."""
+    for line in said:
+        if rule.path.name in line and re.search("nvalid|ignoring|nknown|ailed", line):
+            return f"udevadm test says: {line.strip()}"
+    for file, value in {"scheduler": rule.choice.scheduler, **rule.choice.settings()}.items():
+        found = re.compile(rf"queue/{re.escape(file)}\b.*['\"]{re.escape(value)}['\"]")
+        if not any(found.search(line) and "==" not in line for line in said):
+            return f"udevadm test does not set {file} to {value}"
+    return ""

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Files of /var/lib/ssd-iosched: what a drive had before ssdctl changed it, and advice."""
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+
+from ssd_ctl import STATE, CtlError, drives, schedulers
+from ssd_ctl.choice import Choice
+from ssd_probe.drive import Drive
+
+SAVED, ADVICE = STATE / "saved", STATE / "advice"
+LOCK = pathlib.Path("/run/ssd-iosched.lock")
+
+
+def root():
+    """Raise CtlError unless the user may change drives."""
+    if os.geteuid():
+        raise CtlError("must be run as root")
+
+
+@contextlib.contextmanager
+def alone():
+    """Keep other commands that change drives or files waiting."""
+    root()
+    with open(LOCK, "w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def write_text(path: pathlib.Path, text: str):
+    """Write a file, all of it or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f".{path.name}.new")
+    try:
+        with open(new, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    except OSError as error:
+        new.unlink(missing_ok=True)
+        raise CtlError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def read_json(path: pathlib.Path) -> dict | None:
+    """Return the contents of a file, None if there is none."""
+    try:
+        made = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CtlError(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError:
+        made = None
+    if not isinstance(made, dict):
+        raise CtlError(f"{path} is damaged: remove it")
+    return made
+
+
+def path_of(drive: Drive) -> pathlib.Path:
+    """Return the file of what a drive had before."""
+    return SAVED / f"{drives.key(drive)}.json"
+
+
+def before(drive: Drive) -> Choice | None:
+    """Return what a drive had before ssdctl changed it, None if it did not."""
+    made = read_json(path_of(drive))
+    return Choice.from_json(made.get("before", {})) if made else None
+
+
+def is_present(drive: Drive) -> bool:
+    """Return true if what was saved is of this boot, and of the drive since it appeared."""
+    made = read_json(path_of(drive))
+    return bool(made) and made.get("instance") == drive.instance()
+
+
+def keep(drive: Drive, lasting: bool) -> bool:
+    """Save what a drive has, unless an older state is saved; return true if it was saved now. What
+    was saved of a drive that has been removed since, or before a boot, says nothing unless a rule
+    has changed the drive again, which @lasting says."""
+    if is_present(drive) or lasting and path_of(drive).exists():
+        return False
+    now = {"drive": drive.describe(), "instance": drive.instance(),
+           "before": schedulers.read_choice(drive).as_json()}
+    write_text(path_of(drive), json.dumps(now, indent=1) + "\n")
+    return True
+
+
+@contextlib.contextmanager
+def changing(drive: Drive, lasting: bool):
+    """Save what a drive has for revert, and restore what it has now after an error."""
+    now = schedulers.read_choice(drive)
+    new = keep(drive, lasting)
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(CtlError):
+            schedulers.restore(drive, now)
+        if new:
+            path_of(drive).unlink(missing_ok=True)
+        raise
+
+
+def advice(drive: Drive) -> dict | None:
+    """Return the advice that is stored for a drive; its choice is in "choice"."""
+    return read_json(ADVICE / f"{drives.key(drive)}.json")
+
+
+def advised(drive: Drive) -> Choice | None:
+    """Return the choice of the stored advice."""
+    made = advice(drive)
+    return Choice.from_json(made.get("choice", {})) if made else None

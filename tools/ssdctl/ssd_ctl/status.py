@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Show the drives, their schedulers, whether these are kept, and what the drives do."""
+import argparse
+import dataclasses
+import json
+import os
+
+from ssd_ctl import CtlError, activity, drives, rules, saved, schedulers
+from ssd_probe.drive import Drive, amount
+
+OK = 0
+HEAD = ("NAME", "KIND", "SIZE", "SCHEDULER", "KEPT", "ADVICE", "MODEL")
+
+
+def add_options(parser: argparse.ArgumentParser):
+    """Add the options of the command."""
+    parser.add_argument("device", nargs="?", metavar="DEVICE",
+                        help="only this drive, as in /dev/sdb (default: all)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--interval", type=float, default=1, metavar="S",
+                        help="watch what the drives do for so many seconds; 0: do not "
+                             "(default: 1)")
+
+
+def kept(drive: Drive) -> dict | None:
+    """Return what the drive's rule keeps, None if it has none."""
+    found = rules.of(drive)
+    if not found:
+        return None
+    rule = found[-1]
+    return {"rule": str(rule.path), "choice": rule.choice.as_json(), "by_model": rule.by_model,
+            "edited": rule.edited(), "agrees": schedulers.holds(drive, rule.choice)}
+
+
+def advice(drive: Drive) -> dict | None:
+    """Return the stored choice of ssdctl advise, None if there is none."""
+    try:
+        choice = saved.advised(drive)
+    except CtlError:
+        return None
+    return choice and choice.as_json()
+
+
+def report(drive: Drive) -> dict:
+    """Return all that is known about a drive but for what it does."""
+    found = drive.identity()
+    return {"name": drive.name, "path": drive.path, "model": found["model"],
+            "serial": found["serial"], "kind": drives.kind(drive), "bytes": drive.size,
+            "rotational": found["rotational"], "scheduler": schedulers.present(drive),
+            "tunables": schedulers.tunables(drive), "changed": schedulers.changed(drive),
+            "queue": schedulers.read_choice(drive).queue, "kept": kept(drive),
+            "advice": advice(drive)}
+
+
+def kept_word(made: dict | None) -> str:
+    """Return whether a drive's scheduler is kept, in a word."""
+    if not made:
+        return "no"
+    return "edited" if made["edited"] else "yes" if made["agrees"] else "differs"
+
+
+def row(made: dict) -> tuple[str, ...]:
+    """Return a drive's line of the table."""
+    kind = made["kind"] + (" disk" if made["rotational"] else "")
+    return (made["name"], kind, amount(made["bytes"]), made["scheduler"], kept_word(made["kept"]),
+            made["advice"]["scheduler"] if made["advice"] else "-", str(made["model"]) or "-")
+
+
+def words(choice: dict) -> str:
+    """Return a choice in words."""
+    return " ".join([choice["scheduler"], *(f"{name}={value}" for name, value in
+                                            (choice["tunables"] | choice["queue"]).items())])
+
+
+def way_text(name: str, way: dict) -> str:
+    """Return what a drive does in a direction."""
+    latency = "" if way["latency_ms"] is None else f", {way['latency_ms']:.3g} ms"
+    return f"{name} {way['mb_s']:.3g} MB/s ({way['iops']:.0f} IOPS{latency})"
+
+
+def now_text(now: dict | None) -> str:
+    """Return what a drive does in a line."""
+    if not now:
+        return "it has disappeared"
+    if not now["counted"]:
+        return "not counted: queue/iostats is 0"
+    if now["idle"]:
+        return "idle"
+    queued = "" if now["queued"] is None else f", {now['queued']} queued"
+    return (f"{way_text('read', now['read'])}, {way_text('written', now['write'])}, "
+            f"{now['busy']:.0f} % busy, in flight {now['read']['in_flight']} reads "
+            f"{now['write']['in_flight']} writes{queued}")
+
+
+def details(made: dict) -> list[str]:
+    """Return the lines below a drive's line of the table."""
+    lines = []
+    if made["changed"]:
+        lines.append("set:    " + " ".join(f"{name}={value}"
+                                           for name, value in made["changed"].items()))
+    rule = made["kept"]
+    if rule and (rule["edited"] or not rule["agrees"]):
+        lines.append(f"kept:   {words(rule['choice'])} ({rule['rule']}"
+                     f"{', edited' if rule['edited'] else ''})")
+    if made["advice"]:
+        lines.append(f"advice: {words(made['advice'])}")
+    if "now" in made:
+        lines.append("now:    " + now_text(made["now"]))
+    return lines
+
+
+def support_lines(support: dict[str, str]) -> list[str]:
+    """Return which schedulers the kernel has, and what to do about those that it has not."""
+    release = os.uname().release
+    there = [name for name, state in support.items() if state != schedulers.MISSING]
+    lines = [f"kernel {release} has: none {' '.join(there)}"]
+    missing = [name for name in support if name not in there]
+    for remedy in dict.fromkeys(schedulers.remedy(name) for name in missing):
+        names = [name for name in missing if schedulers.remedy(name) == remedy]
+        lines.append(f"it lacks {' '.join(names)}: {remedy}")
+    return lines
+
+
+def show(made: dict):
+    """Print the table."""
+    table = [HEAD, *(row(each) for each in made["drives"])]
+    widths = [max(len(line[at]) for line in table) for at in range(len(HEAD))]
+    for number, line in enumerate(table):
+        print("  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True))
+              .rstrip())
+        for detail in details(made["drives"][number - 1]) if number else ():
+            print(f"    {detail}")
+    if not made["drives"]:
+        print("there are no drives")
+    print("\n" + "\n".join(support_lines(made["support"])))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    found = [drives.find(args.device)] if args.device else drives.every()
+    made = {"kernel": os.uname().release, "support": schedulers.support(found),
+            "drives": [report(drive) for drive in found]}
+    if args.interval > 0:
+        seen = activity.watch(found, args.interval)
+        for each in made["drives"]:
+            one = seen.get(each["name"])
+            each["now"] = one and {**dataclasses.asdict(one), "idle": one.idle()}
+    if args.json:
+        print(json.dumps(made, indent=1))
+    else:
+        show(made)
+    return OK

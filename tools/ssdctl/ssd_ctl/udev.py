@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What udev knows of a drive, and what ssdctl asks of udevadm."""
+import re
+import subprocess
+
+from ssd_ctl import CtlError
+from ssd_ctl.schedulers import with_sbin
+from ssd_probe.drive import Drive
+
+# The first version that has udevadm verify.
+VERIFY = 254
+TIMEOUT_S = 60
+
+
+def udevadm(*words: str) -> subprocess.CompletedProcess:
+    """Run udevadm."""
+    try:
+        return subprocess.run(["udevadm", *words], capture_output=True, text=True, check=False,
+                              env=with_sbin(), errors="replace", timeout=TIMEOUT_S)
+    except FileNotFoundError:
+        raise CtlError("udevadm is missing: install udev") from None
+    except subprocess.TimeoutExpired:
+        raise CtlError(f"udevadm {words[0]} has not ended in {TIMEOUT_S} s") from None
+
+
+def version() -> int:
+    """Return udev's version."""
+    match = re.match(r"\d+", udevadm("--version").stdout)
+    return int(match[0]) if match else 0
+
+
+def properties(drive: Drive) -> dict[str, str]:
+    """Return what udev's rules have found out about a drive."""
+    done = udevadm("info", "--query=property", f"--path={drive.sysfs}")
+    pairs = (line.partition("=") for line in done.stdout.splitlines())
+    return {name: value for name, _, value in pairs}
+
+
+def problem(path: str) -> str:
+    """Return what udevadm verify says against a file of rules, "" if nothing."""
+    if version() < VERIFY:
+        return ""
+    done = udevadm("verify", path)
+    said = (done.stdout + done.stderr).strip().splitlines()
+    return said[0] if done.returncode and said else "udevadm verify fails" * bool(done.returncode)
+
+
+def test(drive: Drive) -> list[str]:
+    """Return the lines of udevadm test of a drive that appears. Before version 256 it changes the
+    drive as its rules say."""
+    done = udevadm("test", "--action=add", str(drive.sysfs))
+    return (done.stdout + done.stderr).splitlines()
+
+
+def reload() -> str:
+    """Have udev read its rules and hardware database again; return what fails, "" if nothing."""
+    done = udevadm("control", "--reload")
+    return "" if not done.returncode else "udev does not run: the rules are read when it starts"
