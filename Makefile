@@ -69,7 +69,7 @@ $(BUILD)/.links: FORCE
 	@find $(BUILD) -type l -delete
 	@cp -rs $(addprefix $(CURDIR)/,$(filter-out tests/%,$(SOURCES))) $(BUILD)
 	@mkdir -p $(BUILD)/tests
-	@cp -rs $(addprefix $(CURDIR)/,$(filter tests/%,$(SOURCES))) $(BUILD)/tests
+	$(if $(filter tests/%,$(SOURCES)),@cp -rs $(addprefix $(CURDIR)/,$(filter tests/%,$(SOURCES))) $(BUILD)/tests)
 	@touch $@
 
 # Always called; the script rewrites the header only if an input has changed.
