@@ -82,12 +82,16 @@ install: install-modules ## install modules into /lib/modules, run depmod, insta
 		$(MAKE) --no-print-directory install-tools; \
 	else echo "ssdctl and ssd-probe are not installed: liburing-dev is missing (then: make install-tools)"; fi
 
-# Only the schedulers: the other modules are for guests.
+# Only the schedulers: the other modules are for guests. Header packages have no key to
+# sign with; the kernel's build would try to.
 install-modules: modules
+	$(if $(SIGN_KEY),for module in $(POLICIES:.c=.ko); do $(HEADERS)/scripts/sign-file sha512 \
+		$(SIGN_KEY) $(SIGN_CERT) $(BUILD)/$$module || exit 1; done)
 	sed -n '/-iosched[.]k*o$$/p' $(BUILD)/modules.order >$(BUILD)/install.order
 	$(KBUILD) MODORDER=$(BUILD)/install.order INSTALL_MOD_DIR=updates \
+		$(if $(wildcard $(HEADERS)/certs/signing_key.pem),,CONFIG_MODULE_SIG_ALL=) \
 		$(if $(DESTDIR),INSTALL_MOD_PATH=$(abspath $(DESTDIR))) modules_install
-	depmod $(if $(DESTDIR),-b $(DESTDIR)) $(KVER)
+	$(if $(DESTDIR),,depmod $(KVER))
 
 install-tools: tools ## install only ssdctl and ssd-probe, below PREFIX
 	for file in $(PYTHON); do \
@@ -102,14 +106,15 @@ install-tools: tools ## install only ssdctl and ssd-probe, below PREFIX
 		install -D -m 644 $${file%=*} $(DESTDIR)$${file#*=} || exit 1; done
 	$(if $(DESTDIR),,systemd-hwdb update)
 
-uninstall: ## remove what install has installed, and what ssdctl and ssd-probe have written
-	rm -f $(addprefix $(DESTDIR)/lib/modules/$(KVER)/updates/,$(POLICIES:.c=.ko*))
-	[ ! -d $(DESTDIR)/lib/modules/$(KVER)/updates ] || \
-		rmdir --ignore-fail-on-non-empty $(DESTDIR)/lib/modules/$(KVER)/updates
-	depmod $(if $(DESTDIR),-b $(DESTDIR)) $(KVER)
+uninstall: ## remove what install has installed, of all kernels, and what ssdctl has written
+	for folder in $(wildcard $(DESTDIR)/lib/modules/*/updates); do \
+		rm -f $(addprefix $$folder/,$(POLICIES:.c=.ko*)); \
+		rmdir --ignore-fail-on-non-empty $$folder; \
+		$(if $(DESTDIR),:,depmod $$(basename $$(dirname $$folder))); done
 	rm -rf $(addprefix $(DESTDIR),$(LIB) $(LINKS) $(WRITTEN))
 	for file in $(TOOL_FILES); do rm -f $(DESTDIR)$${file#*=}; done
-	-rmdir --ignore-fail-on-non-empty $(addprefix $(DESTDIR),$(TOOL_FOLDERS)) 2>/dev/null
+	for folder in $(addprefix $(DESTDIR),$(TOOL_FOLDERS)); do \
+		[ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder; done
 	$(if $(DESTDIR),,systemd-hwdb update)
 
 dkms: ## build and install the modules with DKMS for each kernel that is supported
@@ -187,6 +192,8 @@ help: ## this list
 	@echo '  KVER=<release>  an installed or fetched kernel; default: the running one'
 	@echo '  KDIR=<tree>     a full, built kernel tree instead'
 	@echo '  PREFIX=<dir>    where ssdctl and ssd-probe are installed; default: /usr/local'
+	@echo '  DESTDIR=<dir>   install below this folder'
+	@echo '  SIGN_KEY=<file> SIGN_CERT=<file>   sign the modules that are installed'
 	@echo '  W=1, C=2        more warnings, sparse'
 	@echo '  HOURS=n, KERNELS="host 6.12 debug-6.12"           for make soak'
 	@echo '  QUICK=1, HOSTS=file, ONLY=kinds, DEVICE=presets   for make bench'

@@ -302,7 +302,9 @@ def btf_places(release, headers):
                          "ssd-iosched/kernels", release)
     # The image will run, so its BTF decides. The copy in newer header packages
     # matches the headers, which may be of another build than the image.
-    places = [(os.path.join(root, f"boot/vmlinuz-{release}"), Btf.from_image)
+    # Distributions that do not keep all images in /boot have them among the modules.
+    places = [(os.path.join(root, image), Btf.from_image)
+              for image in (f"boot/vmlinuz-{release}", f"lib/modules/{release}/vmlinuz")
               for root in dict.fromkeys((root_of_headers, "/", cache))]
     if release == os.uname().release:
         places.append(("/sys/kernel/btf/vmlinux", Btf.from_file))
