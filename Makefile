@@ -45,7 +45,8 @@ TOOL_FILES := tools/ssd-probe/ssd-probe.8=$(PREFIX)/share/man/man8/ssd-probe.8 \
 TOOL_FOLDERS := $(ZSHDIR) $(PREFIX)/share/zsh $(PREFIX)/share/man/man8 \
 	$(PREFIX)/share/bash-completion/completions $(PREFIX)/share/bash-completion
 # What ssdctl and ssd-probe write.
-WRITTEN := /var/lib/ssd-iosched /var/lib/ssd-probe /etc/udev/rules.d/70-ssd-iosched-*.rules
+WRITTEN := /etc/ssd-iosched /etc/udev/rules.d/70-ssd-iosched-*.rules /var/lib/ssd-iosched \
+	/var/lib/ssd-probe
 
 # The source tree of DKMS, below DKMS_ROOT: the schedulers, without the tests.
 DKMS_TREE = $(DKMS_ROOT)/usr/src/ssd-iosched-$(VERSION)

@@ -1,0 +1,133 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# The packages are built twice with the same bytes, lintian has no findings, they contain what they
+# should, and DKMS's source tree builds the schedulers alone; a kernel that is not supported is
+# named, and a wrong layout fails the build; the spec and the PKGBUILD are filled in and valid
+# timeout: 900
+set -euo pipefail
+export PATH=$PATH:/usr/sbin:/sbin
+
+command -v dh_dkms lintian dpkg-buildpackage >/dev/null ||
+	{ echo "debhelper, dh-dkms or lintian is missing: scripts/setup deb"; exit 4; }
+work=$(mktemp -d)
+trap 'rm -r "$work"' EXIT
+version=$(sed -n '1s/.*(\(.*\)).*/\1/p' debian/changelog)
+name=ssd-iosched-$version
+
+fail()
+{
+	echo "fail: $*"
+	exit 1
+}
+
+before=$(git status --porcelain)
+packaging/build deb "$work/deb"
+packaging/build sources "$work/sources"
+[ "$(git status --porcelain)" = "$before" ] || fail "the build left files in the source tree"
+
+# Again: elsewhere, with other times, modes, locale and time zone.
+mkdir -p "$work/elsewhere/deeper"
+tar -xJ -f "$work/sources/$name.tar.xz" -C "$work/elsewhere/deeper"
+mv "$work/elsewhere/deeper/$name" "$work/elsewhere/deeper/source"
+find "$work/elsewhere" -exec touch -d '2001-02-03 04:05' {} +
+chmod -R go-rwx "$work/elsewhere"
+(
+	cd "$work/elsewhere/deeper/source"
+	umask 077
+	LC_ALL=C TZ=Asia/Tokyo HOME=/nonexistent dpkg-buildpackage -us -uc -b
+) >"$work/log" 2>&1 || fail "$(tail -n 20 "$work/log")"
+for deb in "$work"/deb/*.deb; do
+	cmp "$deb" "$work/elsewhere/deeper/${deb##*/}" || fail "${deb##*/} is not reproducible"
+done
+packaging/build sources "$work/again"
+cmp "$work/sources/$name.tar.xz" "$work/again/$name.tar.xz" || fail "the tarball is not reproducible"
+echo "built twice: the same bytes"
+
+# lintian as root prints a line that is no finding.
+lintian --pedantic --display-info --fail-on error,warning,info,pedantic \
+	"$work"/deb/*.changes 2>"$work/err" || fail "lintian has findings $(<"$work/err")"
+
+# contains PACKAGE FILE...
+contains()
+{
+	local file files package=$1
+
+	shift
+	files=$(dpkg-deb --fsys-tarfile "$work/deb/$package"_*.deb | tar -t)
+	for file in "$@"; do
+		grep -qx "[.]/$file" <<<"$files" || fail "$package has no $file"
+	done
+	! grep -E '__pycache__|/tests/|ssdemu|ioload' <<<"$files" || fail "$package has these files"
+}
+
+contains ssd-iosched-utils usr/sbin/ssd{ctl,-probe} usr/lib/ssd-iosched/ssd-probe-io \
+	usr/lib/ssd-iosched/ssd_{ctl,probe}/command.py usr/lib/ssd-iosched/ssd_ctl/advice/__init__.py \
+	usr/share/man/man8/ssd{ctl,-probe}.8.gz usr/share/bash-completion/completions/ssdctl \
+	usr/share/zsh/vendor-completions/_ssdctl usr/lib/udev/rules.d/60-ssd-iosched-hwdb.rules \
+	usr/lib/udev/hwdb.d/60-ssd-iosched.hwdb
+contains ssd-iosched-dkms "usr/src/$name/dkms.conf" "usr/src/$name/piq-iosched.c"
+
+mkdir "$work/root"
+for deb in dkms utils; do
+	dpkg-deb -x "$work/deb/ssd-iosched-${deb}"_*.deb "$work/root"
+	[ "$(dpkg-deb -f "$work/deb/ssd-iosched-$deb"_*.deb Version)" = "$version" ] ||
+		fail "not version $version"
+done
+# Every module of the programs is there.
+for program in ssdctl ssd-probe; do
+	said=$(PYTHONDONTWRITEBYTECODE=1 "$work/root/usr/lib/ssd-iosched/$program" --version)
+	[ "$said" = "$program $version" ] || fail "$program says $said"
+done
+(cd tools && find ssdctl/ssd_ctl ssd-probe/ssd_probe -name '*.py' | sed 's|^[^/]*/||' | sort) \
+	>"$work/want"
+(cd "$work/root/usr/lib/ssd-iosched" && find ssd_ctl ssd_probe -name '*.py' | sort) >"$work/have"
+diff "$work/want" "$work/have" || fail "not all of the programs' files are in the package"
+
+# Run dkms.conf as DKMS does for the build of kernel $1; print its series.
+configured()
+{
+	# shellcheck disable=SC2016  # variables of that shell
+	action=build kernelver=$1 kernel_source_dir=$2 kernel_config=$2/.config bash -c '
+		. "$0"
+		echo "$PACKAGE_NAME $PACKAGE_VERSION"
+		[[ $kernelver =~ $BUILD_EXCLUSIVE_KERNEL ]] && echo supported
+		echo "${MAKE[0]}"' "$work/root/usr/src/$name/dkms.conf" 2>"$work/err" || true
+}
+
+[ "$(configured 6.1.0-1-amd64 /none | sed -n 1p)" = "ssd-iosched $version" ] ||
+	fail "dkms.conf has another version"
+for release in 5.10.0-1 6.1.0-1-amd64 6.10.3 6.11.0-1 6.12.1+deb13-amd64 6.13.1 6.120.1 7.2-amd64 \
+	7.2.1 7.20.1 16.1.2; do
+	dkms=$(configured "$release" /none | grep -c supported || true)
+	find=1
+	! scripts/find-headers "$release" 2>&1 | grep -q 'not tested' || find=0
+	[ "$dkms" = "$find" ] || fail "$release: dkms.conf says $dkms, scripts/find-headers $find"
+	[ "$(grep -c "no modules for $release" "$work/err" || true)" != "$dkms" ] ||
+		fail "$release: $dkms, and DKMS says '$(<"$work/err")'"
+done
+mkdir "$work/headers"
+echo '# CONFIG_DEBUG_INFO_BTF is not set' >"$work/headers/.config"
+configured 6.1.0-1-amd64 "$work/headers" >/dev/null
+grep -q 'it has no BTF' "$work/err" || fail "no BTF: '$(<"$work/err")'"
+
+# The build that DKMS makes, in its source tree.
+release=$(scripts/fetch-kernel --cached 6.12 || scripts/fetch-kernel 6.12)
+make=$(configured "$release" "$(scripts/find-headers "$release")" | sed -n 3p)
+(cd "$work/root/usr/src/$name" && $make) >"$work/log" 2>&1 || fail "$(tail -n 20 "$work/log")"
+built=$(cd "$work/root/usr/src/$name/build/$release" && find . -name '*.ko' | sort | tr '\n' ' ')
+[ "$built" = "./bp-iosched.ko ./pai-iosched.ko ./pass-iosched.ko ./piq-iosched.ko " ] ||
+	fail "DKMS builds $built"
+[ "$(grep -c 'types as in' "$work/log")" = 4 ] || fail "DKMS does not compare layouts"
+echo "DKMS's source tree builds: $built"
+sed -i '/^IOSCHED_KERNEL_SIZE(struct request,/s/, /, 1 + /' \
+	"$work/root/usr/src/$name/build/$release/iosched-kernel.h"
+! (cd "$work/root/usr/src/$name" && $make) >"$work/log" 2>&1 || fail "a wrong layout is built"
+grep -q 'struct request is not laid out as in the kernel image' "$work/log" ||
+	fail "a wrong layout: $(tail -n 20 "$work/log")"
+
+# What other distributions build from.
+! grep -n '@[A-Z0-9]*@' "$work"/sources/{ssd-iosched.spec,PKGBUILD} || fail "not filled in"
+sum=$(sha256sum "$work/sources/$name.tar.xz")
+grep -q "sha256sums=('${sum%% *}')" "$work/sources/PKGBUILD" || fail "PKGBUILD has another checksum"
+bash -n "$work/sources/PKGBUILD" || fail "PKGBUILD"
+grep -q "^Version: *$version$" "$work/sources/ssd-iosched.spec" || fail "the spec's version"
