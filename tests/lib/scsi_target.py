@@ -20,9 +20,10 @@ TRANSITION = 4000
 
 
 class Unit:
-    """A logical unit of the target, and its disk."""
+    """A logical unit of the target, and its disk. @wwn: what the disk says of itself, {file in
+    the unit's folder wwn: text}; {} in a text is the unit's number."""
 
-    def __init__(self, number):
+    def __init__(self, number, **wwn):
         self.core = CORE / f"unit{number}"
         self.port = LOOPBACK / f"naa.600140500000000{number}"
         self.file = pathlib.Path(f"/dev/shm/unit{number}")
@@ -33,15 +34,15 @@ class Unit:
         (self.core / "enable").write_text("1")
         for name in ("emulate_tpu", "emulate_tpws"):
             (self.core / "attrib" / name).write_text("1")
+        for name, text in wwn.items():
+            (self.core / "wwn" / name).write_text(text.format(number))
         self.group = self.core / "alua/default_tg_pt_gp"
         (self.group / "alua_access_type").write_text(str(IMPLICIT_ALUA))
         (self.group / "trans_delay_msecs").write_text(str(TRANSITION))
         group = self.port / "tpgt_1"
         (group / "lun/lun_0").mkdir(parents=True)
         (group / "nexus").write_text(f"naa.600140600000000{number}")
-        (group / "lun/lun_0/unit").symlink_to(self.core)
-        wait_for(self.disks, f"the disk of unit {number}")
-        self.name = self.disks()[0]
+        self.plug()
 
     def disks(self):
         """Names of the unit's disks: none, then one."""
@@ -61,9 +62,19 @@ class Unit:
         yield
         change.join()
 
+    def unplug(self):
+        """Remove the unit's disk."""
+        (self.port / "tpgt_1/lun/lun_0/unit").unlink()
+
+    def plug(self):
+        """Have the unit's disk appear."""
+        (self.port / "tpgt_1/lun/lun_0/unit").symlink_to(self.core)
+        wait_for(self.disks, f"the disk of {self.core.name}")
+        self.name = self.disks()[0]
+
     def remove(self):
         """Remove the unit."""
-        (self.port / "tpgt_1/lun/lun_0/unit").unlink()
+        self.unplug()
         for path in ("tpgt_1/lun/lun_0", "tpgt_1", ""):
             (self.port / path).rmdir()
         self.core.rmdir()
@@ -71,8 +82,9 @@ class Unit:
 
 
 @contextlib.contextmanager
-def units(count):
-    """Load the target; yield this many units of SIZE_MB, and remove all of it."""
+def units(count, **wwn):
+    """Load the target; yield this many units of SIZE_MB, and remove all of it. @wwn: what the
+    disks say of themselves, all the same."""
     for name in ("target_core_mod", "target_core_file", "tcm_loop", "sd_mod"):
         modprobe(name)
     LOOPBACK.mkdir(exist_ok=True)
@@ -80,7 +92,7 @@ def units(count):
     before = MODPROBE.read_text()
     MODPROBE.write_text("\n")
     try:
-        all_units = [Unit(number) for number in range(count)]
+        all_units = [Unit(number, **wwn) for number in range(count)]
     finally:
         MODPROBE.write_text(before)
     yield all_units

@@ -54,7 +54,11 @@ def with_former_queue(drive: Drive, choice: Choice) -> Choice:
     """Return a choice with the former values of the settings of the queue that another choice may
     have changed."""
     former = saved.before(drive)
-    queue = {name: former.queue[name] for name in STAY if former and name in former.queue}
+    if not former:
+        return choice
+    # A change of the scheduler resets it.
+    names = (*STAY, *(("nr_requests",) if choice.scheduler == former.scheduler else ()))
+    queue = {name: former.queue[name] for name in names if name in former.queue}
     return Choice(choice.scheduler, choice.tunables, queue | choice.queue)
 
 

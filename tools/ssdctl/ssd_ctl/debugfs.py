@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Where debugfs and tracefs are. If one is not mounted, it is mounted for this process only."""
+"""Where debugfs and tracefs are. If one is not mounted, it is mounted for this thread only, so a
+program with threads calls this before it starts them."""
 import ctypes
 import functools
 import os
 import pathlib
-import tempfile
 
 from ssd_ctl import CtlError
 
 MOUNTINFO = pathlib.Path("/proc/self/mountinfo")
 CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 1 << 14, 1 << 18
+PLACES = {"debugfs": pathlib.Path("/sys/kernel/debug"),
+          "tracefs": pathlib.Path("/sys/kernel/tracing")}
 LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.mount.argtypes = (ctypes.c_char_p,) * 3 + (ctypes.c_ulong, ctypes.c_char_p)
 
 
 def mounted(kind: str) -> pathlib.Path | None:
@@ -29,15 +32,17 @@ def checked(status: int, what: str):
 
 
 def mount_privately(kind: str) -> pathlib.Path:
-    """Mount a file system in a mount namespace of this process; return where. It is unmounted
-    when the process ends."""
-    checked(LIBC.unshare(CLONE_NEWNS), f"{kind} cannot be mounted for this process alone")
-    checked(LIBC.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None),
-            f"{kind} cannot be mounted for this process alone")
-    place = tempfile.mkdtemp(prefix="ssdctl-")
-    checked(LIBC.mount(kind.encode(), place.encode(), kind.encode(), 0, None),
+    """Mount a file system in a mount namespace of this thread; return where. It is unmounted when
+    the thread ends."""
+    place = PLACES[kind]
+    if not place.is_dir():
+        raise CtlError(f"the kernel was built without {kind}")
+    alone = f"{kind} cannot be mounted for this process alone"
+    checked(LIBC.unshare(CLONE_NEWNS), alone)
+    checked(LIBC.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None), alone)
+    checked(LIBC.mount(kind.encode(), str(place).encode(), kind.encode(), 0, None),
             f"{kind} cannot be mounted")
-    return pathlib.Path(place)
+    return place
 
 
 @functools.cache

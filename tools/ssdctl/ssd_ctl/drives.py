@@ -61,12 +61,21 @@ def kind(of: Drive) -> str:
     return of.driver() or ("virtual" if "virtual" in of.sysfs.resolve().parts else "other")
 
 
+def serial(of: Drive) -> str:
+    """Return the serial number of a drive, "" if the kernel knows none."""
+    return str(of.identity()["serial"]) or read(of.sysfs / "serial")
+
+
 def key(of: Drive) -> str:
     """Return the name of a drive in the files of /var/lib/ssd-iosched: the same as long as the
     drive has its model and serial number, otherwise its name."""
     found = of.identity()
-    number = found["serial"] or found["wwid"]
-    return slug(str(found["model"]), str(number)) if number else slug(of.name)
+    number = serial(of) or str(found["wwid"])
+    if not number:
+        return slug(of.name)
+    # A controller has several drives under one serial number.
+    space = read(of.sysfs / "nsid")
+    return slug(str(found["model"]), number, "" if space in ("", "1") else space)
 
 
 def slug(*words: str) -> str:

@@ -37,10 +37,10 @@ def program() -> str:
     return shutil.which("ssdctl", path="/usr/sbin:/usr/local/sbin") or os.path.realpath(sys.argv[0])
 
 
-def made(drive: Drive, choice: Choice, by_model: bool) -> rules.Rule:
-    """Return the rule that keeps a choice."""
-    return rules.Rule(choice, rules.kernel_names(drive.name), rules.recognized_by(drive, by_model),
-                      drives.key(drive), str(drive.identity()["model"]), by_model, program())
+def made(drive: Drive, choice: Choice, match: dict[str, str], by_model: bool) -> rules.Rule:
+    """Return the rule that keeps a choice. @match: what it recognizes the drive by."""
+    return rules.Rule(choice, rules.kernel_names(drive.name), match, drives.key(drive),
+                      str(drive.identity()["model"]), by_model, program())
 
 
 def run(args: argparse.Namespace) -> int:
@@ -48,11 +48,15 @@ def run(args: argparse.Namespace) -> int:
     words = apply.named(args)
     with saved.alone():
         drive = drives.find(args.device)
-        choice = apply.typed(drive, words) if words else present(drive)
-        rule = made(drive, choice, args.by_model)
+        match = rules.recognized_by(drive, args.by_model)
         with saved.changing(drive, bool(rules.of(drive))):
             if words:
+                choice = apply.typed(drive, words)
                 apply.select(drive, choice)
+                choice = schedulers.as_shown(drive, choice)
+            else:
+                choice = present(drive)
+            rule = made(drive, choice, match, args.by_model)
             rules.install(rule, drive)
         print(f"{drive.path} keeps {choice}: {rule.path}")
         decides = rules.of(drive)[-1]

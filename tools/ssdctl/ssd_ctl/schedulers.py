@@ -4,8 +4,10 @@ import contextlib
 import errno
 import os
 import pathlib
+import re
 import subprocess
 import time
+from collections.abc import Iterable
 
 from ssd_ctl import CtlError
 from ssd_ctl.choice import QUEUE, Choice
@@ -45,20 +47,22 @@ def with_sbin() -> dict[str, str]:
     return {**os.environ, "PATH": f"{path}:/usr/sbin:/sbin", "LC_ALL": "C"}
 
 
-def has_module(name: str) -> bool:
-    """Return true if modprobe finds the module of a scheduler for this kernel."""
+def with_module(names: Iterable[str]) -> set[str]:
+    """Return those of these schedulers whose module modprobe finds for this kernel."""
+    command = ["modprobe", "--all", "--show-depends", *(f"{name}-iosched" for name in names)]
     try:
-        done = subprocess.run(["modprobe", "--dry-run", "--quiet", f"{name}-iosched"],
-                              env=with_sbin(), check=False, capture_output=True)
+        done = subprocess.run(command, env=with_sbin(), check=False, capture_output=True, text=True)
     except FileNotFoundError:
-        return False
-    return not done.returncode
+        return set()
+    found = re.findall(r"([^/\s]+)\.ko\S*\s*$|^builtin (\S+)", done.stdout, re.MULTILINE)
+    return {(file or builtin).replace("_", "-").removesuffix("-iosched") for file, builtin in found}
 
 
 def support(drives: list[Drive]) -> dict[str, str]:
     """Return {scheduler: LOADED, MODULE or MISSING} of ours and of the kernel's."""
     there = {name for drive in drives for name in offered(drive)}
-    return {name: LOADED if name in there else MODULE if has_module(name) else MISSING
+    modules = with_module(name for name in (*OURS, *KERNELS) if name not in there)
+    return {name: LOADED if name in there else MODULE if name in modules else MISSING
             for name in (*OURS, *KERNELS)}
 
 
@@ -80,12 +84,9 @@ def defaults(name: str) -> dict[str, str]:
     if name not in OURS:
         return KERNELS_DEFAULTS.get(name, {})
     files = (MODULES / f"{name}_iosched/parameters").glob("*")
-    return {file.name: as_shown(chosen(read(file))) for file in files}
-
-
-def as_shown(value: str) -> str:
-    """Return a module's parameter as the same tunable is shown."""
-    return {"Y": "1", "N": "0"}.get(value, value)
+    # A parameter that is true or false is shown otherwise than a tunable.
+    return {file.name: {"Y": "1", "N": "0"}.get(value, value) for file in files
+            if (value := chosen(read(file)))}
 
 
 def changed(drive: Drive) -> dict[str, str]:
@@ -103,8 +104,16 @@ def read_choice(drive: Drive) -> Choice:
 
 
 def holds(drive: Drive, choice: Choice) -> bool:
-    """Return true if a drive has a choice."""
-    return present(drive) == choice.scheduler and not differing(drive, choice)
+    """Return true if a drive has a choice, and no other tunables."""
+    return (present(drive) == choice.scheduler and not differing(drive, choice) and
+            not set(changed(drive)) - set(choice.tunables))
+
+
+def as_shown(drive: Drive, choice: Choice) -> Choice:
+    """Return a choice that a drive has, with the values as the kernel shows them."""
+    queue = {name: read(drive.queue / name) or value for name, value in choice.queue.items()}
+    now = tunables(drive)
+    return Choice(choice.scheduler, {name: now[name] for name in choice.tunables}, queue)
 
 
 def differing(drive: Drive, choice: Choice) -> dict[str, str]:
@@ -180,7 +189,7 @@ def remedy(name: str) -> str:
 def complaint(drive: Drive, file: str, value: str, error: OSError) -> str:
     """Return why a setting cannot be made."""
     name = file.removeprefix("iosched/")
-    if isinstance(error, FileNotFoundError):
+    if not (drive.queue / file).exists():
         has = " ".join(tunables(drive)) or "no tunables"
         return f"{present(drive)} has no {name}: it has {has}"
     return f"{name} does not take {value}: {error.strerror}"
@@ -188,11 +197,10 @@ def complaint(drive: Drive, file: str, value: str, error: OSError) -> str:
 
 def change(drive: Drive, choice: Choice):
     """Select a choice; a failure leaves a part of it."""
-    if present(drive) != choice.scheduler:
-        select(drive, choice.scheduler)
-    elif set(changed(drive)) - set(choice.tunables):
+    if present(drive) == choice.scheduler != NONE:
         # What is not named gets its default.
         select(drive, NONE)
+    if present(drive) != choice.scheduler:
         select(drive, choice.scheduler)
     settings = choice.settings()
     for file, error in write_all(drive, settings).items():

@@ -9,7 +9,19 @@ from ssd_ctl import CtlError, activity, drives, rules, saved, schedulers
 from ssd_probe.drive import Drive, amount
 
 OK = 0
+LONGEST_S = 3600
 HEAD = ("NAME", "KIND", "SIZE", "SCHEDULER", "KEPT", "ADVICE", "MODEL")
+
+
+def interval(text: str) -> float:
+    """Return the number of --interval."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1
+    if not 0 <= value <= LONGEST_S:
+        raise argparse.ArgumentTypeError(f"{text} is not from 0 to {LONGEST_S} seconds")
+    return value
 
 
 def add_options(parser: argparse.ArgumentParser):
@@ -17,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser):
     parser.add_argument("device", nargs="?", metavar="DEVICE",
                         help="only this drive, as in /dev/sdb (default: all)")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--interval", type=float, default=1, metavar="S",
+    parser.add_argument("--interval", type=interval, default=1, metavar="S",
                         help="watch what the drives do for so many seconds; 0: do not "
                              "(default: 1)")
 
@@ -45,7 +57,7 @@ def report(drive: Drive) -> dict:
     """Return all that is known about a drive but for what it does."""
     found = drive.identity()
     return {"name": drive.name, "path": drive.path, "model": found["model"],
-            "serial": found["serial"], "kind": drives.kind(drive), "bytes": drive.size,
+            "serial": drives.serial(drive), "kind": drives.kind(drive), "bytes": drive.size,
             "rotational": found["rotational"], "scheduler": schedulers.present(drive),
             "tunables": schedulers.tunables(drive), "changed": schedulers.changed(drive),
             "queue": schedulers.read_choice(drive).queue, "kept": kept(drive),
@@ -86,10 +98,11 @@ def now_text(now: dict | None) -> str:
         return "not counted: queue/iostats is 0"
     if now["idle"]:
         return "idle"
-    queued = "" if now["queued"] is None else f", {now['queued']} queued"
-    return (f"{way_text('read', now['read'])}, {way_text('written', now['write'])}, "
-            f"{now['busy']:.0f} % busy, in flight {now['read']['in_flight']} reads "
-            f"{now['write']['in_flight']} writes{queued}")
+    ways = [way_text(name, now[key]) for name, key in (("read", "read"), ("written", "write"))
+            if now[key]["iops"]]
+    held = [f"{now['queued']} queued"] if now["queued"] is not None else []
+    flying = f"{now['read']['in_flight']} reads {now['write']['in_flight']} writes in flight"
+    return ", ".join([*ways, f"{now['busy']:.0f} % busy", flying, *held])
 
 
 def details(made: dict) -> list[str]:

@@ -1,0 +1,154 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+# ssdctl shows drives, selects a scheduler wholly or not at all, also under load, and reverts it
+# timeout: 600
+
+import json
+import os
+import pathlib
+
+from checks import check, run
+from fio_jobs import random_load
+from iosched import Disk, insert, ours, remove_all
+from ssd import Device
+from ssdctl import PROGRAM, State, has, link, nobody, nothing_left, refused, ssdctl, status_of
+
+DEBUG = "/sys/kernel/debug"
+
+
+def shows(name):
+    """The table and the JSON name the drive and the schedulers; errors are single lines."""
+    table = ssdctl("status", "--interval", 0)[0]
+    check(name in table and all(scheduler in table for scheduler in ours()), "a table")
+    made = status_of(name)
+    check(made["scheduler"] == "none" and made["kept"] is None and made["bytes"] > 0, "JSON")
+    refused("No such file", "status", "/dev/nothing")
+    refused("not a block device", "status", "/dev/null")
+    refused("no command", "frobnicate", status=2)
+    refused("unrecognized", "status", "--frobnicate", status=2)
+
+
+def refuses(name):
+    """What is invalid changes nothing."""
+    state = State(name)
+    for because, *words in (
+            ("has no block_size_kbx", "bp", "block_size_kb=512", "block_size_kbx=1"),
+            ("does not take -1", "bp", "block_size_kb=512", "depth=-1"),
+            ("does not take 1", "bp", "nr_requests=1"),
+            ("no scheduler nonsense", "nonsense"),
+            ("no value of depth", "pass", "depth=$(reboot)"),
+            ("no name of a tunable", "pass", "../scheduler=none"),
+            ("not NAME=VALUE", "pass", "depth")):
+        refused(because, "apply", name, *words)
+        state.same(f"after {' '.join(words)}")
+    refused("name a scheduler before", "apply", name, "depth=1", status=2)
+    refused("no advice", "apply", name)
+    nothing_left_of_saved()
+
+
+def nothing_left_of_saved():
+    """A refused choice is not saved."""
+    folder = pathlib.Path("/var/lib/ssd-iosched/saved")
+    check(not folder.exists() or not list(folder.iterdir()), "nothing is saved")
+
+
+def reverts(name):
+    """The oldest state is restored after several choices, with its tunables."""
+    file = pathlib.Path("/sys/block", name, "queue")
+    Disk(name, "mq-deadline")
+    for tunable, value in {"iosched/read_expire": 250, "nr_requests": 77,
+                           "wbt_lat_usec": 5000, "read_ahead_kb": 64}.items():
+        (file / tunable).write_text(str(value))
+    state = State(name)
+    ssdctl("apply", name, "bp", "block_size_kb=2048", "open_blocks=2")
+    has(name, "bp", block_size_kb=2048, open_blocks=2, nr_requests=128, wbt_lat_usec=0)
+    check(status_of(name)["changed"] == {"block_size_kb": "2048", "open_blocks": "2"},
+          "the tunables that were changed")
+    ssdctl("apply", name, "bp", "depth=4")
+    has(name, "bp", depth=4, block_size_kb=1024, open_blocks=1)
+    ssdctl("apply", name, "pass", "read_ahead_kb=256")
+    has(name, "pass", wbt_lat_usec=5000, read_ahead_kb=256)
+    ssdctl("apply", name, "mq-deadline")
+    has(name, "mq-deadline", read_expire=500, nr_requests=77, read_ahead_kb=64)
+    ssdctl("revert", name)
+    state.same("reverted")
+    check("nothing to undo" in ssdctl("revert", name)[0], "reverted twice")
+    (file / "scheduler").write_text("none")
+
+
+def advised(name):
+    """Without a scheduler, apply takes the stored advice."""
+    folder = pathlib.Path("/var/lib/ssd-iosched/advice")
+    folder.mkdir(parents=True)
+    file = folder / f"{name}.json"
+    file.write_text(json.dumps({"choice": {"scheduler": "pass", "tunables": {"depth": 8}}}))
+    ssdctl("apply", name)
+    has(name, "pass", depth=8)
+    check(status_of(name)["advice"]["scheduler"] == "pass", "status shows the advice")
+    file.write_text("{")
+    refused("is damaged", "apply", name)
+    has(name, "pass", depth=8)
+    ssdctl("undo-all")
+    has(name, "none")
+    nothing_left()
+
+
+def under_load(disk):
+    """Choices under load; status says what the drive does, and needs no debugfs."""
+    with random_load([disk], rw="randrw"):
+        for name in ours():
+            ssdctl("apply", disk.name, name, "depth=4")
+        run("umount", DEBUG)
+        try:
+            said = run(PROGRAM, "status", disk.name, "--json", "--interval", "2")
+            check(not os.path.ismount(DEBUG), "debugfs is mounted for ssdctl alone")
+        finally:
+            run("mount", "-t", "debugfs", "debugfs", DEBUG)
+        ssdctl("revert", disk.name)
+    now = json.loads(said)["drives"][0]["now"]
+    check(now["read"]["iops"] > 0 and now["write"]["mb_s"] > 0 and not now["idle"] and
+          now["queued"] is not None and now["busy"] > 0, f"activity {now}")
+    has(disk.name, "none")
+
+
+def without_root(name):
+    """Anyone may look, only root may change."""
+    status, out, _ = nobody("status", name, "--interval", "0")
+    check(status == 0 and name in out, "status without root")
+    status, _, errors = nobody("apply", name, "pass")
+    check(status == 1 and errors == "ssdctl: must be run as root\n", "apply without root")
+    has(name, "none")
+
+
+def module_fails(name):
+    """A module that is not there leaves the old scheduler, and the message says what to do."""
+    remove_all()
+    modules = pathlib.Path("/lib/modules", os.uname().release)
+    run("mount", "-t", "tmpfs", "none", modules)
+    try:
+        state = State(name)
+        refused("not built for this kernel", "apply", name, "pass")
+        state.same("without the module")
+        made = ssdctl("status", "--interval", 0)[0]
+        check("it lacks pass piq bp pai: its module is not built" in made, "status says so")
+    finally:
+        run("umount", modules)
+
+
+def main():
+    link()
+    for name in ours():
+        insert(name)
+    with Device("small", memory_backed=1) as device:
+        disk = Disk(device.name, "none")
+        shows(disk.name)
+        refuses(disk.name)
+        reverts(disk.name)
+        advised(disk.name)
+        under_load(disk)
+        without_root(disk.name)
+        module_fails(disk.name)
+
+
+if __name__ == "__main__":
+    main()

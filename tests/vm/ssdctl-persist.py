@@ -1,0 +1,198 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+# ssdctl persist: a drive that is removed and appears again has its scheduler and tunables by udev;
+# no other drive has; revert and undo-all leave nothing
+# nvme: 256M
+# timeout: 900
+
+import os
+import pathlib
+
+from checks import check, modprobe, run, wait_for
+from iosched import insert, ours, remove
+from scsi_target import units
+from ssdctl import (State, has, nothing_left, refused, replug, settle, ssdctl, start_udev,
+                    status_of)
+
+RULES = pathlib.Path("/etc/udev/rules.d")
+WEIRD = 'We*rd [x] "?" | \\ ü$kernel'
+TRACKS = RULES / "65-test.rules"
+
+
+def rules():
+    """Names of the files of rules that ssdctl has written."""
+    return sorted(path.name for path in RULES.glob("70-ssd-iosched-*"))
+
+
+def hot_plug(one, other):
+    """One of two drives of a model is kept: by its serial number, with tunables; twice."""
+    state = State(one.name)
+    for _ in range(2):
+        ssdctl("persist", one.name, "bp", "block_size_kb=2048", "depth=08")
+        check(len(rules()) == 1, f"one rule: {rules()}")
+    has(one.name, "bp", block_size_kb=2048, depth=8, nr_requests=128, wbt_lat_usec=0)
+    replug(one, other)
+    has(one.name, "bp", block_size_kb=2048, depth=8, nr_requests=128, wbt_lat_usec=0)
+    state.same("the other drive", other.name)
+    kept = status_of(one.name)["kept"]
+    check(kept["agrees"] and not kept["edited"] and not kept["by_model"], f"status: {kept}")
+    check(status_of(other.name)["kept"] is None, "the other drive is not kept")
+    ssdctl("apply", one.name, "pass")
+    check(not status_of(one.name)["kept"]["agrees"], "status: another scheduler")
+    run("udevadm", "trigger", "--action=change", f"/sys/block/{one.name}")
+    settle()
+    has(one.name, "bp", block_size_kb=2048, depth=8)
+    ssdctl("revert", one.name)
+    state.same("reverted after the drive appeared again", one.name)
+    replug(one)
+    state.same("without the rule", one.name)
+    nothing_left_but_state()
+
+
+def nothing_left_but_state():
+    """There is no rule, and nothing is saved."""
+    saved = pathlib.Path("/var/lib/ssd-iosched/saved")
+    check(not rules() and not list(saved.iterdir()), "no rule, nothing saved")
+
+
+def by_model(one, other):
+    """A rule for a model is for both drives; a drive's own rule wins."""
+    plain = scheduler(one)
+    ssdctl("persist", one.name, "--by-model", "mq-deadline", "read_expire=300")
+    ssdctl("persist", other.name, "pass", "depth=4")
+    replug(one, other)
+    has(one.name, "mq-deadline", read_expire=300)
+    has(other.name, "pass", depth=4)
+    ssdctl("undo-all")
+    has(one.name, plain)
+    has(other.name, plain)
+    nothing_left()
+
+
+def scheduler(unit):
+    """Name of the scheduler of a drive."""
+    return State(unit.name).files["scheduler"]
+
+
+def module_missing(one):
+    """Without the module the drive keeps its old scheduler, and that has its old tunables."""
+    plain = State(one.name)
+    ssdctl("persist", one.name, "pass", "read_expire=77", "depth=3")
+    one.unplug()
+    settle()
+    check(remove("pass") == 0, "the module is unloaded")
+    modules = pathlib.Path("/lib/modules", os.uname().release)
+    run("mount", "-t", "tmpfs", "none", modules)
+    one.plug()
+    settle()
+    run("umount", modules)
+    plain.same("without the module", one.name)
+    check(not status_of(one.name)["kept"]["agrees"], "status says so")
+    replug(one)
+    has(one.name, "pass", read_expire=77, depth=3)
+    ssdctl("revert", one.name)
+
+
+def weird_names(one):
+    """A model with characters that have a meaning in rules: the rule is for exactly this model."""
+    plain = scheduler(one)
+    track(one, WEIRD)
+    ssdctl("persist", one.name, "--by-model", "kyber", "read_lat_nsec=3000000")
+    replug(one)
+    has(one.name, "kyber", read_lat_nsec=3000000)
+    track(one, WEIRD.replace("*", "**"))
+    replug(one)
+    has(one.name, plain)
+    ssdctl("undo-all")
+    track(one, "", serial="")
+    refused("knows no model", "persist", one.name, "--by-model", "pass")
+    refused("nor a model", "persist", one.name, "pass")
+    track(one, "x", serial="")
+    refused("--by-model makes a rule", "persist", one.name, "pass")
+    TRACKS.unlink()
+    run("udevadm", "control", "--reload")
+    replug(one)
+    nothing_left()
+
+
+def track(unit, model, serial=None):
+    """Have udev say that drives are of this model."""
+    text = model.replace("$", "$$").replace('"', '\\"')
+    line = f'KERNEL=="sd*", ENV{{ID_MODEL}}="{text}"'
+    if serial is not None:
+        line += f', ENV{{ID_SERIAL}}="{serial}", ENV{{ID_SERIAL_SHORT}}="{serial}"'
+    TRACKS.write_text(line + "\n")
+    run("udevadm", "control", "--reload")
+    run("udevadm", "trigger", "--action=add", f"/sys/block/{unit.name}")
+    settle()
+
+
+def nvme():
+    """An NVMe drive, whose model has spaces, is removed from its bus and found again."""
+    ssdctl("persist", "nvme0n1", "pai", "clustered_page_kb=32")
+    slot = pathlib.Path("/sys/block/nvme0n1/device/device").resolve()
+    (slot / "remove").write_text("1")
+    wait_for(lambda: not pathlib.Path("/sys/block/nvme0n1").exists(), "the end of nvme0n1")
+    pathlib.Path("/sys/bus/pci/rescan").write_text("1")
+    wait_for(lambda: pathlib.Path("/sys/block/nvme0n1").exists(), "nvme0n1")
+    settle()
+    has("nvme0n1", "pai", clustered_page_kb=32)
+    ssdctl("undo-all")
+    has("nvme0n1", "none")
+
+
+def refuses(one):
+    """What cannot be kept changes nothing and leaves no rule."""
+    state = State(one.name)
+    refused("has no nonsense", "persist", one.name, "pass", "nonsense=1")
+    refused("does not take", "persist", one.name, "pass", "depth=-1")
+    # A model that udev has not told yet.
+    TRACKS.write_text('KERNEL=="sd*", ENV{ID_MODEL}="other"\n')
+    refused("udevadm test does not set scheduler", "persist", one.name, "pass")
+    TRACKS.unlink()
+    replug(one)
+    state.same("refused", one.name)
+    nothing_left_but_state()
+
+
+def hardware_database(one):
+    """An entry of the database counts only once it is turned on, and a rule wins over it."""
+    pathlib.Path("/etc/udev/hwdb.d/61-test.hwdb").write_text(
+        "block:*:name:Test*:fwrev:*:\n SSD_IOSCHED=bp\n"
+        " SSD_IOSCHED_TUNABLES=block_size_kb=512 depth=2\n")
+    run("systemd-hwdb", "update")
+    plain = scheduler(one)
+    replug(one)
+    has(one.name, plain)
+    check("bp block_size_kb=512 depth=2" in ssdctl("hwdb")[0], "the entry is shown")
+    ssdctl("hwdb", "on")
+    replug(one)
+    has(one.name, "bp", block_size_kb=512, depth=2, nr_requests=128)
+    ssdctl("persist", one.name, "pass")
+    replug(one)
+    has(one.name, "pass")
+    ssdctl("undo-all")
+    nothing_left()
+    replug(one)
+    has(one.name, plain)
+
+
+def main():
+    start_udev()
+    modprobe("nvme")
+    modprobe("mq-deadline")
+    for name in ours():
+        insert(name)
+    with units(2, product_id="Test disk", vpd_unit_serial="test{}") as (one, other):
+        settle()
+        refuses(one)
+        hot_plug(one, other)
+        by_model(one, other)
+        module_missing(one)
+        weird_names(one)
+        hardware_database(one)
+    nvme()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Completion of ssdctl for bash: commands, options, drives, schedulers and their tunables.
+
+_ssdctl_drives()
+{
+	local drive
+
+	for drive in /sys/block/*/queue/scheduler; do
+		drive=${drive#/sys/block/}
+		drive=${drive%/queue/scheduler}
+		case $drive in
+		loop*|ram*|zram*|dm-*|md*) ;;
+		*) echo "/dev/${drive//!//}" ;;
+		esac
+	done
+}
+
+# Print the tunables, as NAME=, of the scheduler $2: those of the drive $1 that has
+# it, otherwise the parameters of its module.
+_ssdctl_tunables()
+{
+	local queue=/sys/block/${1#/dev/}/queue folder=/sys/module/${2//-/_}_iosched/parameters
+	local file
+
+	[[ $(cat "$queue/scheduler" 2>/dev/null) != *"[$2]"* ]] || folder=$queue/iosched
+	for file in "$folder"/*; do
+		[ ! -e "$file" ] || echo "${file##*/}="
+	done
+	printf '%s=\n' nr_requests wbt_lat_usec read_ahead_kb
+}
+
+_ssdctl()
+{
+	local commands="status advise apply persist revert undo-all top hwdb"
+	local schedulers="none mq-deadline kyber bfq pass piq bp pai"
+	local cur=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} drive='' scheduler='' word
+	local i number=0 options='' words=''
+
+	COMPREPLY=()
+	if [ "$COMP_CWORD" = 1 ]; then
+		mapfile -t COMPREPLY < <(compgen -W "$commands --help --version --json --interval" -- "$cur")
+		return
+	fi
+	case ${COMP_WORDS[COMP_CWORD - 1]} in
+	--workload)
+		mapfile -t COMPREPLY < <(compgen -W "desktop database copy" -- "$cur"
+					 compgen -f -- "$cur")
+		return ;;
+	--probe|--file|--output|--html|--contribute)
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+		return ;;
+	esac
+	# bash splits at "=".
+	if [ "$cur" = "=" ] || [ "${COMP_WORDS[COMP_CWORD - 1]}" = "=" ]; then
+		return
+	fi
+	for ((i = 2; i < COMP_CWORD; i++)); do
+		word=${COMP_WORDS[i]}
+		case $word in
+		-*) ;;
+		*)
+			number=$((number + 1))
+			[ "$number" != 1 ] || drive=$word
+			[ "$number" != 2 ] || scheduler=$word ;;
+		esac
+	done
+	case $command in
+	status) options="--json --interval" ;;
+	advise) options="$_ssdctl_advise_options" ;;
+	persist) options="--by-model" ;;
+	top) options="--interval --batch --once --json" ;;
+	hwdb) options="--json" ;;
+	esac
+	case $command:$number in
+	hwdb:0) words="on off" ;;
+	status:0|advise:0|apply:0|persist:0|revert:0|top:0) words=$(_ssdctl_drives) ;;
+	apply:1|persist:1) words=$schedulers ;;
+	apply:*|persist:*) words=$(_ssdctl_tunables "$drive" "$scheduler") ;;
+	esac
+	mapfile -t COMPREPLY < <(compgen -W "$words $options --help" -- "$cur")
+	if [[ ${COMPREPLY[0]} = *= ]]; then
+		compopt -o nospace
+	fi
+}
+
+_ssdctl_advise_options="--workload --probe --json"
+complete -F _ssdctl ssdctl
