@@ -32,7 +32,7 @@ PREFIX ?= /usr/local
 UDEVDIR ?= $(if $(filter /usr,$(PREFIX)),/usr/lib/udev,/etc/udev)
 ZSHDIR ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 LIB ?= $(PREFIX)/lib/ssd-iosched
-PYTHON := $(patsubst tools/%,%,$(wildcard tools/*/ssd_*/*.py tools/*/ssd_*/*/*.py))
+LIBRARY := $(patsubst tools/%,%,$(wildcard tools/*/ssd_*/*.py tools/*/ssd_*/*/*.py tools/*/jobs/*))
 PROGRAMS := tools/ssd-probe/ssd-probe build/tools/ssd-probe-io tools/ssdctl/ssdctl
 LINKS := $(PREFIX)/sbin/ssd-probe $(PREFIX)/sbin/ssdctl
 # Files with their folders. Folders that only these files need are removed with them.
@@ -95,7 +95,7 @@ install-modules: modules
 	$(if $(DESTDIR),,depmod $(KVER))
 
 install-tools: tools ## install only ssdctl and ssd-probe, below PREFIX
-	for file in $(PYTHON); do \
+	for file in $(LIBRARY); do \
 		install -D -m 644 tools/$$file $(DESTDIR)$(LIB)/$${file#*/} || exit 1; done
 	printf '%s\n' '"""The version of the project."""' 'VERSION = "$(VERSION)"' \
 		>$(DESTDIR)$(LIB)/ssd_probe/version.py

@@ -78,9 +78,9 @@ for program in ssdctl ssd-probe; do
 	said=$(PYTHONDONTWRITEBYTECODE=1 "$work/root/usr/lib/ssd-iosched/$program" --version)
 	[ "$said" = "$program $version" ] || fail "$program says $said"
 done
-(cd tools && find ssdctl/ssd_ctl ssd-probe/ssd_probe -name '*.py' | sed 's|^[^/]*/||' | sort) \
-	>"$work/want"
-(cd "$work/root/usr/lib/ssd-iosched" && find ssd_ctl ssd_probe -name '*.py' | sort) >"$work/have"
+(cd tools && find ssdctl/{ssd_ctl,jobs} ssd-probe/ssd_probe -name __pycache__ -prune -o -type f -print |
+	sed 's|^[^/]*/||' | sort) >"$work/want"
+(cd "$work/root/usr/lib/ssd-iosched" && find ssd_ctl jobs ssd_probe -type f | sort) >"$work/have"
 diff "$work/want" "$work/have" || fail "not all of the programs' files are in the package"
 
 # Run dkms.conf as DKMS does for the build of kernel $1; print its series.
