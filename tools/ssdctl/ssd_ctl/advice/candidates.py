@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The schedulers that are measured, and how one is selected on the drive."""
+import dataclasses
+
+from ssd_ctl import schedulers
+from ssd_ctl.choice import Choice
+from ssd_probe import report, settings
+from ssd_probe.drive import Drive, read
+
+WBT = "wbt_lat_usec"
+# Schedulers that switch writeback throttling off by themselves.
+UNTHROTTLED = ("bfq",)
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+    """A choice with a name for tables."""
+    name: str
+    choice: Choice
+
+
+def probed_tunables(path: str | None) -> dict[str, dict[str, int | str]]:
+    """Return the tunables of our schedulers by a report of ssd-probe."""
+    return settings.tunables(report.values(report.read_json(path))) if path else {}
+
+
+def candidates(available: list[str], probed: dict[str, dict]) -> list[Candidate]:
+    """Return what is measured, the simplest first: none, the kernel's, ours with their defaults,
+    ours with @probed tunables. @available: the schedulers that the kernel has."""
+    defaults = [Candidate(name, Choice.recommended(name)) for name in available]
+    return defaults + [
+        Candidate(f"{name} (probed)", Choice.recommended(name, probed[name]))
+        for name in available if probed.get(name)]
+
+
+class Selector:
+    """Selects candidates on a drive, each with the settings that it has after a boot. Writeback
+    throttling stays as the user has it, but for candidates that say otherwise."""
+
+    def __init__(self, drive: Drive):
+        self.drive = drive
+        self.throttling = self.usual_throttling()
+
+    def usual_throttling(self) -> str:
+        """Return the setting of writeback throttling without a scheduler; "" if there is none."""
+        found = read(self.drive.queue / WBT)
+        off = schedulers.present(self.drive) in UNTHROTTLED and found == "0"
+        # The kernel replaces -1 by its default.
+        return "-1" if off else found
+
+    def throttle(self, value: str):
+        """Set writeback throttling if the drive has it."""
+        now = read(self.drive.queue / WBT)
+        if now and now != value:
+            schedulers.write(self.drive, WBT, value)
+
+    def select(self, candidate: Candidate):
+        """Select a candidate. Its scheduler starts anew."""
+        choice = candidate.choice
+        if choice.scheduler in UNTHROTTLED:
+            self.throttle("0")
+        schedulers.change(self.drive, dataclasses.replace(choice, queue={
+            file: value for file, value in choice.queue.items()
+            if file != WBT or self.throttling}))
+        if choice.scheduler not in UNTHROTTLED and WBT not in choice.queue and self.throttling:
+            self.throttle(self.throttling)
+            # As the kernel shows it.
+            self.throttling = read(self.drive.queue / WBT)

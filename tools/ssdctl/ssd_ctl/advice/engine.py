@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0
+"""fio as the load: started once for a number of windows, beneath which the schedulers change. What
+each job did in a window is in its logs, which have a line for each I/O."""
+import dataclasses
+import glob
+import os
+import pathlib
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+import numpy
+
+from ssd_ctl import CtlError
+from ssd_ctl.advice import workload
+from ssd_probe.drive import SECTOR, Drive, read
+
+# Columns of a log that are used: ms, ns, direction, bytes.
+COLUMNS = (0, 1, 2, 3)
+# fio's status after SIGINT.
+INTERRUPTED = 128
+FIRST_S, END_S = 60, 120
+# In memory, so that what is measured on is not written to.
+SHARED = "/dev/shm"
+MS = 1_000_000
+
+
+@dataclasses.dataclass
+class Window:
+    """A time in which one candidate served the load: ms of the monotonic clock, and the bytes that
+    the kernel counted on the drive, by direction."""
+    candidate: str
+    round: int
+    begin: int = 0
+    end: int = 0
+    kernel: tuple[int, int] = (0, 0)
+
+    @property
+    def seconds(self) -> float:
+        """Its length."""
+        return (self.end - self.begin) / 1e3
+
+
+def program(command: str) -> list[str]:
+    """Return the words of the command that runs fio."""
+    words = shlex.split(command)
+    if not words or not shutil.which(words[0]):
+        raise CtlError(f"{words[0] if words else 'fio'} is missing: install fio")
+    return words
+
+
+def counters(drive: Drive) -> tuple[int, int]:
+    """Return the bytes that the kernel has read from a drive and written to it."""
+    fields = read(drive.sysfs / "stat").split()
+    return int(fields[2]) * SECTOR, int(fields[6]) * SECTOR
+
+
+def completions(drive: Drive) -> int:
+    """Return the number of requests that a drive has completed, with those merged into them."""
+    fields = list(map(int, read(drive.sysfs / "stat").split()))
+    return fields[0] + fields[1] + fields[4] + fields[5]
+
+
+def milliseconds() -> int:
+    """Return the whole ms of the monotonic clock, as fio logs them."""
+    return time.monotonic_ns() // MS
+
+
+class Fio:
+    """fio under way with a load. The end of the with block ends it; logs() are there then."""
+
+    def __init__(self, command: list[str], load: workload.Workload, drive: Drive, place: str,
+                 seed: int):
+        self.command, self.load, self.drive = command, load, drive
+        self.place, self.seed = place, seed
+        self.folder = ""
+        self.process: subprocess.Popen | None = None
+
+    def __enter__(self):
+        self.folder = tempfile.mkdtemp(prefix="ssdctl-", dir=SHARED if os.path.isdir(SHARED)
+                                       else None)
+        try:
+            job = pathlib.Path(self.folder, "job.fio")
+            job.write_text(self.load.job_file(self.place, self.folder, self.seed),
+                           encoding="utf-8")
+            self.process = subprocess.Popen(
+                [*self.command, "--output-format=terse", str(job)], cwd=self.folder,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=pathlib.Path(self.folder, "errors").open("wb"), start_new_session=True)
+            self.wait_for_first()
+        except BaseException:
+            self.end()
+            self.remove()
+            raise
+        return self
+
+    def __exit__(self, kind, *_):
+        self.end()
+        if kind:
+            self.remove()
+
+    def wait_for_first(self):
+        """Wait until the load has begun."""
+        before, until = completions(self.drive), time.monotonic() + FIRST_S
+        while completions(self.drive) - before < len(self.load.jobs):
+            self.check()
+            if time.monotonic() > until:
+                raise CtlError(f"fio made no I/O on {self.drive.path} in {FIRST_S} s")
+            time.sleep(0.005)
+
+    def check(self):
+        """Raise CtlError if fio has ended."""
+        if self.process.poll() is not None:
+            raise CtlError(f"fio ended: {self.said() or f'status {self.process.returncode}'}")
+
+    def said(self) -> str:
+        """Return the first thing that fio has complained of."""
+        lines = read(pathlib.Path(self.folder, "errors")).splitlines()
+        return next((line.removeprefix("fio: ") for line in lines if line.strip()), "")
+
+    def end(self):
+        """End fio. It reports what it had under way."""
+        if not self.process or self.process.poll() is not None:
+            return
+        self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+    def remove(self):
+        """Remove its files."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def logs(self) -> list[numpy.ndarray]:
+        """Return the logs of each job, rows of COLUMNS; and remove them."""
+        if self.process.returncode not in (0, INTERRUPTED):
+            said = self.said()
+            self.remove()
+            raise CtlError(f"fio failed: {said or f'status {self.process.returncode}'}")
+        found = [log_of(sorted(glob.glob(f"{self.folder}/{number}_lat.*.log")))
+                 for number in range(len(self.load.jobs))]
+        self.remove()
+        return found
+
+
+def log_of(paths: list[str]) -> numpy.ndarray:
+    """Return the rows of some logs of fio."""
+    parts = [numpy.loadtxt(path, delimiter=",", usecols=COLUMNS, dtype=numpy.int64, ndmin=2)
+             for path in paths if os.path.getsize(path)]
+    return numpy.concatenate(parts) if parts else numpy.empty((0, len(COLUMNS)), numpy.int64)

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What advise has found: a table and sentences for eyes, a dictionary for JSON, and one HTML file.
+
+The dictionary: "version", "drive" (its identity), "date", "kernel", "workload", "on", "choice" (what
+is recommended; ssd_ctl.choice), "gain" (over none, a factor, with "gain_low" and "gain_high"),
+"confidence", "sure" (false if the time was over before), "rivals", "minutes", "rounds",
+"window_s", "settle_s", "disturbed", and "candidates": of each "name", "choice", "gain", "low",
+"high", "rounds", "left" (it has not lost), "verdict", "score" (by round), and "jobs": of each job
+"name" and by direction "mbps", "iops", "mean_ms" and "p99_ms".
+"""
+import base64
+import datetime
+import html
+import io
+import json
+import math
+import os
+import statistics
+
+from ssd_ctl.advice.rounds import Measured, Rounds
+from ssd_ctl.advice.sequential import NONE
+from ssd_ctl.advice.target import Target
+from ssd_ctl.advice.workload import READ, WAYS
+from ssd_ctl.choice import Choice
+from ssd_probe.drive import Drive
+from ssd_probe.report import NO_FIGURES, STYLE, row
+from ssd_probe.run import duration
+from ssd_probe.version import VERSION
+
+# The recommended one's reads' p99, in that of none, from which on it is worth a warning.
+LONG_TAIL = 2.0
+# Confidence is not shown beyond.
+MOST_SURE = 0.99
+
+
+def job_figures(measured: list[Measured], number: int) -> dict[str, dict[str, float]]:
+    """Return the figures of a job, by direction: means over the windows, and the median p99."""
+    seconds = sum(one.window.seconds for one in measured)
+    made = {}
+    for way, name in WAYS.items():
+        parts = [one.jobs[number][way] for one in measured if way in one.jobs[number]]
+        ios = sum(part.ios for part in parts)
+        if ios:
+            made[name] = {
+                "mbps": sum(part.bytes for part in parts) / seconds / 1e6, "iops": ios / seconds,
+                "mean_ms": sum(part.mean * part.ios for part in parts) / ios,
+                "p99_ms": statistics.median(part.p99 for part in parts)}
+    return made
+
+
+def candidate(rounds: Rounds, name: str) -> dict:
+    """Return what is known of a candidate."""
+    gain, low, high = rounds.gain(name)
+    measured = rounds.of(name)
+    return {"name": name, "choice": rounds.candidates[name].choice.as_json(), "gain": gain,
+            "low": low, "high": high if math.isfinite(high) else None,
+            "rounds": len(measured), "left": name in rounds.race.left,
+            "verdict": verdict(rounds, name),
+            "score": {one.window.round: round(one.score, 5) for one in measured},
+            "jobs": [{"name": job.name, **job_figures(measured, number)}
+                     for number, job in enumerate(rounds.load.jobs)]}
+
+
+def verdict(rounds: Rounds, name: str) -> str:
+    """Return what became of a candidate, in a few words."""
+    if name == rounds.outcome.name:
+        return "recommended"
+    if name not in rounds.race.left or (name == NONE and rounds.outcome.sure):
+        return "lost"
+    if name in rounds.outcome.rivals:
+        return "undecided"
+    return "no better" if rounds.outcome.name == NONE else "not ahead"
+
+
+def made_of(rounds: Rounds, drive: Drive, target: Target, disturbed: list[str]) -> dict:
+    """Return the report of a measurement that has ended."""
+    best, race = rounds.outcome, rounds.race
+    gain, low, high = rounds.gain(best.name)
+    return {
+        "version": VERSION, "drive": {"text": drive.describe(), **drive.identity()},
+        "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        "kernel": os.uname().release, "workload": rounds.load.name, "on": target.describe(),
+        "choice": rounds.candidates[best.name].choice.as_json(), "recommended": best.name,
+        "gain": gain, "gain_low": low, "gain_high": high,
+        "confidence": round(min(race.confidence(best.name), MOST_SURE), 3), "sure": best.sure,
+        "rivals": best.rivals, "minutes": round(rounds.passed() / 60, 2), "rounds": race.rounds,
+        "window_s": round(rounds.window_s, 3), "settle_s": round(rounds.settle_s, 3),
+        "disturbed": disturbed,
+        "candidates": [candidate(rounds, name) for name in race.names]}
+
+
+def signed(factor: float | None) -> str:
+    """Return a factor as a change in percent."""
+    if factor is None or factor > 100:
+        return "?"
+    return f"{100 * (factor - 1):+.1f} %"
+
+
+def interval(found: dict) -> str:
+    """Return the bounds of a candidate's gain."""
+    if found["name"] == NONE:
+        return ""
+    return f"{signed(found['low'])} to {signed(found['high'])}"
+
+
+def summed(found: dict, way: str) -> dict[str, float]:
+    """Return a candidate's figures of all jobs of a direction: the MB/s, the mean latency and the
+    longest p99."""
+    parts = [job[way] for job in found["jobs"] if way in job]
+    ios = sum(part["iops"] for part in parts)
+    return {"mbps": sum(part["mbps"] for part in parts),
+            "mean_ms": sum(part["mean_ms"] * part["iops"] for part in parts) / ios,
+            "p99_ms": max(part["p99_ms"] for part in parts)} if ios else {}
+
+
+HEAD = ["candidate", "against none", "interval", "read MB/s", "mean ms", "p99 ms", "write MB/s",
+        "mean ms", "p99 ms", "verdict"]
+
+
+def rows(report: dict) -> list[list[str]]:
+    """Return the rows of the table below HEAD, the best first."""
+    made = []
+    for found in sorted(report["candidates"], key=lambda found: -found["gain"]):
+        cells = [found["name"], "" if found["name"] == NONE else signed(found["gain"]),
+                 interval(found)]
+        for way in WAYS.values():
+            figures = summed(found, way)
+            cells += [f"{figures[key]:.3g}" if figures else "" for key in
+                      ("mbps", "mean_ms", "p99_ms")]
+        made.append([*cells, found["verdict"]])
+    return made
+
+
+def table(report: dict) -> str:
+    """Return the table for eyes; columns that are empty throughout are left out."""
+    columns = [list(column) for column in zip(HEAD, *rows(report), strict=True)]
+    columns = [column for column in columns if any(column[1:])]
+    widths = [max(map(len, column)) for column in columns]
+    words = (0, len(columns) - 1)
+    lines = []
+    for cells in zip(*columns, strict=True):
+        lines.append("  ".join(f"{cell:<{width}}" if at in words else f"{cell:>{width}}"
+                               for at, (cell, width) in enumerate(zip(cells, widths, strict=True)))
+                     .rstrip())
+    return "\n".join(lines)
+
+
+def sentence(report: dict) -> str:
+    """Return the recommendation."""
+    best, sure = report["recommended"], f"{report['confidence']:.0%}"
+    rivals = " and ".join(report["rivals"])
+    if best == NONE and report["sure"]:
+        return (f"Use none: no scheduler is better by more than 2 % for this load (confidence "
+                f"{sure}).")
+    if best == NONE:
+        return (f"Use none: the time was over before more was known; {rivals} may be better "
+                "(--minutes).")
+    text = (f"Use {best}: {signed(report['gain'])} against none for this load "
+            f"({signed(report['gain_low'])} to {signed(report['gain_high'])}, confidence {sure})")
+    return f"{text}." if report["sure"] else (
+        f"{text}; the time was over before it was known whether {rivals} is better still "
+        "(--minutes).")
+
+
+def notes(report: dict) -> list[str]:
+    """Return what the reader has to know beside the recommendation."""
+    said = [f"Disturbed: {reason}." for reason in report["disturbed"]]
+    by_name = {found["name"]: found for found in report["candidates"]}
+    best, none = (summed(by_name[name], WAYS[READ]) for name in (report["recommended"], NONE))
+    if best and none and best["p99_ms"] > LONG_TAIL * none["p99_ms"]:
+        said.append(f"The slowest reads take longer with {report['recommended']}: p99 "
+                    f"{best['p99_ms']:.3g} ms instead of {none['p99_ms']:.3g}.")
+    return said
+
+
+def commands(report: dict) -> list[str]:
+    """Return the commands that follow the recommendation."""
+    device = f"/dev/{report['drive']['name'].replace('!', '/')}"
+    words = " ".join(Choice.from_json(report["choice"]).as_words())
+    return [f"ssdctl apply {device} {words}", f"ssdctl persist {device} {words}"]
+
+
+def text(report: dict) -> str:
+    """Return the report for eyes."""
+    head = (f"{report['drive']['text']}: {report['workload']} on {report['on']}, "
+            f"{report['rounds']} rounds of {report['window_s']:.2g} s each in "
+            f"{duration(report['minutes'] * 60)}")
+    return "\n\n".join(filter(None, [head, table(report), "\n".join(notes(report)),
+                                     sentence(report), "\n".join(
+                                         f"    {line}" for line in commands(report))]))
+
+
+def evidence(report: dict) -> list[str]:
+    """Return the lines of a comment that say what a recommendation rests on."""
+    return [f"{report['drive']['text']}, kernel {report['kernel']}, ssdctl {report['version']}, "
+            f"{report['date']}",
+            f"{report['workload']} on {report['on']}, {report['rounds']} rounds of "
+            f"{report['window_s']:.2g} s", sentence(report),
+            *(f"{found['name']}: {signed(found['gain'])} ({interval(found) or 'the reference'})"
+              for found in report["candidates"])]
+
+
+# HTML
+
+def image(drawn, pyplot) -> str:
+    """Return a figure as an image in HTML."""
+    file = io.BytesIO()
+    drawn.savefig(file, format="png", dpi=110)
+    pyplot.close(drawn)
+    return ("<figure><img src='data:image/png;base64,"
+            f"{base64.b64encode(file.getvalue()).decode()}' alt=''></figure>")
+
+
+def gains_figure(report: dict, pyplot) -> str:
+    """Return the gains with their intervals."""
+    shown = sorted(report["candidates"], key=lambda found: found["gain"])
+    drawn, axes = pyplot.subplots(figsize=(6, 0.5 + 0.4 * len(shown)), layout="constrained")
+    for at, found in enumerate(shown):
+        low, high = found["low"], found["high"] or found["gain"]
+        bounds = [100 * (max(0.0, low) - 1), 100 * (min(high, 3 * found["gain"]) - 1)]
+        colour = "C2" if found["name"] == report["recommended"] else (
+            "C0" if found["left"] else "grey")
+        axes.plot(bounds, [at, at], color=colour)
+        axes.plot([100 * (found["gain"] - 1)], [at], "o", color=colour)
+    axes.axvline(0, color="grey", linewidth=1)
+    axes.set_yticks(range(len(shown)), [found["name"] for found in shown])
+    axes.set_xlabel("against none, %")
+    return image(drawn, pyplot)
+
+
+def rounds_figure(report: dict, pyplot) -> str:
+    """Return the scores round by round, against none's mean."""
+    drawn, axes = pyplot.subplots(figsize=(6, 3.8), layout="constrained")
+    none = next(found for found in report["candidates"] if found["name"] == NONE)
+    middle = statistics.fmean(none["score"].values())
+    for found in report["candidates"]:
+        axes.plot([int(number) + 1 for number in found["score"]],
+                  [100 * (math.exp(min(score - middle, 20)) - 1)
+                   for score in found["score"].values()],
+                  marker=".", linewidth=1, label=found["name"])
+    axes.set(xlabel="round", ylabel="score against none's mean, %")
+    axes.legend(fontsize=7)
+    return image(drawn, pyplot)
+
+
+def latency_figure(report: dict, pyplot) -> str:
+    """Return mean and p99 of each direction."""
+    drawn, axes = pyplot.subplots(figsize=(6, 3.8), layout="constrained")
+    names = [found["name"] for found in report["candidates"]]
+    for way, key, marker in (("read", "mean_ms", "o"), ("read", "p99_ms", "^"),
+                             ("write", "mean_ms", "s"), ("write", "p99_ms", "v")):
+        values = [summed(found, way).get(key, math.nan) for found in report["candidates"]]
+        if not all(map(math.isnan, values)):
+            axes.plot(names, values, marker, label=f"{way} {key.removesuffix('_ms')}")
+    axes.set_yscale("log")
+    axes.set_ylabel("latency, ms")
+    axes.tick_params(axis="x", rotation=45)
+    axes.legend(fontsize=8)
+    return image(drawn, pyplot)
+
+
+def figures_html(report: dict) -> str:
+    """Return all figures in HTML; without matplotlib, what is missing."""
+    try:
+        import matplotlib
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+    except ImportError:
+        return f"<p>{NO_FIGURES}</p>"
+    return "".join(make(report, pyplot) for make in (gains_figure, rounds_figure, latency_figure))
+
+
+def facts(report: dict) -> str:
+    """Return how it was measured, as a table in HTML."""
+    found = {"program": f"ssdctl {report['version']}", "date": report["date"],
+             "kernel": report["kernel"], "load": report["workload"], "on": report["on"],
+             "rounds": f"{report['rounds']} of {report['window_s']} s, each after "
+                       f"{report['settle_s']} s"}
+    return f"<table>{''.join(row([key, value]) for key, value in found.items())}</table>"
+
+
+def page(report: dict) -> str:
+    """Return a report as one HTML file that needs no other."""
+    title = html.escape(f"ssdctl advise: {report['drive']['text']}")
+    paragraphs = "".join(f"<p>{html.escape(said)}</p>"
+                         for said in [sentence(report), *notes(report)])
+    lines = html.escape("\n".join(commands(report)))
+    return (f"<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><title>{title}</title>"
+            f"<style>{STYLE}</style></head><body><h1>{title}</h1>{paragraphs}<pre>{lines}</pre>"
+            f"<table>{row(HEAD, 'th')}{''.join(map(row, rows(report)))}</table>"
+            f"{figures_html(report)}<h2>How</h2>{facts(report)}</body></html>\n")
+
+
+def as_json(report: dict) -> str:
+    """Return a report for a file."""
+    return json.dumps(report, indent=1) + "\n"

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The race between candidates: after each round it says which have lost, whether the winner is
+known, and what to recommend.
+
+A round gives each candidate that is left a score: the logarithm of how well it served the load. Two
+candidates are compared by the differences of their scores in the rounds that both were in, so what
+a round does to all of them drops out.
+
+The mean of these differences is bounded by a confidence sequence, which holds at all times at
+once, so the race may be looked at after each round and may end when it likes. It is the one of the
+t-test with a Gaussian mixture over the effect's size: Wang and Ramdas, "Anytime-valid t-tests and
+confidence sequences for Gaussian means with unknown variance", 2023; Lai, "On confidence
+sequences", 1976. For n differences x of sum S and sum of squares V about a mean m,
+
+    E(m) = sqrt(C / (n + C)) * (V / (V - S^2 / (n + C)))^(n/2)
+
+exceeds 1/alpha at any time with a probability of alpha at most if m is the mean, and the x are
+independent and normal. C is small where large effects are expected.
+
+An error is that the best candidate is judged worse than another one, or that a candidate is judged
+better than none and is not: with K candidates these are 2 (K - 1) one-sided statements, each of
+which gets its share of ERROR (Bonferroni). Half of ERROR is for the confidence sequence. The other
+half is for Student's t when the time is over, which ends the race at a moment that the scores do
+not choose.
+"""
+import collections.abc
+import dataclasses
+import itertools
+import math
+
+import numpy
+from scipy import stats
+
+# Of a wrong answer, in all. What differs by less than MARGIN (a factor) counts as equal.
+ERROR, MARGIN = 0.05, 1.02
+# The variance of an effect, in those of a difference, is 1/C before anything is known.
+C = 0.1
+# The standard deviation of a score is not taken to be below this.
+LEAST_DEVIATION = 0.001
+NONE = "none"
+
+
+@dataclasses.dataclass(frozen=True)
+class Bounds:
+    """Of the mean of differences of scores."""
+    mean: float
+    half: float
+
+    @property
+    def low(self) -> float:
+        """The lower bound."""
+        return self.mean - self.half
+
+    @property
+    def high(self) -> float:
+        """The upper bound."""
+        return self.mean + self.half
+
+
+def spread(values: numpy.ndarray) -> float:
+    """Return the sum of the squares about the mean."""
+    found = float(((values - values.mean()) ** 2).sum())
+    return max(found, (len(values) - 1) * LEAST_DEVIATION ** 2)
+
+
+def sequence(values: numpy.ndarray, error: float) -> Bounds:
+    """Return the bounds of the mean that hold at all times, but with a probability of @error."""
+    n = len(values)
+    if n < 2:
+        return Bounds(float(values.sum()), math.inf)
+    # E(m) < 1/error, solved for the mean's distance to m.
+    ratio = math.exp(2 / n * (-math.log(error) + math.log((n + C) / C) / 2))
+    weight = ratio * n * n / (n + C) - n * (ratio - 1)
+    half = math.sqrt(spread(values) * (ratio - 1) / weight) if weight > 0 else math.inf
+    return Bounds(float(values.mean()), half)
+
+
+def student(values: numpy.ndarray, error: float) -> Bounds:
+    """Return the bounds of the mean for one look, by Student's t."""
+    n = len(values)
+    if n < 2:
+        return Bounds(float(values.sum()), math.inf)
+    deviation = math.sqrt(spread(values) / (n - 1) / n)
+    return Bounds(float(values.mean()), float(stats.t.ppf(1 - error / 2, n - 1)) * deviation)
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What is recommended. @sure: the best candidate is at most MARGIN better. @rivals: those
+    that may be better by more."""
+    name: str
+    sure: bool
+    rivals: list[str]
+
+
+class Race:
+    """A race of candidates. @names: in the order of preference among equals; NONE is the first."""
+
+    def __init__(self, names: collections.abc.Sequence[str], error: float = ERROR,
+                 margin: float = MARGIN):
+        self.names = list(names)
+        self.left = list(names)
+        self.margin = math.log(margin)
+        # Of a two-sided comparison; each side of it is a statement.
+        self.error = error / 2 / max(1, len(names) - 1)
+        self.scores: dict[str, dict[int, float]] = {name: {} for name in names}
+        self.rounds = 0
+        self.bounds_by = sequence
+
+    def add(self, scores: dict[str, float]):
+        """Add a round: the score of each candidate that is left."""
+        for name, score in scores.items():
+            self.scores[name][self.rounds] = score
+        self.rounds += 1
+
+    def bounds(self, name: str, other: str) -> Bounds:
+        """Return the bounds of how much better @name is than @other."""
+        mine, theirs = self.scores[name], self.scores[other]
+        both = [number for number in mine if number in theirs]
+        if name == other or not both:
+            return Bounds(0.0, 0.0 if name == other else math.inf)
+        return self.bounds_by(numpy.array([mine[at] - theirs[at] for at in both]), self.error)
+
+    def lost(self, name: str) -> bool:
+        """Return true if a candidate has lost: it is worse than one that is preferred among equals,
+        or worse than another one by more than the margin."""
+        for other in self.left:
+            simpler = self.names.index(other) < self.names.index(name)
+            if other != name and self.bounds(other, name).low > (0 if simpler else self.margin):
+                return True
+        return False
+
+    def drop(self) -> list[str]:
+        """Leave out those that have lost; return them. None stays, to compare with."""
+        gone = [name for name in self.left if name != NONE and self.lost(name)]
+        self.left = [name for name in self.left if name not in gone]
+        return gone
+
+    def rivals(self, name: str) -> list[str]:
+        """Return those that may be better than @name by more than the margin."""
+        return [other for other in self.left if self.bounds(other, name).high > self.margin]
+
+    def gains(self, name: str) -> bool:
+        """Return true if a candidate is better than none, and by more than the margin as far as
+        is known."""
+        gain = self.bounds(name, NONE)
+        return gain.low > 0 and gain.mean > self.margin
+
+    def eligible(self) -> list[str]:
+        """Return those that may be recommended: they have not lost, and gain something."""
+        return [name for name in self.left if name == NONE or self.gains(name)]
+
+    def decided(self) -> Outcome | None:
+        """Return what to recommend if it is known: of those to which the best is equal the one
+        that is preferred."""
+        known = [name for name in self.eligible() if not self.rivals(name)]
+        return Outcome(known[0], True, []) if known else None
+
+    def last(self) -> Outcome:
+        """Return what to recommend when the time is over."""
+        self.bounds_by = student
+        found = self.decided()
+        if found:
+            return found
+        best = max(self.eligible(), key=lambda name: self.bounds(name, NONE).mean)
+        return Outcome(best, False, self.rivals(best))
+
+    def confidence(self, name: str) -> float:
+        """Return the confidence of what is said of the recommended one: that it is better than
+        none, and that no other one is better by more than the margin."""
+        claims = [self.claim(name, NONE, 0.0)] if name != NONE else []
+        claims += [self.claim(name, other, -self.margin) for other in self.left if other != name]
+        return min(claims, default=1.0)
+
+    def claim(self, name: str, other: str, least: float) -> float:
+        """Return the confidence with which @name is better than @other by @least."""
+        share = len(self.names) - 1
+        for confidence in itertools.chain((0.999, 0.99), numpy.arange(0.98, 0.0, -0.02)):
+            self.error, kept = (1 - confidence) / share, self.error
+            bounds = self.bounds(name, other)
+            self.error = kept
+            if bounds.low > least:
+                return float(confidence)
+        return 0.0

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What is measured on: a file that is made for it, a free partition, or the whole drive. It is
+written once before, so that reads find what was written: random bytes, which no drive compresses.
+"""
+import contextlib
+import errno
+import mmap
+import os
+import pathlib
+import stat
+import sys
+
+from ssd_ctl import CtlError
+from ssd_probe.drive import (Drive, amount, claimed, holders_of, mounts_of, protected, read, refuse,
+                             signatures_of, swaps_of, users_of)
+
+# Bytes that are measured on unless the user says otherwise; at least; and of a write.
+SIZE, LEAST, CHUNK = 4 << 30, 64 << 20, 1 << 20
+# The mark by which a file that an interrupted run has left is known.
+MARK = "user.ssdctl.advise"
+NUMBERS = pathlib.Path("/sys/dev/block")
+
+
+class Partition:
+    """A partition, as far as the checks of ssd_probe.drive look at it."""
+
+    def __init__(self, path: str, drive: Drive):
+        self.path = os.path.realpath(path)
+        number = os.stat(path).st_rdev
+        self.number = f"{os.major(number)}:{os.minor(number)}"
+        self.sysfs = (NUMBERS / self.number).resolve()
+        self.queue = drive.queue
+        self.size = int(read(self.sysfs / "size") or 0) * 512
+
+    def refuse(self):
+        """Raise CtlError if it must not be written to."""
+        checks = (protected, mounts_of, swaps_of, holders_of, users_of, signatures_of)
+        reasons = [reason for check in checks for reason in check(self)] or claimed(self)
+        if reasons:
+            raise CtlError(f"{self.path} is not written to: {'; '.join(reasons)}")
+
+
+class Target:
+    """A path that fio reads and writes @size bytes of. @kind: "file", "partition" or "drive"."""
+
+    def __init__(self, path: str, size: int, kind: str):
+        self.path, self.size, self.kind = path, size, kind
+
+    def describe(self) -> str:
+        """Return it in a few words."""
+        return f"{amount(self.size)} of the {self.kind} {self.path}"
+
+
+def drives_below(number: str) -> set[str]:
+    """Return the names of the drives that a block device is on; empty if it is none."""
+    place = (NUMBERS / number).resolve()
+    if not place.exists():
+        return set()
+    below = {name for path in place.glob("slaves/*") for name in drives_below(read(path / "dev"))}
+    return below or {place.parent.name if (place / "partition").exists() else place.name}
+
+
+def device_number(folder: str) -> str:
+    """Return the number of the block device that holds a folder. Some file systems have a number
+    of their own, and name the device."""
+    made = os.stat(folder).st_dev
+    number = f"{os.major(made)}:{os.minor(made)}"
+    if (NUMBERS / number).exists():
+        return number
+    for line in read(pathlib.Path("/proc/self/mountinfo")).splitlines():
+        fields = line.split()
+        source = fields[fields.index("-") + 2]
+        if fields[2] == number and source.startswith("/") and os.path.exists(source):
+            device = os.stat(source).st_rdev
+            return f"{os.major(device)}:{os.minor(device)}"
+    return number
+
+
+def free_bytes(folder: str) -> int:
+    """Return the bytes that a user may write to a file system."""
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
+
+
+def marked(path: str) -> bool:
+    """Return true if a file was made here."""
+    try:
+        return os.getxattr(path, MARK) == b"1"
+    except OSError:
+        return False
+
+
+def file_target(path: str, drive: Drive, wanted: int | None) -> Target:
+    """Return a new file on a file system of the drive, or what an interrupted run has left."""
+    path = os.path.abspath(path)
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        raise CtlError(f"{folder} is no folder")
+    on = drives_below(device_number(folder))
+    if on != {drive.name}:
+        where = f"on {' '.join(sorted(on))}" if on else "on no block device"
+        raise CtlError(f"{folder} is {where}, not on {drive.path}")
+    if os.path.lexists(path):
+        if not (stat.S_ISREG(os.lstat(path).st_mode) and marked(path)):
+            raise CtlError(f"{path} exists: name a file that does not, it is removed afterwards")
+        os.unlink(path)
+    free = free_bytes(folder)
+    return Target(path, chosen_size(free // 2, wanted, free - LEAST, folder), "file")
+
+
+def chosen_size(most: int, wanted: int | None, possible: int, where: str) -> int:
+    """Return the bytes to measure on: @most or SIZE by default, @possible if asked for."""
+    size = (wanted or min(SIZE, most)) // CHUNK * CHUNK
+    if size > possible or size < LEAST:
+        raise CtlError(f"{amount(size)} on {where}: there must be room for it, and at least "
+                       f"{amount(LEAST)} (--size)")
+    return size
+
+
+def find(on: str | None, drive: Drive, wanted: int | None) -> Target:
+    """Return what to measure on, by the --on of the user; none: the whole drive."""
+    if not on:
+        refuse(drive)
+        return Target(drive.path, chosen_size(drive.size, wanted, drive.size, drive.path), "drive")
+    if not os.path.exists(on) or not stat.S_ISBLK(os.stat(on).st_mode):
+        return file_target(on, drive, wanted)
+    number = os.stat(on).st_rdev
+    place = (NUMBERS / f"{os.major(number)}:{os.minor(number)}").resolve()
+    if not (place / "partition").exists() or place.parent.name != drive.name:
+        raise CtlError(f"{on} is no partition of {drive.path}: name one, or a file on it that does "
+                       "not exist; without --on the whole drive is written to")
+    partition = Partition(on, drive)
+    partition.refuse()
+    return Target(partition.path, chosen_size(partition.size, wanted, partition.size, on),
+                  "partition")
+
+
+def open_direct(path: str, flags: int) -> int:
+    """Open without the page cache, if the file system can."""
+    try:
+        return os.open(path, flags | os.O_DIRECT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return os.open(path, flags | os.O_CLOEXEC, 0o600)
+
+
+def fill(target: Target, progress):
+    """Write it once in ascending order. @progress: is called with the part that is done."""
+    flags = os.O_WRONLY | (os.O_CREAT | os.O_EXCL if target.kind == "file" else os.O_EXCL)
+    chunk = mmap.mmap(-1, CHUNK)
+    file = open_direct(target.path, flags)
+    try:
+        if target.kind == "file":
+            with contextlib.suppress(OSError):
+                os.setxattr(target.path, MARK, b"1")
+        for offset in range(0, target.size, CHUNK):
+            chunk.seek(0)
+            chunk.write(os.urandom(CHUNK))
+            written = os.pwritev(file, [chunk], offset)
+            if written != CHUNK:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            progress(offset / target.size)
+        os.fsync(file)
+    except OSError as error:
+        raise CtlError(f"{target.path} cannot be written: {error.strerror}") from None
+    finally:
+        os.close(file)
+        chunk.close()
+
+
+@contextlib.contextmanager
+def held(target: Target, drive: Drive):
+    """Keep udev and other commands away from the drive, and remove a file at the end."""
+    with drive.locked():
+        try:
+            yield
+        finally:
+            if target.kind == "file":
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(target.path)
+
+
+def confirmed(drive: Drive) -> bool:
+    """Ask for the drive's name."""
+    print(f"ssdctl: type the drive's name, {drive.name}, to destroy all data on it "
+          "(--on FILE measures on a file instead): ", end="", file=sys.stderr, flush=True)
+    typed = sys.stdin.readline().strip()
+    if not sys.stdin.isatty():
+        print(file=sys.stderr)
+    return typed in (drive.name, f"/dev/{drive.name}")

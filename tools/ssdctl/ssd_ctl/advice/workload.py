@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The load: a job file of fio, made to run for as long as is wanted on the file or device that is
+measured on, and the score of a window.
+
+Of a user's job file all is kept but what says where and for how long (CHANGED), and what is logged.
+Its jobs run together and without end; what does not fit that is refused.
+
+What counts: of each job with no limit of its own the rate, in bytes a second; of a job that a rate
+or pauses limit, whose rate says little, the inverse of the mean latency of its reads and of its
+writes (the mean of their logarithms). The score of a window is the mean of the logarithms over the
+jobs, so that twice the rate of one job is worth half the rate of another one. A comment
+"# weight=N" in a job's section gives it another weight than 1. Its numjobs are one job together.
+"""
+import dataclasses
+import math
+import pathlib
+import re
+
+import numpy
+
+from ssd_ctl import CtlError
+
+JOBS = pathlib.Path(__file__).resolve().parents[2] / "jobs"
+NAMED = ("desktop", "database", "copy")
+# Options that are kept only if they are in percent.
+PARTS = ("size", "offset", "offset_increment")
+# Options that are ours.
+CHANGED = {
+    "filename", "directory", "filename_format", "nrfiles", "filesize", "file_size", "openfiles",
+    "runtime", "ramp_time", "time_based", "loops", "io_size", "io_limit", "number_ios",
+    "startdelay", *PARTS, "write_bw_log", "write_iops_log", "write_lat_log", "write_hist_log",
+    "log_avg_msec", "log_offset", "log_prio", "log_compression", "log_store_compressed",
+    "per_job_logs", "log_hist_msec", "log_max_value", "log_unix_epoch", "log_issue_time",
+    "log_alternate_epoch", "log_alternate_epoch_clock_id", "group_reporting", "new_group",
+    "gtod_reduce", "disable_lat", "disable_clat", "disable_slat", "exitall", "exit_what",
+    "unlink", "unlink_each_loop", "create_only", "overwrite", "zero_buffers", "fallocate",
+    "stats", "clocksource", "gtod_cpu", "lat_percentiles", "clat_percentiles", "percentile_list",
+    "verify", "do_verify", "verify_fatal", "verify_dump", "verify_async", "verify_backlog"}
+REFUSED = {
+    "stonewall": "its jobs do not run together", "wait_for": "its jobs do not run together",
+    "wait_for_previous": "its jobs do not run together",
+    "read_iolog": "it replays a trace", "replay_redirect": "it replays a trace",
+    "client": "it runs elsewhere", "zonemode": "zones are not supported",
+    "trim_percentage": "discards are not measured"}
+PACED = re.compile(r"rate(_iops|_min|_iops_min)?|thinktime|thinkcycles")
+WEIGHT = re.compile(r"[#;]\s*weight\s*=\s*(\d*\.?\d+)\s*$")
+READ, WRITE = 0, 1
+WAYS = {READ: "read", WRITE: "write"}
+# Latencies are logged with the time of completion by this clock, in ms.
+CLOCK_MONOTONIC = 1
+# A window in which a job did nothing counts as if it had done a part of an I/O.
+NOTHING = 0.5
+
+
+@dataclasses.dataclass
+class Section:
+    """A job: its name, its options without the global ones, in order, and what it is worth."""
+    name: str
+    options: dict[str, str] = dataclasses.field(default_factory=dict)
+    weight: float = 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Figures:
+    """What a job did in a window, in one direction. Latencies are in ms."""
+    ios: int
+    bytes: int
+    mean: float
+    p99: float
+
+
+class Workload:
+    """A load. @name: as the user calls it."""
+
+    def __init__(self, name: str, text: str, where: str):
+        self.name = name
+        self.sections = sections_of(text, where)
+        self.jobs = [section for section in self.sections if section.name != "global"]
+        self.check(where)
+
+    def check(self, where: str):
+        """Raise CtlError if the load cannot be used."""
+        if not self.jobs:
+            raise CtlError(f"{where} has no job of fio")
+        for section in self.sections:
+            for key in section.options:
+                if key in REFUSED:
+                    raise CtlError(f"{where}: {key} in [{section.name}]: {REFUSED[key]}: "
+                                   "leave it out")
+            way = section.options.get("rw", section.options.get("readwrite", ""))
+            if "trim" in way:
+                raise CtlError(f"{where}: rw={way} in [{section.name}]: discards are not measured")
+
+    def options(self, job: Section) -> dict[str, str]:
+        """Return the options that a job has, with the global ones before it."""
+        found: dict[str, str] = {}
+        for section in self.sections:
+            if section.name == "global":
+                found |= section.options
+            elif section is job:
+                break
+        return found | job.options
+
+    def paced(self, job: Section) -> bool:
+        """Return true if a rate or pauses limit a job."""
+        return any(PACED.fullmatch(key) and value not in ("", "0")
+                   for key, value in self.options(job).items())
+
+    def job_file(self, place: str, logs: str, seed: int) -> str:
+        """Return the job file for fio. @place: what is measured on, @logs: the folder for logs,
+        @seed: of this run."""
+        lines = []
+        for number, job in enumerate(self.jobs):
+            options = self.options(job)
+            kept = {key: value for key, value in options.items() if key not in CHANGED}
+            # What is no part of the whole fits only the file that the user had in mind.
+            kept |= {key: options[key] for key in PARTS if options.get(key, "").endswith("%")}
+            kept.setdefault("size", "100%")
+            kept |= {"filename": place, "time_based": "1", "runtime": "1000000",
+                     "overwrite": "1", "fallocate": "none", "disable_slat": "1",
+                     "disable_clat": "1",
+                     "randseed": str(seed * 1000 + number), "write_lat_log": f"{logs}/{number}",
+                     "log_alternate_epoch": "1",
+                     "log_alternate_epoch_clock_id": str(CLOCK_MONOTONIC)}
+            lines += [f"[{job.name}]", *(f"{key}={value}" if value else key
+                                         for key, value in kept.items())]
+        return "\n".join(lines) + "\n"
+
+    def score(self, done: list[dict[int, Figures]], seconds: float) -> float:
+        """Return the score of a window. @done: of each job, by direction."""
+        values = [self.job_score(job, figures, seconds) * job.weight
+                  for job, figures in zip(self.jobs, done, strict=True)]
+        return sum(values) / sum(job.weight for job in self.jobs)
+
+    def job_score(self, job: Section, done: dict[int, Figures], seconds: float) -> float:
+        """Return the logarithm of how well a job was served."""
+        if self.paced(job) and done:
+            return -sum(math.log(way.mean) for way in done.values()) / len(done)
+        if self.paced(job):
+            return -math.log(seconds * 1e3 / NOTHING)
+        block = 4096 * NOTHING
+        return math.log(max(sum(way.bytes for way in done.values()), block) / seconds)
+
+
+def sections_of(text: str, where: str) -> list[Section]:
+    """Return the sections of a job file, with numbers that tell those of one name apart."""
+    found: list[Section] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        weight = WEIGHT.fullmatch(line.strip())
+        words = re.split(r"\s[;#]", line.strip())[0].strip()
+        if weight and found:
+            found[-1].weight = float(weight[1])
+        if not words or words[0] in "#;":
+            continue
+        if words.startswith("[") and words.endswith("]"):
+            found.append(Section(words[1:-1]))
+        elif words.startswith("include "):
+            raise CtlError(f"{where}:{number}: include is not supported: insert the file")
+        elif found:
+            key, _, value = words.partition("=")
+            found[-1].options[key.strip().lower()] = value.strip()
+        else:
+            raise CtlError(f"{where}:{number}: {words} is in no section: is this a job file?")
+    return found
+
+
+def load(name: str) -> Workload:
+    """Return a workload by its name, or of a job file by its path."""
+    path = JOBS / f"{name}.fio" if name in NAMED else pathlib.Path(name)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "is no text"
+        raise CtlError(f"{path}: {reason} (a job file of fio, or one of {', '.join(NAMED)})"
+                       ) from None
+    return Workload(name if name in NAMED else path.name, text, str(path))
+
+
+def figures(times: numpy.ndarray, begin: int, end: int) -> dict[int, Figures]:
+    """Return what a job did by direction between two points in ms. @times: rows of its logs: ms of
+    completion, latency in ns, direction, bytes."""
+    inside = times[(times[:, 0] >= begin) & (times[:, 0] < end)]
+    made = {}
+    for way in WAYS:
+        part = inside[inside[:, 2] == way]
+        if len(part):
+            latencies = part[:, 1] / 1e6
+            made[way] = Figures(len(part), int(part[:, 3].sum()), float(latencies.mean()),
+                                float(numpy.quantile(latencies, 0.99)))
+    return made

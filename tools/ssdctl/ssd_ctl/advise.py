@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Measure the schedulers on a drive and recommend one.
+
+Each candidate (none, the kernel's schedulers, ours with their defaults, and with the tunables that
+a report of ssd-probe gives) serves a load for a short time in turn, again and again, until it is
+known which is best. The load runs on a file that is made for it and removed (--on FILE), on a free
+partition (--on PARTITION), or on the whole drive, whose name has to be typed in. The scheduler that
+the drive has is restored.
+"""
+import argparse
+import os
+import pathlib
+import sys
+
+from ssd_ctl import CtlError, UsageError, apply, drives, hwdb, saved, schedulers
+from ssd_ctl.advice import candidates, engine, report, rounds, target, workload
+from ssd_ctl.advice.progress import Shown
+from ssd_ctl.choice import Choice
+from ssd_probe import load
+from ssd_probe.command import parse_size
+from ssd_probe.drive import Drive, amount, refuse
+from ssd_probe.run import duration
+from ssd_probe.session import Interrupted, interruptible
+
+OK = 0
+MINUTES = 15.0
+# Seconds of the look at the machine before.
+LOOK_S = 1
+
+
+def add_options(parser: argparse.ArgumentParser):
+    """Add the options of the command."""
+    add = parser.add_argument
+    add("device", metavar="DEVICE", help="the drive, as in /dev/sdb")
+    add("--workload", default="desktop", metavar="LOAD",
+        help="desktop, database, copy, or a job file of fio (default: desktop)")
+    add("--on", metavar="PATH",
+        help="a file on the drive, which is made and removed, or a free partition of it; without "
+             "it all data on the drive are lost, and its name is asked for")
+    add("--size", type=parse_size, metavar="SIZE",
+        help="bytes to measure on, as in 8G (default: 4G, half of what is free at most)")
+    add("--probe", metavar="FILE",
+        help="a report of ssd-probe (JSON), for tunables that fit the drive")
+    add("--minutes", type=float, default=MINUTES, metavar="N",
+        help=f"end after so long, decided or not (default: {MINUTES:g})")
+    add("--seed", type=int, default=1, metavar="N",
+        help="of random orders and addresses (default: 1)")
+    add("--json", metavar="FILE", help="write the report as JSON (- for stdout)")
+    add("--html", metavar="FILE", help="write the report with plots as HTML")
+    add("--contribute", metavar="FILE",
+        help="write an entry for the hardware database, to send to the project")
+    add("--apply", action="store_true", help="select what is recommended, as ssdctl apply does")
+    add("--fio", default="fio", metavar="COMMAND", help="the command that runs fio (default: fio)")
+    add("-q", "--quiet", action="store_true", help="no progress")
+
+
+def check_options(args: argparse.Namespace):
+    """Raise UsageError if an option cannot be meant, CtlError if a file cannot be written."""
+    if not args.minutes > 0:
+        raise UsageError("--minutes has to be above 0")
+    if args.seed < 0:
+        raise UsageError("--seed is below 0")
+    for path in filter(None, (args.json, args.html, args.contribute)):
+        folder = pathlib.Path(path).absolute().parent
+        if path != "-" and not (folder.is_dir() and os.access(folder, os.W_OK)):
+            raise CtlError(f"{folder} is not a folder that can be written to")
+
+
+def progress_text(measured: rounds.Rounds) -> str:
+    """Return how far a measurement is."""
+    race = measured.race
+    ahead = max(race.left, key=lambda name: race.bounds(name, "none").mean)
+    gain = f", ahead: {ahead} {report.signed(measured.gain(ahead)[0])}" if race.rounds else ""
+    return (f"round {measured.round + 1}: {len(race.left)} of {len(race.names)} candidates left"
+            f"{gain}; {duration(measured.left_s())} left at most")
+
+
+def measure(args: argparse.Namespace, drive: Drive, where: target.Target,
+            found: list[candidates.Candidate]) -> tuple[rounds.Rounds, list[str]]:
+    """Measure on a target; return what was measured, and what disturbed it."""
+    shown = Shown(args.quiet)
+    before = schedulers.read_choice(drive)
+    try:
+        disturbed = load.watch(drive, LOOK_S)
+        target.fill(where, lambda part: shown(f"write {amount(where.size)} once: {part:.0%}"))
+        plan = rounds.Plan(limit_s=args.minutes * 60, seed=args.seed)
+        made = rounds.Rounds(drive, where.path, workload.load(args.workload), found, plan,
+                             engine.program(args.fio), lambda now: shown(progress_text(now)))
+        made.run()
+        return made, disturbed
+    finally:
+        shown.clear()
+        if drive.exists():
+            wrong = schedulers.restore(drive, before)
+            if wrong:
+                shown(f"not restored: {' '.join(wrong)}", now=True)
+
+
+def advise(args: argparse.Namespace, drive: Drive) -> dict:
+    """Measure; return the report."""
+    workload.load(args.workload)
+    engine.program(args.fio)
+    found = candidates.candidates(schedulers.available(drive),
+                                  candidates.probed_tunables(args.probe))
+    where = target.find(args.on, drive, args.size)
+    if where.kind == "drive" and not target.confirmed(drive):
+        raise CtlError("another name was typed: nothing was written")
+    with target.held(where, drive):
+        if where.kind == "drive":
+            # Again: the answer may have taken long.
+            refuse(drive)
+        measured, disturbed = measure(args, drive, where, found)
+    return report.made_of(measured, drive, where, disturbed)
+
+
+def write(path: str, text: str):
+    """Write a file that the user has named; - is stdout."""
+    if path == "-":
+        print(text, end="")
+    else:
+        saved.write_text(pathlib.Path(path).absolute(), text)
+
+
+def leave(args: argparse.Namespace, drive: Drive, made: dict):
+    """Print the report and write its files."""
+    saved.write_text(saved.ADVICE / f"{drives.key(drive)}.json", report.as_json(made))
+    if args.json != "-":
+        print(report.text(made))
+    if args.json:
+        write(args.json, report.as_json(made))
+    if args.html:
+        write(args.html, report.page(made))
+    if args.contribute:
+        write(args.contribute, hwdb.entry(drive, Choice.from_json(made["choice"]),
+                                          report.evidence(made)))
+
+
+def select(drive: Drive, choice: Choice):
+    """Select what is recommended until the next boot."""
+    with saved.alone():
+        apply.select(drive, choice)
+    print(f"{drive.path} has {schedulers.as_shown(drive, choice)} until the next boot",
+          file=sys.stderr)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    check_options(args)
+    saved.root()
+    drive = drives.find(args.device)
+    try:
+        with interruptible():
+            made = advise(args, drive)
+    except Interrupted as signalled:
+        print(f"ssdctl: interrupted: {drive.path} has {schedulers.present(drive)} as before",
+              file=sys.stderr)
+        return 128 + signalled.number
+    leave(args, drive, made)
+    if args.apply:
+        select(drive, Choice.from_json(made["choice"]))
+    return OK
