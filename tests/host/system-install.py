@@ -1,0 +1,32 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0
+# In a whole Debian system: the two packages install, DKMS builds the modules, and drives of each
+# kind have what ssdctl persist keeps, when they are plugged in, there at boot, and plugged in again
+# kernels: debian-12 debian-13
+# check: debian-12
+# timeout: 3600
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+
+from checks import check  # noqa: E402  (in a folder added above)
+from systems import CHOICES, System, has, main, prepared, replug  # noqa: E402
+
+
+def test(name):
+    """The drives are there at boot, then plugged in again; without the rules they have nothing."""
+    with System(name, kept=prepared(name)) as system:
+        with system.boot(list(CHOICES)) as guest:
+            for drive, choice in CHOICES.items():
+                has(guest, drive, choice, "at boot")
+            for drive, choice in CHOICES.items():
+                replug(guest, drive)
+                has(guest, drive, choice, "plugged in again")
+            print(guest.run("ssdctl").out)
+            print(guest.run("ssdctl undo-all").out)
+            check(not guest.run("ls /etc/udev/rules.d | grep ssd || true").out, "no rule is left")
+
+
+if __name__ == "__main__":
+    main(test)

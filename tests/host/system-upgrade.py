@@ -1,0 +1,44 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0
+# After an upgrade of the kernel, Debian 12's to 6.12 and Debian 13's to 7.2, DKMS has built the
+# modules anew, and the drives' rules still hold
+# kernels: debian-12 debian-13
+# check: none
+# timeout: 3600
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+
+from checks import check  # noqa: E402  (in a folder added above)
+from systems import (  # noqa: E402
+    CHOICES, System, built, debian, has, main, prepared, replug, upgrade)
+
+
+def test(name):
+    """Upgrade the kernel, boot it, and plug the drives in again."""
+    with System(name, kept=prepared(name)) as system:
+        before = system.newest()
+        with system.boot() as guest:
+            done = upgrade(guest, name)
+            print(done.out)
+            check(not done.status, "the kernel is installed")
+        release = system.newest()
+        check(release != before and release.startswith(debian.RELEASES[name].upgrade),
+              f"{release} follows {before}")
+        with system.boot(list(CHOICES)) as guest:
+            built(guest, release)
+            check(guest.run("uname -r").out.strip() == release, f"{release} runs")
+            for drive, choice in CHOICES.items():
+                has(guest, drive, choice, "at boot")
+            for drive, choice in CHOICES.items():
+                replug(guest, drive)
+                has(guest, drive, choice, "plugged in again")
+            guest.run(f"apt-get -q -y purge linux-image-{release} linux-headers-{release}")
+            check(not guest.run(f"dkms status | grep {release} || true").out and
+                  not guest.run(f"ls /lib/modules/{release} 2>/dev/null || true").out,
+                  f"the modules for {release} are removed with it")
+
+
+if __name__ == "__main__":
+    main(test)

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the tests of the packages in whole Debian systems share: the packages, a system in which
+they are installed and rules are kept, and what its drives have."""
+import fcntl
+import hashlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(PROJECT / "scripts"))
+
+from checks import check, fail  # noqa: E402  (in a folder added above)
+from labvm import LabError, debian  # noqa: E402
+from labvm.whole import Drive, System  # noqa: E402
+
+SKIP = 4
+KEPT = PROJECT / "build/systems"
+NAMES = ("ssd-iosched-dkms", "ssd-iosched-utils")
+MODULES = ("bp", "pai", "pass", "piq")
+# A drive of each kind, what its rule keeps, and what it then has.
+CHOICES = {
+    Drive("disk", "DISK1"): "pass depth=24 region_size_mb=512",
+    Drive("stick", "STICK1", kind="usb"): "bp block_size_kb=2048",
+    Drive("paper", "PAPER1", kind="virtio"): "piq channels=4",
+    Drive("flash", "FLASH1", kind="nvme"): "pai split=pasa",
+}
+# Where packages put files, and DKMS and udev what they make of them.
+PLACES = "/etc /boot /lib/modules /usr /var/lib"
+# What each boot and each use of apt and dpkg writes.
+COMMON = re.compile(r"/var/lib/(dpkg|apt|systemd|dbus|private)(/|$)|/var/lib/initramfs-tools|"
+                    r"/etc/(machine-id|resolv.conf|mtab)|/etc/[^/]*[-~]$|/boot/(lost.found|grub)|"
+                    r"/__pycache__(/|$)|/etc/ld.so.cache|/var/lib/(ucf|udisks2|logrotate)|"
+                    r"/usr/share/man/.*|/var/lib/shells")
+# Seconds for DKMS to build the modules for a kernel in a guest; an idle machine needs 200.
+BUILD_SECONDS = 3000
+
+
+def packages():
+    """Return the paths of the two packages; build them anew."""
+    folder = KEPT / "deb"
+    done = subprocess.run([PROJECT / "packaging/build", "deb", folder], capture_output=True,
+                          text=True, check=False)
+    if done.returncode:
+        fail(f"the packages cannot be built: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+    found = [path for name in NAMES for path in folder.glob(f"{name}_*.deb")]
+    check(len(found) == len(NAMES), "there are the two packages")
+    return found
+
+
+def version():
+    """Return the version of the packages."""
+    first = (PROJECT / "debian/changelog").read_text().splitlines()[0]
+    return re.search(r"\((.*?)\)", first)[1]
+
+
+def device(guest, drive):
+    """Return the kernel's name of a drive; wait until udev knows it."""
+    found = guest.run(f"""for try in $(seq 120); do
+	udevadm settle
+	for link in /dev/disk/by-id/*{drive.serial}*; do
+		[ ! -e "$link" ] || {{ basename "$(readlink -f "$link")"; exit; }}
+	done
+	sleep 1
+done
+exit 1""").out.strip()
+    return found
+
+
+def scheduler(guest, name):
+    """Return the scheduler of a drive."""
+    words = guest.run(f"cat /sys/block/{name}/queue/scheduler").out
+    return re.search(r"\[(.*)\]", words)[1]
+
+
+def has(guest, drive, choice, when):
+    """Check that a drive has a choice: a scheduler and its tunables."""
+    name = device(guest, drive)
+    wanted, *settings = choice.split()
+    found = scheduler(guest, name)
+    check(found == wanted, f"{when}, {drive.kind} drive {name} has {wanted} (it has {found})")
+    for setting in settings:
+        tunable, _, value = setting.partition("=")
+        text = guest.run(f"cat /sys/block/{name}/queue/iosched/{tunable}").out.strip()
+        check(text == value or f"[{value}]" in text.split(), f"{when}, {name}: {setting} ({text})")
+
+
+def replug(guest, drive):
+    """Unplug a drive and plug it in again."""
+    guest.unplug(drive)
+    guest.plug(drive)
+
+
+def built(guest, release):
+    """Check that DKMS has built and installed the modules for a kernel."""
+    status = guest.run("dkms status").out
+    line = next((line for line in status.splitlines() if release in line), "")
+    check(line.startswith(f"ssd-iosched/{version()}, {release}") and
+          line.rstrip().endswith(": installed"), f"dkms status: {line or status}")
+    there = guest.run(f"find /lib/modules/{release}/updates/dkms -type f").out
+    check(all(f"/{name}-iosched.ko" in there for name in MODULES), "the modules are there")
+
+
+def files(guest):
+    """Return the files below PLACES that belong to no boot and to no use of apt: {path: type, or
+    the digest of a file in /etc}."""
+    types = guest.run(f"find {PLACES} -xdev -type f,l,d -printf '%y %p\\n'").out
+    digests = guest.run("find /etc -xdev -type f -exec sha256sum {} +").out
+    known = {path: digest for digest, path in
+             (line.split("  ", 1) for line in digests.splitlines())}
+    found = (line.split(" ", 1) for line in types.splitlines())
+    return {path: known.get(path, kind) for kind, path in found if not COMMON.search(path)}
+
+
+def differences(before, now):
+    """Return the files that came, went or changed."""
+    return sorted(("+ " if path not in before else "- " if path not in now else "! ") + path
+                  for path in before | now if before.get(path) != now.get(path))
+
+
+def install(guest, debs):
+    """Install packages of the host, as a user does who has downloaded them."""
+    for path in debs:
+        guest.put(f"/root/{path.name}", path.read_bytes())
+    done = guest.run("apt-get -q -y --no-install-recommends install " +
+                     " ".join(f"/root/{path.name}" for path in debs), BUILD_SECONDS)
+    guest.run("rm /root/*.deb")
+    return done.out
+
+
+def prepare(name, debs, folder):
+    """Install the packages in the fresh system @name and keep CHOICES by rules; keep all that in
+    @folder, with the files that were there before."""
+    with System(name) as system:
+        with system.boot() as guest:
+            before = files(guest)
+            print(install(guest, debs))
+            built(guest, guest.run("uname -r").out.strip())
+            for drive, choice in CHOICES.items():
+                guest.plug(drive)
+                found = device(guest, drive)
+                print(guest.run(f"ssdctl persist /dev/{found} {choice}").out, end="")
+                has(guest, drive, choice, "persisted")
+        system.keep(folder)
+    (pathlib.Path(folder) / "before.json").write_text(json.dumps(before))
+
+
+def prepared(name):
+    """Return the folder of prepare(); prepare the system unless another test has."""
+    debs = packages()
+    digest = hashlib.sha256(debian.key(debian.RELEASES[name]).encode())
+    for path in (*debs, __file__):
+        digest.update(pathlib.Path(path).read_bytes())
+    KEPT.mkdir(parents=True, exist_ok=True)
+    folder = KEPT / f"{name}-{digest.hexdigest()[:12]}"
+    with open(KEPT / f".lock-{name}", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.is_dir():
+            for old in KEPT.glob(f"{name}-*"):
+                subprocess.run(["rm", "-r", old], check=True)
+            prepare(name, debs, str(folder))
+    return folder
+
+
+def upgrade(guest, name):
+    """Install the kernel for an upgrade and its headers, from a folder; return apt's status."""
+    folder = f"{debian.DEBS}/{debian.RELEASES[name].upgrade}"
+    return guest.run(f"apt-get -q -y --no-install-recommends install {folder}/*.deb",
+                     BUILD_SECONDS, check=False)
+
+
+def main(test):
+    """Run a test of the system that the environment names; a defect of the lab is a failure."""
+    name = os.environ.get("KERNEL", "debian-12")
+    try:
+        test(name)
+    except LabError as error:
+        sys.exit(f"fail: {error}")
