@@ -42,12 +42,12 @@ _ssdctl()
 		mapfile -t COMPREPLY < <(compgen -W "$commands --help --version --json --interval" -- "$cur")
 		return
 	fi
-	case ${COMP_WORDS[COMP_CWORD - 1]} in
-	--workload)
+	case $command${COMP_WORDS[COMP_CWORD - 1]} in
+	*--workload)
 		mapfile -t COMPREPLY < <(compgen -W "desktop database copy" -- "$cur"
 					 compgen -f -- "$cur")
 		return ;;
-	--probe|--file|--output|--html|--contribute)
+	advise--json|*--on|*--probe|*--html|*--contribute|*--fio)
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return ;;
 	esac
@@ -67,7 +67,8 @@ _ssdctl()
 	done
 	case $command in
 	status) options="--json --interval" ;;
-	advise) options="$_ssdctl_advise_options" ;;
+	advise) options="--workload --on --size --probe --minutes --seed --json --html --contribute \
+			--apply --fio --quiet" ;;
 	persist) options="--by-model" ;;
 	top) options="--interval --batch --once --json" ;;
 	hwdb) options="--json" ;;
@@ -80,9 +81,8 @@ _ssdctl()
 	esac
 	mapfile -t COMPREPLY < <(compgen -W "$words $options --help" -- "$cur")
 	if [[ ${COMPREPLY[0]} = *= ]]; then
-		compopt -o nospace
+		compopt -o nospace 2>/dev/null
 	fi
 }
 
-_ssdctl_advise_options="--workload --probe --json"
 complete -F _ssdctl ssdctl

@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
             raise CtlError(f"no advice is stored for {drive.path}: run ssdctl advise "
                            f"{drive.path}, or name a scheduler")
         select(drive, choice)
-        print(f"{drive.path} has {choice} until the next boot")
+        print(f"{drive.path} has {schedulers.as_shown(drive, choice)} until the next boot")
         if read(drive.queue / "rotational") == "1" and choice.scheduler in schedulers.OURS:
             print(f"{drive.path} is no SSD, as the kernel says: {choice.scheduler} is for SSDs")
         kept = rules.of(drive)

@@ -173,17 +173,16 @@ def refusal(drive: Drive, name: str, error: OSError) -> str:
     if name in there:
         return (f"{drive.path} does not take {name}, whose module is there: see what the kernel "
                 "says (dmesg)")
-    return (f"the running kernel, {os.uname().release}, has no scheduler {name}: "
-            f"{remedy(name) or 'there are ' + ' '.join(there)}")
+    return (f"the running kernel has no scheduler {name}: "
+            f"{remedy(name) or 'it has ' + ' '.join(there)}")
 
 
 def remedy(name: str) -> str:
     """Return what to do about a scheduler that is missing, "" if nobody has it."""
     release = os.uname().release
     if name in OURS:
-        return (f"its module is not built for this kernel: dkms autoinstall -k {release}, or "
-                "make install in the source")
-    return "this kernel was built without it" if name in KERNELS else ""
+        return f"to be built by dkms autoinstall -k {release}, or by make install in the source"
+    return "the kernel was built without" if name in KERNELS else ""
 
 
 def complaint(drive: Drive, file: str, value: str, error: OSError) -> str:

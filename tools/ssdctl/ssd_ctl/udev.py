@@ -54,5 +54,8 @@ def test(drive: Drive) -> list[str]:
 
 def reload() -> str:
     """Have udev read its rules and hardware database again; return what fails, "" if nothing."""
-    done = udevadm("control", "--reload")
-    return "" if not done.returncode else "udev does not run: the rules are read when it starts"
+    try:
+        failed = udevadm("control", "--reload").returncode
+    except CtlError as error:
+        return str(error)
+    return "udev does not run: it reads the rules when it starts" if failed else ""
