@@ -24,6 +24,10 @@ KBUILD = $(MAKE) -C $(HEADERS) M=$(BUILD) $(if $(W),W=$(W)) $(if $(C),C=$(C))
 ifeq ($(origin CC),default)
 CC := $(shell command -v cc || echo gcc-12)
 endif
+UPDATES = $(DESTDIR)/lib/modules/$(KVER)/updates
+# A kernel tree has the key of its modules.
+SIGN_KEY ?= $(wildcard $(HEADERS)/certs/signing_key.pem)
+SIGN_CERT ?= $(HEADERS)/certs/signing_key.x509
 VERSION = $(shell sed -n '1s/.*(\(.*\)).*/\1/p' debian/changelog)
 
 # Programs of tools/ are installed below PREFIX; what udev and zsh read elsewhere,
@@ -83,15 +87,15 @@ install: install-modules ## install modules into /lib/modules, run depmod, insta
 		$(MAKE) --no-print-directory install-tools; \
 	else echo "ssdctl and ssd-probe are not installed: liburing-dev is missing (then: make install-tools)"; fi
 
-# Only the schedulers: the other modules are for guests. Header packages have no key to
-# sign with; the kernel's build would try to.
+# Only the schedulers: the other modules are for guests.
 install-modules: modules
-	$(if $(SIGN_KEY),for module in $(POLICIES:.c=.ko); do $(HEADERS)/scripts/sign-file sha512 \
-		$(SIGN_KEY) $(SIGN_CERT) $(BUILD)/$$module || exit 1; done)
-	sed -n '/-iosched[.]k*o$$/p' $(BUILD)/modules.order >$(BUILD)/install.order
-	$(KBUILD) MODORDER=$(BUILD)/install.order INSTALL_MOD_DIR=updates \
-		$(if $(wildcard $(HEADERS)/certs/signing_key.pem),,CONFIG_MODULE_SIG_ALL=) \
-		$(if $(DESTDIR),INSTALL_MOD_PATH=$(abspath $(DESTDIR))) modules_install
+	install -d $(UPDATES)
+	for module in $(POLICIES:.c=.ko); do \
+		rm -f $(UPDATES)/$$module* && \
+		install -m 644 $(BUILD)/$$module $(UPDATES) && strip -g $(UPDATES)/$$module && \
+		$(if $(SIGN_KEY),$(HEADERS)/scripts/sign-file \
+			$$(sed -n 's/^CONFIG_MODULE_SIG_HASH=//p' $(HEADERS)/include/config/auto.conf | tr -d \") \
+			$(SIGN_KEY) $(SIGN_CERT) $(UPDATES)/$$module,:) || exit 1; done
 	$(if $(DESTDIR),,depmod $(KVER))
 
 install-tools: tools ## install only ssdctl and ssd-probe, below PREFIX
@@ -109,7 +113,7 @@ install-tools: tools ## install only ssdctl and ssd-probe, below PREFIX
 
 uninstall: ## remove what install has installed, of all kernels, and what ssdctl has written
 	for folder in $(wildcard $(DESTDIR)/lib/modules/*/updates); do \
-		rm -f $(addprefix $$folder/,$(POLICIES:.c=.ko*)); \
+		rm -f $(addprefix $$folder/,$(POLICIES:.c=.ko)); \
 		rmdir --ignore-fail-on-non-empty $$folder; \
 		$(if $(DESTDIR),:,depmod $$(basename $$(dirname $$folder))); done
 	rm -rf $(addprefix $(DESTDIR),$(LIB) $(LINKS) $(WRITTEN))
@@ -159,9 +163,15 @@ bench: ## what each scheduler costs and gains (QUICK=1: a part of it; HOSTS=file
 		$(if $(ONLY),--only $(ONLY)) $(if $(DEVICE),--device $(DEVICE))
 
 check: ## the tests that a change has to pass, most in virtual machines
-	scripts/setup build lab lint debug tools
+	scripts/setup build lab lint debug tools deb systems
 	$(MAKE) tools
 	tests/run
+
+check-packages: ## the packages in whole Debian systems, lintian, rpm and makepkg
+	scripts/setup build lab tools deb packages systems
+	$(MAKE) tools
+	tests/run install packages packages-others \
+		$(basename $(notdir $(wildcard tests/host/system-*)))
 
 soak: ## the robustness tests with new seeds for HOURS=n, and what was survived
 	scripts/setup build lab debug
