@@ -10,7 +10,8 @@ import signal
 import sys
 
 from ssd_ctl import CtlError, UsageError
-from ssd_probe import ProbeError, report
+from ssd_probe import ProbeError
+from ssd_probe.version import VERSION
 
 # {command: (its module, what it does)}. The module has add_options(parser) and run(args), which
 # returns the exit status.
@@ -45,7 +46,7 @@ def general_parser() -> Parser:
                     description=__doc__.split("\n", maxsplit=1)[0],
                     formatter_class=argparse.RawDescriptionHelpFormatter,
                     epilog="\n".join(["commands (ssdctl COMMAND --help):", *lines]))
-    parser.add_argument("--version", action="version", version=f"ssdctl {report.VERSION}")
+    parser.add_argument("--version", action="version", version=f"ssdctl {VERSION}")
     return parser
 
 
