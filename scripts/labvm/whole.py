@@ -48,30 +48,25 @@ DEVICES = {"scsi": {"driver": "scsi-hd", "bus": "scsi.0", "rotation_rate": 1},
 
 @dataclasses.dataclass(frozen=True)
 class Drive:
-    """A drive of a guest: QEMU's name, serial number, size and kind; @iops: at most so many
-    requests in a second."""
+    """A drive of a guest: QEMU's name, serial number, size and kind; @server: the socket of a
+    server of network block devices that has the data."""
     name: str
     serial: str
     size: int = 64 << 20
     kind: str = "scsi"
-    iops: int = 0
+    server: str = ""
 
     def node(self, folder):
         """Return QEMU's description of the data, a file in @folder; it stays when the drive is
         unplugged."""
+        if self.server:
+            return {"node-name": self.name, "driver": "nbd",
+                    "server": {"type": "unix", "path": self.server}}
         path = f"{folder}/{self.name}.img"
         with open(path, "ab") as file:
             file.truncate(self.size)
         data = {"driver": "file", "filename": path, "cache": {"no-flush": True}}
-        if not self.iops:
-            return {"node-name": self.name, "driver": "raw", "file": data}
-        return {"node-name": self.name, "driver": "throttle", "throttle-group": self.name + "-iops",
-                "file": data}
-
-    def group(self):
-        """Return QEMU's object that limits the requests."""
-        return {"qom-type": "throttle-group", "id": self.name + "-iops",
-                "x-iops-total": self.iops}
+        return {"node-name": self.name, "driver": "raw", "file": data}
 
     def device(self):
         """Return QEMU's description of the device."""
@@ -169,13 +164,14 @@ def words(option, values):
 
 
 class Guest:
-    """A running guest, to be used in a with statement, at whose end it shuts down."""
+    """A running guest, to be used in a with statement, at whose end it shuts down. @leaving: it
+    shuts down by itself."""
 
     def __init__(self, system, release, drives, append, terminal):
         self.folder = system.folder
         self.progress = system.progress
         self.started = time.monotonic()
-        self.drives = {drive.name: drive for drive in drives}
+        self.leaving = False
         ends, theirs = {}, {}
         for name in ("agent", "qmp"):
             ends[name], theirs[name] = socket.socketpair()
@@ -233,8 +229,7 @@ class Guest:
 
     def drive_options(self, drive):
         """Options for a drive that is there at boot."""
-        return [*(words("-object", drive.group()) if drive.iops else []),
-                *words("-blockdev", drive.node(self.folder)),
+        return [*words("-blockdev", drive.node(self.folder)),
                 *words("-device", drive.device())]
 
     @staticmethod
@@ -345,34 +340,33 @@ class Guest:
 
     def plug(self, drive):
         """Plug a drive in."""
-        if drive.iops:
-            self.qmp.execute("object-add", **drive.group())
         self.qmp.execute("blockdev-add", **drive.node(self.folder))
         self.qmp.execute("device_add", **drive.device())
-        self.drives[drive.name] = drive
 
     def unplug(self, drive):
         """Unplug a drive."""
         self.qmp.execute("device_del", id=drive.name)
         self.qmp.wait_for("DEVICE_DELETED", device=drive.name)
         self.qmp.execute("blockdev-del", **{"node-name": drive.name})
-        if drive.iops:
-            self.qmp.execute("object-del", id=drive.name + "-iops")
-        del self.drives[drive.name]
 
-    def shut_down(self):
-        """Judge the kernel's log, then power the guest off."""
+    def judge(self):
+        """Raise LabError if the kernel has complained."""
         complaints = self.run(HEALTH, check=False).out
         if complaints:
             raise LabError(f"the kernel complained:\n{complaints}")
-        self.run("systemctl poweroff --no-block")
+
+    def shut_down(self):
+        """Judge the kernel's log, then power the guest off, unless it has been told to reboot."""
+        if not self.leaving:
+            self.judge()
+            self.run("systemctl poweroff --no-block")
         try:
             self.process.wait(DOWN_SECONDS)
         except subprocess.TimeoutExpired:
             raise self.lost(f"the guest did not shut down within {DOWN_SECONDS} s") from None
         with open(f"{self.folder}/console", encoding="utf-8", errors="replace") as file:
             console = file.read()
-        if LOST.search(console) or "Power down" not in console:
+        if LOST.search(console) or not re.search("reboot: (Power down|Restarting)", console):
             raise self.lost("the guest was lost while it shut down")
         self.say(f"down after {time.monotonic() - self.started:.0f} s")
 
