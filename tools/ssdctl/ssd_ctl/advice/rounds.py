@@ -21,8 +21,8 @@ from ssd_ctl.advice.candidates import Candidate, Selector
 from ssd_ctl.advice.sequential import NONE, Outcome, Race
 from ssd_probe.drive import Drive
 
-# I/Os of each job that a window ought to have, and with which the pilot is content.
-ENOUGH, CONTENT = 150, 60
+# Part of the I/Os that each job ought to have in a window with which the pilot is content.
+CONTENT = 0.4
 # Share of a window in which a candidate settles before it, and the s that it takes at least.
 SETTLE, LEAST_SETTLE_S = 0.5, 0.02
 # Rounds of the first session, and of any.
@@ -34,11 +34,14 @@ GUESS_S = 0.5
 
 @dataclasses.dataclass
 class Plan:
-    """How long to measure: limits of a window and of all, in s. @seed: of the order and of the
-    load's addresses."""
+    """How long to measure: limits of a window and of all, in s. @enough: I/Os of each job that a
+    window ought to have, @most_ios: limit of all I/Os, @seed: of the order and of the load's
+    addresses."""
     least_s: float = 0.2
     most_s: float = 10.0
     limit_s: float = 600.0
+    enough: int = 200
+    most_ios: float = math.inf
     seed: int = 1
 
 
@@ -66,7 +69,7 @@ class Rounds:
         self.measured: list[Measured] = []
         self.window_s = self.settle_s = 0.0
         self.sessions = self.round = 0
-        self.began = time.monotonic()
+        self.began, self.first = time.monotonic(), engine.completions(drive)
         self.outcome: Outcome | None = None
         # Bytes and I/Os of all sessions by fio's count, within its logs.
         self.logged_bytes = self.logged_ios = 0
@@ -75,9 +78,13 @@ class Rounds:
         """Return the s since the begin."""
         return time.monotonic() - self.began
 
-    def round_s(self) -> float:
-        """Return the s that a round takes, about."""
-        return (self.window_s + self.settle_s) * len(self.race.left)
+    def ends(self) -> bool:
+        """Return true if another round would be beyond a limit."""
+        round_s = (self.window_s + self.settle_s) * len(self.race.left)
+        done = engine.completions(self.drive) - self.first
+        rate = done / self.passed() if self.passed() else 0.0
+        return (self.passed() + round_s > self.plan.limit_s or
+                done + rate * round_s > self.plan.most_ios)
 
     def rounds_wanted(self) -> int:
         """Return the rounds of the next session: more the longer the race lasts."""
@@ -94,7 +101,7 @@ class Rounds:
             self.take(windows, logs)
             self.race.drop()
             self.outcome = self.race.decided()
-            if not self.outcome and self.passed() + self.round_s() > self.plan.limit_s:
+            if not self.outcome and self.ends():
                 self.outcome = self.race.last()
             self.told(self)
         return self.outcome
@@ -110,7 +117,7 @@ class Rounds:
             if not self.window_s:
                 self.guess()
             for _ in range(self.rounds_wanted()):
-                if windows and self.passed() + self.round_s() > self.plan.limit_s:
+                if windows and self.ends():
                     break
                 windows += self.one_round(fio)
                 if engine.completions(self.drive) - count > MOST_LOGGED:
@@ -149,7 +156,8 @@ class Rounds:
         time.sleep(min(GUESS_S, self.plan.least_s))
         passed = time.monotonic() - begin
         rate = (engine.completions(self.drive) - count) / passed
-        self.set_window(ENOUGH * len(self.load.jobs) / rate if rate else self.plan.most_s)
+        self.set_window(self.plan.enough * len(self.load.jobs) / rate if rate else
+                        self.plan.most_s)
 
     def set_window(self, seconds: float):
         """Set the length of windows within the limits, and with it the time to settle."""
@@ -158,12 +166,13 @@ class Rounds:
 
     def longer(self, logs: list[numpy.ndarray]) -> float:
         """Return the length of a window that the load needs, 0 if the present one will do."""
-        seconds = max((log[-1, 0] - log[0, 0] for log in logs if len(log)), default=0) / 1e3
+        seconds = max((int(numpy.ptp(log[:, 0])) for log in logs if len(log)), default=0) / 1e3
         slowest = min(map(len, logs))
         if not slowest:
             return self.plan.most_s
         needed = seconds / slowest
-        return 0.0 if self.window_s >= CONTENT * needed else ENOUGH * needed
+        enough = self.plan.enough
+        return 0.0 if self.window_s >= CONTENT * enough * needed else enough * needed
 
     def take(self, windows: list[engine.Window], logs: list[numpy.ndarray]):
         """Evaluate the windows of a session."""

@@ -1,0 +1,323 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0
+"""Judge `ssdctl advise` on random drives under random loads.
+
+    tests/bench/advise-score.py [--drives N] [--first K] [--just CASE...] [--jobs J]
+    tests/bench/advise-score.py --again              # judge the answers left by an earlier run
+    tests/bench/advise-score.py --explain CASE       # load, truth and answer of a case, as 9001-3
+
+Each seed is a random emulated SSD (probe_draw.py), full, under five random loads (advise_draw.py).
+It is probed once (ssd-probe, in a simulated guest), then advise measures each load in a simulated
+guest, and the truth is measured by itself (guest/advise_runs.py). An answer is right if by the
+truth no candidate is better than the recommended one by more than 2 %, and safe if none is not
+better by more than 2 %; it is unclear if the 95 % interval of the truth holds 2 %. Prints a table,
+and each answer that is wrong. The answers are left in build/advise-score/, so an interrupted run
+continues; with the table as score.json.
+"""
+import argparse
+import collections
+import dataclasses
+import importlib
+import json
+import math
+import pathlib
+import sys
+import time
+
+from scipy import stats
+
+import advise_draw
+import guests
+import model
+import probe_draw
+import storage
+import tables
+
+sys.path.insert(0, str(model.PROJECT / "tools/ssd-probe"))
+
+from ssd_probe import settings  # noqa: E402  (in a folder added above)
+
+score = importlib.import_module("probe-score")
+
+FOLDER = model.PROJECT / "build/advise-score"
+PROGRAM = "advise_runs.py"
+# What the guest has beside the files of the benchmark.
+IN_GUEST = ("tools/ssdctl", "tools/ssd-probe", "tests/ssdemu/presets")
+MARGIN = math.log(1.02)
+# Cases of a guest.
+BATCH = 5
+RIGHT, WRONG, UNCLEAR = "right", "wrong", "unclear"
+
+
+@dataclasses.dataclass
+class Answer:
+    """A case, what advise @told and the @truth (guest/advise_runs.py), @problem: instead of both,
+    @seconds: real time."""
+    case: advise_draw.Case
+    told: dict = dataclasses.field(default_factory=dict)
+    truth: dict = dataclasses.field(default_factory=dict)
+    problem: str = ""
+    seconds: float = 0.0
+
+    @classmethod
+    def restored(cls, kept: dict) -> "Answer":
+        """Return an answer as dataclasses.asdict() has described it."""
+        return cls(**kept | {"case": advise_draw.Case(**kept["case"])})
+
+    def best(self) -> str:
+        """Return the name of the best candidate by the truth."""
+        return max(self.truth["over_choice"], key=lambda name: self.truth["over_choice"][name][0])
+
+    def regret(self) -> tuple[float, float]:
+        """Return how much better the best candidate is than the recommended one, and the half of
+        its interval."""
+        return tuple(self.truth["over_choice"][self.best()])
+
+    def loss(self) -> tuple[float, float]:
+        """Return how much better none is than the recommended one, and the half of its interval."""
+        return tuple(self.truth["over_choice"]["none"])
+
+    def near_best(self) -> str:
+        """Return the verdict on whether it is the best one."""
+        return verdict(*self.regret()) if self.truth else WRONG
+
+    def safe(self) -> str:
+        """Return the verdict on whether it is no worse than none."""
+        return verdict(*self.loss()) if self.truth else WRONG
+
+
+def verdict(mean: float, half: float) -> str:
+    """Return the verdict on an answer that another candidate exceeds by @mean +- @half."""
+    if mean + half <= MARGIN:
+        return RIGHT
+    return WRONG if mean - half > MARGIN else UNCLEAR
+
+
+def likely(mean: float) -> bool:
+    """Return the verdict by the truth's mean alone."""
+    return mean <= MARGIN
+
+
+class Guest:
+    """A guest that measures @cases in turn. @path: of its files, without their endings, @probed:
+    tunables by the seed of a drive, @done: called with each answer."""
+
+    def __init__(self, path: pathlib.Path, cases: list[advise_draw.Case], probed: dict, done):
+        self.path, self.cases, self.probed, self.done = path, cases, probed, done
+        self.clock = time.monotonic()
+
+    def handle(self, line: str):
+        """Take a line that the guest prints."""
+        if line.startswith("@@ "):
+            self.clock = time.monotonic()
+        if line.startswith("{"):
+            self.done(Answer(self.cases.pop(0), **json.loads(line),
+                             seconds=time.monotonic() - self.clock))
+
+    def run(self):
+        """Measure all cases. One with which the guest is lost has no answer."""
+        while self.cases:
+            plan = self.path.with_suffix(".plan.json")
+            plan.write_text(json.dumps([
+                {**dataclasses.asdict(case), "name": case.name, "probed": self.probed[case.seed]}
+                for case in self.cases]))
+            try:
+                guests.lab(guests.program_command(PROGRAM, "plan.json"),
+                           self.path.with_suffix(".log"), self.handle, options(),
+                           [("plan.json", plan)])
+            except model.Failed as error:
+                if not self.cases:
+                    raise
+                self.done(Answer(self.cases.pop(0), problem=str(error)))
+
+
+def options() -> list[str]:
+    """Return the options of scripts/lab for the guests."""
+    return [*storage.guest_options(PROGRAM, simulate=True),
+            *(f"--only={path}" for path in IN_GUEST), "--memory=2G"]
+
+
+def file_of(case: advise_draw.Case, folder: pathlib.Path) -> pathlib.Path:
+    """Return the file of a case's answer."""
+    return folder / f"{case.name}.json"
+
+
+def stored(case: advise_draw.Case, folder: pathlib.Path) -> Answer | None:
+    """Return the answer of a case from an earlier run, None if there is none."""
+    path = file_of(case, folder)
+    kept = json.loads(path.read_text()) if path.exists() else None
+    if not kept:
+        return None
+    answer = Answer.restored(kept)
+    return answer if answer.case == case else None
+
+
+def probed(seeds: list[int], folder: pathlib.Path) -> dict[int, dict]:
+    """Return {seed: tunables} by what ssd-probe finds on the drives; probe those that were not
+    probed before."""
+    drives = {seed: dataclasses.replace(probe_draw.draw(seed), beside=(),
+                                        keys=advise_draw.cases(seed)[0].keys) for seed in seeds}
+    left = [drive for drive in drives.values()
+            if not score.file_of(drive, folder).exists() or
+            score.Probed.restored(json.loads(score.file_of(drive, folder).read_text())).drive
+            != drive]
+    if left:
+        score.probe(left, folder)
+    return {seed: settings.tunables({
+        name: found["value"] for name, found in score.stored(drive, folder).found.items()})
+        for seed, drive in drives.items()}
+
+
+def measure(cases: list[advise_draw.Case], folder: pathlib.Path):
+    """Measure the cases that have no answer yet."""
+    left = [case for case in cases if not stored(case, folder)]
+    if not left:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    tunables = probed(sorted({case.seed for case in left}), folder / "probe")
+    progress = guests.Progress(len(left))
+
+    def done(answer: Answer):
+        file_of(answer.case, folder).write_text(json.dumps(dataclasses.asdict(answer), indent=1))
+        progress.step(line_of(answer))
+
+    size = min(BATCH, math.ceil(len(left) / guests.GUESTS))
+    batches = [left[at:at + size] for at in range(0, len(left), size)]
+    guests.run_all([Guest(folder / f"guest-{at}", batch, tunables, done).run
+                    for at, batch in enumerate(batches)])
+
+
+# Reports
+
+def percent(mean: float, half: float) -> str:
+    """Return a difference of scores in percent, with its interval."""
+    if not math.isfinite(half):
+        return f"{100 * math.expm1(mean):+.1f} ± ? %"
+    return f"{100 * math.expm1(mean):+.1f} ± {100 * math.exp(mean) * half:.1f} %"
+
+
+def line_of(answer: Answer) -> str:
+    """Return an answer in a line."""
+    name = answer.case.name
+    if not answer.truth:
+        return f"{name}: no answer: {answer.problem.splitlines()[0]}"
+    told = answer.told
+    gain, half = answer.truth["over_none"][told["choice"]]
+    return (f"{name}: {told['choice']}{'' if told['sure'] else ' (time over)'} "
+            f"{percent(gain, half)} against none; best {answer.best()} "
+            f"{percent(*answer.regret())} over it: {answer.near_best()}; {told['rounds']} rounds, "
+            f"{told['ios'] + answer.truth['ios']} I/Os, {answer.seconds:.0f} s")
+
+
+def share(count: int, number: int) -> str:
+    """Return a share in percent with Wilson's interval of 95 %."""
+    if not number:
+        return ""
+    bounds = stats.binomtest(count, number).proportion_ci(0.95, "wilson")
+    return f"{100 * count / number:.1f} ({100 * bounds.low:.1f}-{100 * bounds.high:.1f})"
+
+
+def row(name: str, verdicts: list[str], means: list[float]) -> list:
+    """Return the row of a question. @means: of the truths."""
+    counts = collections.Counter(verdicts)
+    clear = counts[RIGHT] + counts[WRONG]
+    return [name, counts[RIGHT], counts[WRONG], counts[UNCLEAR], share(counts[RIGHT], clear),
+            share(sum(map(likely, means)), len(verdicts))]
+
+
+def table(answers: list[Answer]) -> list[str]:
+    """Return the lines of the table."""
+    head = ["question", RIGHT, WRONG, UNCLEAR, "right of the clear ones, %",
+            "right by the mean, of all, %"]
+    parts = {"all": answers, "decided": [one for one in answers if one.told.get("sure")],
+             "time over": [one for one in answers if one.truth and not one.told["sure"]]}
+    rows = []
+    for name, some in parts.items():
+        told = [one for one in some if one.truth]
+        rows += [row(f"within 2 % of the best, {name}", [one.near_best() for one in some],
+                     [one.regret()[0] for one in told]),
+                 row(f"not 2 % worse than none, {name}", [one.safe() for one in some],
+                     [one.loss()[0] for one in told])]
+    return tables.markdown(head, rows)
+
+
+def chosen(answers: list[Answer]) -> list[str]:
+    """Return the lines of the table of what is recommended and what is best."""
+    told = collections.Counter(one.told["choice"] for one in answers if one.truth)
+    best = collections.Counter(one.best() for one in answers if one.truth)
+    return tables.markdown(["scheduler", "recommended", "best by the truth's mean"],
+                           [[name, told[name], best[name]] for name, _ in
+                            (told + best).most_common()])
+
+
+def costs(answers: list[Answer]) -> str:
+    """Return what the measurements took."""
+    some = [one for one in answers if one.truth]
+    if not some:
+        return ""
+    mean = {key: sum(one.told[key] for one in some) / len(some)
+            for key in ("rounds", "ios", "seconds")}
+    return (f"{len(some)} cases; advise took {mean['rounds']:.0f} rounds, {mean['ios']:,.0f} I/Os "
+            f"and {mean['seconds']:.1f} s of the drive's time on average; real time "
+            f"{sum(one.seconds for one in some) / len(some):.0f} s a case with the truth")
+
+
+def report(answers: list[Answer]) -> list[str]:
+    """Return what is printed at the end."""
+    bad = [line_of(one) for one in answers if WRONG in (one.near_best(), one.safe())]
+    return [*table(answers), "", *chosen(answers), "", costs(answers),
+            *(["", "wrong:", *bad] if bad else [])]
+
+
+def explain(answer: Answer) -> list[str]:
+    """Return the lines of --explain."""
+    case = answer.case
+    keys = " ".join(f"{key}={value}" for key, value in case.keys.items())
+    lines = [f"{case.name}: scripts/ssdemu load {case.preset} {keys}", "", case.job]
+    if not answer.truth:
+        return [*lines, answer.problem]
+    rows = []
+    for name, (gain, low, high, count) in answer.told["gains"].items():
+        rows.append([name, count, percent(math.log(gain), math.log(high / gain)),
+                     "" if name in answer.told["left"] else "lost",
+                     answer.truth["windows"][name], percent(*answer.truth["over_none"][name])])
+        del low
+    head = ["candidate", "windows", "advise: over none", "", "windows", "truth: over none"]
+    return [*lines, *tables.markdown(head, rows), "", line_of(answer)]
+
+
+def main() -> int:
+    """Print the table; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--drives", type=int, default=30, metavar="N")
+    parser.add_argument("--first", type=int, default=9001, metavar="K")
+    parser.add_argument("--just", nargs="+", default=[], metavar="CASE",
+                        help="these cases, or all of a drive, instead of N drives from K on")
+    parser.add_argument("--jobs", type=int, default=guests.GUESTS, metavar="J")
+    parser.add_argument("--folder", type=pathlib.Path, default=FOLDER)
+    parser.add_argument("--again", action="store_true")
+    parser.add_argument("--explain", metavar="CASE")
+    given = parser.parse_args()
+    guests.GUESTS = given.jobs
+    wanted = [given.explain] if given.explain else given.just or [
+        str(seed) for seed in range(given.first, given.first + given.drives)]
+    cases = [case for text in wanted for case in advise_draw.cases(int(text.partition("-")[0]))
+             if text in (case.name, str(case.seed))]
+    if not (given.again or given.explain):
+        measure(cases, given.folder)
+    answers = [answer for case in cases if (answer := stored(case, given.folder))]
+    if not answers:
+        raise model.Failed("there are no answers yet: run it without --again and --explain")
+    if given.explain:
+        print(*explain(answers[0]), sep="\n")
+        return 0
+    (given.folder / "score.json").write_text(json.dumps(
+        {"answers": [dataclasses.asdict(one) for one in answers],
+         "verdicts": {one.case.name: [one.near_best(), one.safe()] for one in answers}}, indent=1))
+    print(*report(answers), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    guests.finish(main)

@@ -1,0 +1,409 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0
+# ssdctl advise: its test errs as rarely as it says, it recommends what is known to be better and
+# nothing that lost, reads job files and logs; on an emulated SSD it finds the scheduler that gains
+# and that none does, refuses what is in use, removes its file, restores the drive when interrupted
+# timeout: 600
+"""The host runs the tests of units, then a simulated guest, which runs this program again."""
+
+import contextlib
+import io
+import json
+import math
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+
+PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
+                str(PROJECT / "tools/ssd-probe")]
+SKIP = 4
+SIMULATED = os.environ.get("LAB_SIMULATED") == "1"
+if not SIMULATED:
+    for module in ("numpy", "scipy"):
+        if subprocess.run([sys.executable, "-c", f"import {module}"], check=False,
+                          capture_output=True).returncode:
+            print(f"python3-{module} is missing: scripts/setup tools")
+            sys.exit(SKIP)
+
+import numpy  # noqa: E402
+
+from checks import check, run, wait_for  # noqa: E402  (in a folder added above)
+from ssd_ctl import CtlError, command  # noqa: E402
+from ssd_ctl.advice import candidates, engine, sequential, workload  # noqa: E402
+
+PACKAGES = ("fio", "python3-numpy", "python3-scipy", "python3-matplotlib")
+RANDOM = numpy.random.default_rng(1)
+NAMES = ["none", "mq-deadline", "kyber", "bfq", "pass", "bp"]
+MOST = math.log(1.02)
+FIO = "fio --clocksource=clock_gettime"
+STATE = pathlib.Path("/var/lib/ssd-iosched/advice")
+
+
+# Units
+
+def coverage():
+    """The confidence sequence holds at all times at once as often as it says; an interval for one
+    look does not."""
+    error, races, length = 0.1, 400, 60
+    outside = {bounds: 0 for bounds in (sequential.sequence, sequential.student)}
+    for _ in range(races):
+        values = RANDOM.normal(0.3, 1, length)
+        for bounds in outside:
+            outside[bounds] += any(
+                abs(found.mean - 0.3) > found.half
+                for found in (bounds(values[:count], error) for count in range(2, length, 2)))
+    shares = {bounds.__name__: count / races for bounds, count in outside.items()}
+    check(shares["sequence"] <= error, f"outside at any time: {shares}, allowed {error}")
+    check(shares["student"] > 2 * error, "one look's interval is not for many looks")
+    small = sequential.sequence(numpy.full(4, 0.5), 0.01)
+    check(small.half < 0.05, "four equal differences are enough")
+
+
+def true_means():
+    """Return the true scores of NAMES: equal ones, near ones, or far ones."""
+    kind = RANDOM.integers(3)
+    others = [RANDOM.choice([0, 0, -0.3, 0.01, 0.05], len(NAMES) - 1),
+              RANDOM.normal(0, 0.05, len(NAMES) - 1), RANDOM.normal(0, 0.5, len(NAMES) - 1)][kind]
+    return dict(zip(NAMES, [0.0, *map(float, others)], strict=True))
+
+
+def noise():
+    """Return a function that returns noise: normal, or with long tails."""
+    size = float(RANDOM.choice([0.005, 0.03, 0.06]))
+    if RANDOM.random() < 0.5:
+        return lambda: RANDOM.normal(0, size)
+    return lambda: size * RANDOM.standard_t(4) / math.sqrt(2)
+
+
+def raced(means, error, most=40):
+    """Let candidates race; return the outcome and the race."""
+    race = sequential.Race(NAMES)
+    for number in range(most):
+        common = RANDOM.normal(0, 0.3)
+        race.add({name: means[name] + common + error() for name in race.left})
+        if number > 2:
+            race.drop()
+            outcome = race.decided()
+            if outcome:
+                return outcome, race
+    return race.last(), race
+
+
+def errors():
+    """In races with a known truth a decided outcome is within 2 % of the best, and no outcome
+    is worse than none, but for one in twenty."""
+    races = 300
+    far = worse = decided = dropped = 0
+    for _ in range(races):
+        means = true_means()
+        outcome, race = raced(means, noise())
+        best = max(means.values())
+        decided += outcome.sure
+        far += outcome.sure and best - means[outcome.name] > MOST
+        worse += means[outcome.name] < 0
+        check_lost(outcome, race)
+        dropped += any(means[name] == best for name in set(NAMES) - set(race.left)
+                       if best > MOST)
+    print(f"{races} races, {decided} decided, {far} not the best, {worse} worse than none, "
+          f"{dropped} in which the best one had lost")
+    check(decided > races / 2, "most races are decided")
+    check(far <= 0.05 * races and worse <= 0.05 * races, "errors are as rare as allowed")
+    check(dropped <= 0.05 * races, "the best one is rarely left out")
+
+
+def check_lost(outcome, race):
+    """What lost is not recommended."""
+    if outcome.name not in race.left:
+        check(False, f"{outcome.name} has lost and is recommended")
+
+
+def rules():
+    """None among equals; the simpler one among equals; the best one if it is better."""
+    def ended(size=0.01, **means):
+        values = {name: means.get(name.replace("-", "_"), 0.0) for name in NAMES}
+        return raced(values, lambda: RANDOM.normal(0, size))
+
+    check(ended()[0] == sequential.Outcome("none", True, []), "equal: none")
+    check(ended(bp=0.012)[0].name == "none", "1.2 % better: none")
+    outcome, race = ended(bp=0.3, **{"pass": -0.2})
+    check(outcome.name == "bp" and outcome.sure and "pass" not in race.left, "30 % better: bp")
+    check(race.confidence("bp") >= 0.95, f"confidence {race.confidence('bp')}")
+    check(ended(0.002, bp=0.305, mq_deadline=0.3)[0].name == "mq-deadline", "the simpler of two equals")
+    noisy = raced({name: 0.0 for name in NAMES}, lambda: RANDOM.normal(0, 0.5), 6)[0]
+    check(noisy.name == "none" and not noisy.sure and noisy.rivals, f"undecided: {noisy}")
+
+
+JOB = """; a user's job file
+[global]
+ioengine=libaio   ; as always
+direct=1
+size=4g
+runtime=30
+
+[reader]
+rw=randread
+filename=/dev/sdz
+# weight=2
+offset=10%
+numjobs=3
+[writer]
+rw=write
+bs=128k
+rate=10m
+write_bw_log=x
+"""
+
+
+def job_files():
+    """A job file is taken as it is, but for place, size and time; what cannot run is refused."""
+    load = workload.Workload("user", JOB, "user.fio")
+    check([(job.name, job.weight, load.paced(job)) for job in load.jobs] ==
+          [("reader", 2.0, False), ("writer", 1.0, True)], "jobs, weights and limits")
+    made = load.job_file("/mnt/x", "/logs", 7)
+    reader, writer = (dict(line.split("=") for line in part.splitlines()[1:])
+                      for part in made.split("[")[1:])
+    check(reader["filename"] == "/mnt/x" and reader["size"] == "100%" and
+          reader["offset"] == "10%" and reader["numjobs"] == "3" and reader["direct"] == "1" and
+          reader["ioengine"] == "libaio" and reader["runtime"] == "1000000", "the reader's options")
+    check(writer["rate"] == "10m" and writer["bs"] == "128k" and "write_bw_log" not in writer and
+          writer["write_lat_log"] == "/logs/1", "the writer's options")
+    for text, because in (("[a]\nstonewall\n", "stonewall in [a]"), ("rw=read\n", "in no section"),
+                          ("[global]\nrw=read\n", "has no job"), ("[a]\nrw=trim\n", "discards"),
+                          ("include x\n", "include")):
+        try:
+            workload.Workload("bad", text, "bad.fio")
+            check(False, f"{because}: not refused")
+        except CtlError as error:
+            check(because in str(error), f"refused: {error}")
+    for name in workload.NAMED:
+        check(len(workload.load(name).jobs) > 1, f"the load {name}")
+
+
+def logs():
+    """Windows are cut out of logs, and scored."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [pathlib.Path(folder, f"0_lat.{number}.log") for number in (1, 2)]
+        paths[0].write_text("".join(f"{at}, 2000000, 0, 4096, 0\n" for at in range(100, 400)))
+        paths[1].write_text("150, 8000000, 1, 8192, 0\n")
+        log = engine.log_of([*map(str, paths)])
+    found = workload.figures(log, 100, 200)
+    check(found[0].ios == 100 and found[0].bytes == 409600 and found[0].mean == 2 and
+          found[1].ios == 1 and found[1].p99 == 8, "a window of 100 ms")
+    load = workload.Workload("user", JOB, "user.fio")
+    half = workload.figures(log, 100, 150)
+    full = load.score([found, found], 0.1)
+    check(math.isclose(load.score([found, found], 0.2), full - 2 / 3 * math.log(2)),
+          "half the rate of a job counts by its weight")
+    check(half[0].mean == 2 and load.job_score(load.jobs[1], half, 0.05) == -math.log(2),
+          "a limited job counts by its latency")
+    check(load.score([{}, {}], 0.1) < full - 3, "a job that does nothing counts")
+
+
+def named():
+    """Candidates: ours twice if the probe says something, the simplest first."""
+    found = candidates.candidates(["none", "kyber", "bp"], {"bp": {"block_size_kb": 512},
+                                                            "piq": {"channels": 2}})
+    check([one.name for one in found] == ["none", "kyber", "bp", "bp (probed)"],
+          "candidates in order")
+    check(found[3].choice.tunables == {"block_size_kb": 512}, "the probe's tunables")
+
+
+# In the guest
+
+def advise(*words, status=0, typed=""):
+    """Call ssdctl advise in this process; check its status, return (output, errors)."""
+    out, said = io.StringIO(), io.StringIO()
+    sys.argv = ["ssdctl", "advise", "--fio", FIO, *map(str, words)]
+    sys.stdin = io.StringIO(typed)
+    sys.stdin.isatty = lambda: False
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said):
+        try:
+            ended = command.main()
+        except SystemExit as error:
+            ended = error.code
+    print(f"$ ssdctl advise {' '.join(map(str, words))}\n{out.getvalue()}{said.getvalue()}",
+          flush=True)
+    check(ended == status, f"status {ended}, expected {status}")
+    return out.getvalue(), said.getvalue()
+
+
+def refused(because, *words, **how):
+    """Check that a call is refused in one line."""
+    out, said = advise(*words, status=how.pop("status", 1), **how)
+    lines = [line for line in said.splitlines() if because in line]
+    check(not out and len(lines) == 1 and "Traceback" not in said, f"refused: {because}")
+
+
+def job(text):
+    """Return a job file with this text."""
+    path = pathlib.Path("/tmp/job.fio")
+    path.write_text(text)
+    return path
+
+
+def probed(**values):
+    """Return a report of ssd-probe with these findings."""
+    path = pathlib.Path("/tmp/probe.json")
+    path.write_text(json.dumps({"schema": 1, "findings": {
+        name: {"value": value} for name, value in values.items()}}))
+    return path
+
+
+READS = """[reads]
+rw=randread
+bs=4k
+direct=1
+ioengine=psync
+"""
+STREAMS = """[streams]
+rw=write
+bs=16k
+direct=1
+ioengine=psync
+numjobs=4
+size=25%
+offset_increment=25%
+"""
+BLOCKS = {"capacity_mb": 256, "mapping": "block", "channels": 2, "chips": 2, "open_blocks": 1,
+          "queue_depth": 4, "fill": 100}
+
+
+def nothing_gains(dev):
+    """One reader without a backlog: none."""
+    from probing import queue_settings
+    before = queue_settings(dev.name)
+    out, _ = advise(f"/dev/{dev.name}", "--workload", job(READS), "--size", "64M", "--minutes",
+                    "0.2", "--json", "/tmp/advice.json", "--html", "/tmp/advice.html",
+                    typed=f"{dev.name}\n")
+    made = json.loads(pathlib.Path("/tmp/advice.json").read_text())
+    check(made["recommended"] == "none" and made["sure"] and made["rounds"] >= 4,
+          "none is recommended")
+    check("Use none: no scheduler is better" in out and f"ssdctl apply /dev/{dev.name} none" in out,
+          "a sentence and commands")
+    stored = [json.loads(path.read_text()) for path in STATE.glob("*.json")]
+    check([one["choice"]["scheduler"] for one in stored] == ["none"], "the advice is stored")
+    page = pathlib.Path("/tmp/advice.html").read_text()
+    check(page.count("<img") == 3 and "src='http" not in page, "one HTML file with three plots")
+    check(queue_settings(dev.name) == before, "the drive's settings are restored")
+
+
+def one_gains(dev):
+    """Streams on a drive that maps blocks: bp with the drive's block."""
+    out, _ = advise(dev.path, "--workload", job(STREAMS), "--size", "200M", "--minutes", "2",
+                    "--probe", probed(erase_block_kb=1024, mapping="block", open_blocks=1),
+                    "--json", "/tmp/advice.json", typed=f"{dev.name}\n")
+    made = json.loads(pathlib.Path("/tmp/advice.json").read_text())
+    check(made["recommended"].startswith("bp") and made["gain_low"] > 1.05 and
+          made["confidence"] >= 0.95, f"bp is recommended: {made['gain']:.2f}")
+    check("Use bp" in out and f"ssdctl persist {dev.path} bp" in out, "a sentence and commands")
+    lost = [one["name"] for one in made["candidates"] if not one["left"]]
+    check(lost and made["recommended"] not in lost, f"lost: {' '.join(lost)}")
+
+
+def counts_agree(dev):
+    """fio's logs hold what the kernel counts, window by window."""
+    from ssd_ctl.advice import rounds
+    from ssd_probe.drive import Drive
+    plan = rounds.Plan(least_s=0.2, limit_s=3, enough=20)
+    found = candidates.candidates(["none", "kyber"], {})
+    measured = rounds.Rounds(Drive(dev.path), dev.path, workload.Workload("x", READS, "x"), found,
+                             plan, FIO.split())
+    measured.run()
+    worst = max(abs(sum(way.bytes for way in one.jobs[0].values()) / sum(one.window.kernel) - 1)
+                for one in measured.measured)
+    check(len(measured.measured) >= 8 and worst < 0.01, f"fio and the kernel differ by {worst:.2%}")
+
+
+def refuses(dev, mount):
+    """What is in use, exists or cannot be meant is refused, and nothing is written."""
+    before = dev.stats()["write_count"]
+    refused("is mounted on", dev.path, typed=f"{dev.name}\n")
+    existing = mount / "precious"
+    existing.write_text("data")
+    refused("exists", dev.path, "--on", existing)
+    check(existing.read_text() == "data", "the file is as it was")
+    refused("not on", dev.path, "--on", "/tmp/new")
+    refused("is no partition of", dev.path, "--on", dev.path)
+    refused("No such file", dev.path, "--on", mount / "new", "--workload", "/nothing.fio")
+    refused("is no report", dev.path, "--on", mount / "new", "--probe", job(READS))
+    refused("is missing", dev.path, "--on", mount / "new", "--fio", "nofio")
+    refused("has to be above 0", dev.path, "--on", mount / "new", "--minutes", "0", status=2)
+    os.sync()
+    check(dev.stats()["write_count"] - before < 50, "nothing was written")
+
+
+def on_a_file(dev, mount):
+    """A file is made and removed; SIGINT ends it, too, and restores the drive."""
+    from probing import queue_settings
+    dev.scheduler("mq-deadline")
+    dev.queue("iosched/read_expire", 77)
+    before = queue_settings(dev.name)
+    file = mount / "measured"
+    out, _ = advise(dev.path, "--on", file, "--size", "64M", "--workload", job(READS), "--minutes",
+                    "0.1", "--contribute", "/tmp/entry")
+    check("Use " in out and not file.exists(), "the file is removed")
+    check(queue_settings(dev.name) == before, "settings are restored")
+    with subprocess.Popen(
+            [PROJECT / "tools/ssdctl/ssdctl", "advise", dev.path, "--on", file, "--size", "64M",
+             "--workload", "copy", "--fio", FIO], stderr=subprocess.PIPE, text=True) as running:
+        wait_for(lambda: "[pass]" in queue_file(dev), "the first candidate")
+        check(file.exists(), "the file is there meanwhile")
+        running.send_signal(signal.SIGINT)
+        said = running.stderr.read()
+    check(running.returncode == 130 and "interrupted" in said, f"interrupted: {said}")
+    check(not file.exists() and queue_settings(dev.name) == before, "all is as before")
+    check(subprocess.run(["pgrep", "fio"], check=False).returncode == 1, "fio has ended")
+
+
+def queue_file(dev):
+    """Return what the kernel says of the drive's schedulers."""
+    return pathlib.Path("/sys/block", dev.name, "queue/scheduler").read_text()
+
+
+def guest():
+    """The tests in the guest."""
+    from iosched import remove_all
+    from ssd import Device
+    with Device("small", capacity_mb=128, fill=100) as dev:
+        counts_agree(dev)
+        nothing_gains(dev)
+    with Device("small", **BLOCKS) as dev:
+        one_gains(dev)
+    mount = pathlib.Path("/mnt/advised")
+    mount.mkdir()
+    with Device("small", capacity_mb=256, memory_backed=1) as dev:
+        run("mkfs.ext4", "-q", dev.path)
+        run("mount", dev.path, mount)
+        refuses(dev, mount)
+        on_a_file(dev, mount)
+        run("umount", mount)
+    remove_all()
+
+
+def start_guest():
+    """Run this program in a guest, in place of this process."""
+    os.chdir(PROJECT)
+    lab = [PROJECT / "scripts/lab", "--quiet", "--simulate", "--memory=2G",
+           *(f"--package={name}" for name in PACKAGES)]
+    os.execv(lab[0], [*map(str, lab), "--", "python3", "tests/host/ssdctl-advise.py"])
+
+
+def main():
+    if SIMULATED:
+        guest()
+        return
+    coverage()
+    errors()
+    rules()
+    job_files()
+    logs()
+    named()
+    start_guest()
+
+
+if __name__ == "__main__":
+    main()
