@@ -28,7 +28,7 @@ def hot_plug(one, other):
     """One of two drives of a model is kept: by its serial number, with tunables; twice."""
     state = State(one.name)
     for _ in range(2):
-        ssdctl("persist", one.name, "bp", "block_size_kb=2048", "depth=08")
+        ssdctl("persist", one.name, "bp", "block_size_kb=2048", "depth=0x8")
         check(len(rules()) == 1, f"one rule: {rules()}")
     has(one.name, "bp", block_size_kb=2048, depth=8, nr_requests=128, wbt_lat_usec=0)
     replug(one, other)

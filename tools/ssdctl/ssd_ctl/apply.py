@@ -26,7 +26,7 @@ def add_choice(parser: argparse.ArgumentParser):
     """Add the arguments that name a choice."""
     parser.add_argument("scheduler", nargs="?", metavar="SCHEDULER",
                         help="none, mq-deadline, kyber, bfq, pass, piq, bp or pai")
-    parser.add_argument("settings", nargs="*", metavar="NAME=VALUE",
+    parser.add_argument("settings", nargs="*", metavar="NAME=VALUE", default=[],
                         help="a tunable of the scheduler, or nr_requests, wbt_lat_usec or "
                              "read_ahead_kb of the queue; other tunables get their defaults")
 
@@ -80,7 +80,7 @@ def locked(drive: Drive):
 
 def select(drive: Drive, choice: Choice):
     """Select a choice, and remember what was there before."""
-    with locked(drive), saved.changing(drive, bool(rules.of(drive))):
+    with locked(drive), saved.changing(drive, rules.choices(drive)):
         schedulers.apply(drive, with_former_queue(drive, choice))
 
 

@@ -86,7 +86,7 @@ def execute(argv: list[str]) -> int:
     module = module_of(command)
     parser = Parser(prog=f"ssdctl {command}", description=module.__doc__.split("\n\n")[0])
     module.add_options(parser)
-    return module.run(parser.parse_args(rest))
+    return module.run(parser.parse_intermixed_args(rest))
 
 
 def main() -> int:

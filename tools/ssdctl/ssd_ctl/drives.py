@@ -9,8 +9,8 @@ from ssd_ctl import CtlError
 from ssd_probe import ProbeError
 from ssd_probe.drive import BLOCK, Drive, read
 
-# Made of files, memory or other drives.
-NO_DRIVE = re.compile(r"(loop|ram|zram|dm-|md|fd|sr|nbd|drbd|bcache)\d")
+# Made of files, memory or other drives, or a part of a drive.
+NO_DRIVE = re.compile(r"(loop|ram|zram|dm-|md|fd|sr|nbd|drbd|bcache)\d|mmcblk\d+(boot|rpmb)")
 # {name of a part of the path in sysfs: kind}, the first that fits.
 KINDS = (("nvme", "NVMe"), ("nvme-subsystem", "NVMe"), ("usb", "USB"),
          ("mmc_host", "SD/eMMC"), ("ata", "SATA"),

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     with saved.alone():
         drive = drives.find(args.device)
         match = rules.recognized_by(drive, args.by_model)
-        with saved.changing(drive, bool(rules.of(drive))):
+        with saved.changing(drive, rules.choices(drive)):
             if words:
                 choice = apply.typed(drive, words)
                 apply.select(drive, choice)

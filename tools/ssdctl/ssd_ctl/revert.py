@@ -3,6 +3,7 @@
 import argparse
 
 from ssd_ctl import apply, drives, rules, saved, schedulers, udev
+from ssd_ctl.choice import Choice
 from ssd_probe.drive import Drive
 
 OK, FAILED = 0, 1
@@ -23,11 +24,11 @@ def remove_rules(found: list[rules.Rule]):
         udev.reload()
 
 
-def restore(drive: Drive, lasting: bool) -> int:
-    """Select what a drive had before; return the exit status. @lasting: a rule changed it
-    whenever it appeared."""
+def restore(drive: Drive, kept: list[Choice]) -> int:
+    """Select what a drive had before; return the exit status. @kept: what rules selected when it
+    appeared."""
     before = saved.before(drive)
-    if before and (lasting or saved.is_present(drive)):
+    if before and (kept or saved.is_present(drive)):
         with apply.locked(drive):
             wrong = schedulers.restore(drive, before)
         print(f"{drive.path} has {schedulers.present(drive)} as before")
@@ -35,7 +36,7 @@ def restore(drive: Drive, lasting: bool) -> int:
             print(f"{drive.path} does not take its former {' '.join(wrong)}: "
                   "the next boot restores it")
             return FAILED
-    elif lasting:
+    elif any(schedulers.holds(drive, choice) for choice in kept):
         print(f"{drive.path}: what it had before is not known, the next boot restores it")
     else:
         print(f"{drive.path}: there is nothing to undo")
@@ -49,4 +50,4 @@ def run(args: argparse.Namespace) -> int:
         drive = drives.find(args.device)
         found = rules.of(drive)
         remove_rules(found)
-        return restore(drive, bool(found))
+        return restore(drive, [rule.choice for rule in found])

@@ -5,7 +5,7 @@ import json
 import pathlib
 import re
 
-from ssd_ctl import CtlError, drives, saved, udev
+from ssd_ctl import CtlError, drives, saved, schedulers, udev
 from ssd_ctl.choice import Choice
 from ssd_probe.drive import Drive, read
 
@@ -17,6 +17,7 @@ ABOUT = "# About: "
 MODELS, SERIALS = ("ID_MODEL", "ID_NAME"), ("ID_SERIAL_SHORT", "ID_SERIAL")
 # Tells apart the drives that a controller has under one serial number.
 NAMESPACE = "ID_NSID"
+OPPOSITE = {"=": "!", "!": "="}
 PROGRAM = re.compile(r"/[A-Za-z0-9_./+-]+")
 
 
@@ -54,24 +55,34 @@ class Rule:
     def text(self) -> str:
         """Return the contents of the file. The settings of a scheduler must not become those of
         another one, so they are made only if it has been selected."""
-        name, condition = self.choice.scheduler, self.condition()
-        selected = f"{name}|*[[]{name}[]]*"
+        condition = self.condition()
+        operator, mark = mark_of(self.choice.scheduler)
+        selected, missing = f'TEST{operator}="{mark}"', f'TEST{OPPOSITE[operator]}="{mark}"'
         lines = ['SUBSYSTEM!="block", GOTO="ssd_iosched_end"',
                  'ACTION!="add|change", GOTO="ssd_iosched_end"',
-                 f'{condition}, ATTR{{queue/scheduler}}="{name}"']
-        lines += [f'{condition}, ATTR{{queue/scheduler}}=="{selected}", '
-                  f'ATTR{{queue/{file}}}="{value}"'
+                 f'{condition}, ATTR{{queue/scheduler}}="{self.choice.scheduler}"']
+        lines += [f'{condition}, {selected}, ATTR{{queue/{file}}}="{value}"'
                   for file, value in self.choice.settings().items()]
         if PROGRAM.fullmatch(self.program):
             # The kernel may have been busy.
-            lines.append(f'{condition}, ACTION=="add", ATTR{{queue/scheduler}}!="{selected}", '
-                         f'TEST=="{self.program}", RUN+="{self.program} udev-apply %k"')
+            lines.append(f'{condition}, ACTION=="add", {missing}, TEST=="{self.program}", '
+                         f'RUN+="{self.program} udev-apply %k"')
         lines.append('LABEL="ssd_iosched_end"')
         return FIRST + ABOUT + json.dumps(dataclasses.asdict(self)) + "\n" + "\n".join(lines) + "\n"
 
     def edited(self) -> bool:
         """Return true if the file is not as it was written."""
         return read(self.path) != self.text().strip()
+
+
+def mark_of(scheduler: str) -> tuple[str, str]:
+    """Return how a rule tests that a scheduler is selected: whether a file exists ("=") or not
+    ("!"), and the file. The text of queue/scheduler is no test, because udev reads it only once for
+    an event, which may be before the scheduler is selected."""
+    if scheduler == schedulers.NONE:
+        return "!", "queue/iosched"
+    name = schedulers.MARKS.get(scheduler)
+    return "=", f"queue/iosched/{name}" if name else "queue/iosched"
 
 
 def pattern(value: str) -> str:
@@ -134,6 +145,11 @@ def files() -> list[pathlib.Path]:
 def of(drive: Drive) -> list[Rule]:
     """Return the rules of a drive; the last one decides."""
     return [rule for rule in map(read_rule, files()) if rule and rule.fits(drive)]
+
+
+def choices(drive: Drive) -> list[Choice]:
+    """Return what rules select when a drive appears."""
+    return [rule.choice for rule in of(drive)]
 
 
 def remove(path: pathlib.Path):

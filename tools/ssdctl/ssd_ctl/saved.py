@@ -76,11 +76,14 @@ def is_present(drive: Drive) -> bool:
     return bool(made) and made.get("instance") == drive.instance()
 
 
-def keep(drive: Drive, lasting: bool) -> bool:
-    """Save what a drive has, unless an older state is saved; return true if it was saved now. What
-    was saved of a drive that has been removed since, or before a boot, says nothing unless a rule
-    has changed the drive again, which @lasting says."""
-    if is_present(drive) or lasting and path_of(drive).exists():
+def keep(drive: Drive, kept: list[Choice]) -> bool:
+    """Save what a drive has, unless an older state is saved; return true if it was saved now.
+    @kept: what rules select when the drive appears. Without them, what was saved of a drive that
+    has been removed since, or before a boot, says nothing any more. What a rule has selected is
+    not what the drive had before."""
+    if is_present(drive) or kept and path_of(drive).exists():
+        return False
+    if any(schedulers.holds(drive, choice) for choice in kept):
         return False
     now = {"drive": drive.describe(), "instance": drive.instance(),
            "before": schedulers.read_choice(drive).as_json()}
@@ -89,10 +92,11 @@ def keep(drive: Drive, lasting: bool) -> bool:
 
 
 @contextlib.contextmanager
-def changing(drive: Drive, lasting: bool):
-    """Save what a drive has for revert, and restore what it has now after an error."""
+def changing(drive: Drive, kept: list[Choice]):
+    """Save what a drive has for revert, and restore what it has now after an error. @kept: what
+    rules select when the drive appears."""
     now = schedulers.read_choice(drive)
-    new = keep(drive, lasting)
+    new = keep(drive, kept)
     try:
         yield
     except BaseException:

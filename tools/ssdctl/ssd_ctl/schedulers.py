@@ -16,6 +16,10 @@ from ssd_probe.drive import SETTLE_S, Drive, chosen, read
 OURS = ("pass", "piq", "bp", "pai")
 KERNELS = ("mq-deadline", "kyber", "bfq")
 NONE = "none"
+# A tunable of each that no other one has.
+MARKS = {"pass": "region_size_mb", "piq": "buffered_writes", "bp": "block_size_kb",
+         "pai": "clustered_page_kb", "mq-deadline": "writes_starved", "kyber": "read_lat_nsec",
+         "bfq": "low_latency"}
 MODULES = pathlib.Path("/sys/module")
 LOADED, MODULE, MISSING = "loaded", "module", "missing"
 # So long the queue may be frozen, or the device be added, before a change of it fails.
@@ -182,7 +186,7 @@ def remedy(name: str) -> str:
     release = os.uname().release
     if name in OURS:
         return f"to be built by dkms autoinstall -k {release}, or by make install in the source"
-    return "the kernel was built without" if name in KERNELS else ""
+    return "the kernel has no module of this name" if name in KERNELS else ""
 
 
 def complaint(drive: Drive, file: str, value: str, error: OSError) -> str:

@@ -33,11 +33,11 @@ def restore_drives(found: list[rules.Rule]) -> int:
     removed."""
     status = OK
     for drive in drives.every():
-        lasting = any(rule.fits(drive) for rule in found)
-        if not lasting and not saved.path_of(drive).exists():
+        kept = [rule.choice for rule in found if rule.fits(drive)]
+        if not kept and not saved.path_of(drive).exists():
             continue
         try:
-            status |= revert.restore(drive, lasting)
+            status |= revert.restore(drive, kept)
         except (CtlError, ProbeError) as error:
             print(f"{drive.path} is left as it is: {error}")
             status = FAILED
