@@ -237,7 +237,9 @@ class Guest:
         """The kernel's command line."""
         return ["root=LABEL=root", "ro", "console=ttyS0", "rcupdate.rcu_cpu_stall_timeout=300",
                 "watchdog_thresh=60", "loglevel=5", "log_buf_len=4M", "panic=-1", "oops=panic",
-                "cryptomgr.notests", "initcall_blacklist=jent_mod_init,init_encrypted", *append]
+                "cryptomgr.notests", "initcall_blacklist=jent_mod_init,init_encrypted",
+                # An emulated CPU has no flaws to work around.
+                "mitigations=off", *append]
 
     def __enter__(self):
         try:

@@ -26,7 +26,6 @@ def test(name):
         with system.boot() as guest:
             guest.run(f"mv {TOOL} {TOOL}.away")
             done = upgrade(guest, name)
-            print(done.out)
             check("bpftool" in done.out or "make.log" in done.out,
                   "the installation of the kernel says what failed")
         release = system.newest()

@@ -21,7 +21,6 @@ def test(name):
         before = system.newest()
         with system.boot() as guest:
             done = upgrade(guest, name)
-            print(done.out)
             check(not done.status, "the kernel is installed")
         release = system.newest()
         check(release != before and release.startswith(debian.RELEASES[name].upgrade),

@@ -121,14 +121,19 @@ def differences(before, now):
                   for path in before | now if before.get(path) != now.get(path))
 
 
+def show(piece):
+    """Pass output of the guest on."""
+    sys.stdout.buffer.write(piece)
+    sys.stdout.flush()
+
+
 def install(guest, debs):
     """Install packages of the host, as a user does who has downloaded them."""
     for path in debs:
         guest.put(f"/root/{path.name}", path.read_bytes())
-    done = guest.run("apt-get -q -y --no-install-recommends install " +
-                     " ".join(f"/root/{path.name}" for path in debs), BUILD_SECONDS)
+    guest.run("apt-get -q -y --no-install-recommends install " +
+              " ".join(f"/root/{path.name}" for path in debs), BUILD_SECONDS, hear=show)
     guest.run("rm /root/*.deb")
-    return done.out
 
 
 def prepare(name, debs, folder):
@@ -137,7 +142,7 @@ def prepare(name, debs, folder):
     with System(name) as system:
         with system.boot() as guest:
             before = files(guest)
-            print(install(guest, debs))
+            install(guest, debs)
             built(guest, guest.run("uname -r").out.strip())
             for drive, choice in CHOICES.items():
                 guest.plug(drive)
@@ -169,7 +174,7 @@ def upgrade(guest, name):
     """Install the kernel for an upgrade and its headers, from a folder; return apt's status."""
     folder = f"{debian.DEBS}/{debian.RELEASES[name].upgrade}"
     return guest.run(f"apt-get -q -y --no-install-recommends install {folder}/*.deb",
-                     BUILD_SECONDS, check=False)
+                     BUILD_SECONDS, check=False, hear=show)
 
 
 def main(test):

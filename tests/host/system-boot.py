@@ -1,0 +1,59 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0
+# In a whole Debian system, udev selects what ssdctl persist keeps, on a drive that is there at boot
+# and on one that is plugged in
+# kernels: debian-12 debian-13
+# check: debian-12
+# timeout: 1800
+"""The modules are those that this machine builds for the system's kernel, which an emulated
+processor needs minutes for: system-install has DKMS build them."""
+import pathlib
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+
+from checks import check, fail  # noqa: E402  (in a folder added above)
+from systems import (  # noqa: E402
+    CHOICES, MODULES, PROJECT, System, debian, device, has, main, packages, replug, show)
+
+DISK, STICK, *_ = CHOICES
+
+
+def modules(release):
+    """Build the modules for a kernel; return their paths."""
+    for command in (["scripts/fetch-kernel", release], ["make", "-s", "-j2", f"KVER={release}"]):
+        done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+        if done.returncode:
+            fail(f"{command}: {done.stdout[-1000:]}{done.stderr[-1000:]}")
+    return [PROJECT / f"build/{release}/{name}-iosched.ko" for name in MODULES]
+
+
+def test(name):
+    """Keep a choice for two drives; boot with one of them, then plug the other one in."""
+    check(name in debian.RELEASES, name)
+    with System(name) as system:
+        release = system.newest()
+        utils = next(path for path in packages() if "utils" in path.name)
+        built = modules(release)
+        with system.boot([DISK]) as guest:
+            guest.put(f"/root/{utils.name}", utils.read_bytes())
+            guest.run(f"dpkg -i /root/{utils.name}", hear=show)
+            for path in built:
+                guest.put(f"/lib/modules/{release}/updates/{path.name}", path.read_bytes())
+            guest.run("depmod")
+            guest.plug(STICK)
+            for drive in (DISK, STICK):
+                found = device(guest, drive)
+                guest.run(f"ssdctl persist /dev/{found} {CHOICES[drive]}", hear=show)
+                has(guest, drive, CHOICES[drive], "persisted")
+            replug(guest, STICK)
+            has(guest, STICK, CHOICES[STICK], "plugged in again")
+        with system.boot([DISK]) as guest:
+            has(guest, DISK, CHOICES[DISK], "at boot")
+            guest.plug(STICK)
+            has(guest, STICK, CHOICES[STICK], "plugged in")
+
+
+if __name__ == "__main__":
+    main(test)
