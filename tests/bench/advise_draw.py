@@ -48,10 +48,16 @@ def place_of(dice: probe_draw.Dice) -> dict:
     return {"offset": f"{low}%", "size": f"{dice.random.randint(10, 100 - low)}%"}
 
 
+def block_of(dice: probe_draw.Dice, way: str) -> str:
+    """Return the size of an I/O. The kernel makes large ones of a stream."""
+    return dice.one_of({"64k": 40, "128k": 40, "512k": 20} if way in ("read", "write") else
+                       {"4k": 55, "8k": 15, "16k": 20, "64k": 10})
+
+
 def job(dice: probe_draw.Dice, free: bool) -> dict:
     """Return the options of a job. @free: nothing limits its rate."""
-    made = {"bs": dice.one_of({"4k": 45, "8k": 10, "16k": 15, "64k": 15, "128k": 10, "512k": 5}),
-            **way_of(dice), **depth_of(dice), **place_of(dice)}
+    way = way_of(dice)
+    made = {"bs": block_of(dice, way["rw"]), **way, **depth_of(dice), **place_of(dice)}
     sync = made["ioengine"] == "psync"
     if sync and made["rw"] in ("write", "randwrite") and dice.happens(0.4):
         made |= {dice.one_of({"fsync": 1, "fdatasync": 1}): dice.one_of({1: 50, 8: 25, 32: 25})}

@@ -28,19 +28,29 @@ from ssd_ctl.advice import candidates, engine, rounds, workload  # noqa: E402
 from ssd_probe.drive import Drive  # noqa: E402
 
 # Limits of advise: a guest has to get by with fewer I/Os than a machine makes in a second.
-PLAN = rounds.Plan(least_s=0.02, limit_s=1200.0, enough=200, most_ios=250_000)
+PLAN = rounds.Plan(least_s=0.02, limit_s=1200.0, enough=200, most_ios=120_000)
 # The truth: windows in those of advise, windows of all candidates, of those near the best one.
-LONGER, ALL, LEAST_MORE, MOST_MORE = 4, 3, 3, 40
+LONGER, ALL, LEAST_MORE, MOST_MORE = 3, 3, 3, 40
 # Near: within 8 %, or not known better. Differences ought to be known to 0.7 %.
 NEAR, KNOWN = math.log(1.08), 0.007
-MOST_IOS = 300_000
+MOST_IOS = 150_000
+
+
+class Told(rounds.Rounds):
+    """Rounds that print how far they are."""
+
+    def take(self, windows, logs):
+        """As before."""
+        super().take(windows, logs)
+        print(f"@ {self.race.rounds} rounds of {self.window_s:.3f} s, {self.logged_ios} I/Os, of "
+              f"{' '.join(self.race.left)}", flush=True)
 
 
 def advise(drive, case, found):
     """Return what advise says, and the length of its windows."""
     load = workload.Workload("random", case["job"], case["name"])
-    measured = rounds.Rounds(drive, drive.path, load, found,
-                             dataclasses.replace(PLAN, seed=case["number"]), FIO)
+    measured = Told(drive, drive.path, load, found,
+                    dataclasses.replace(PLAN, seed=case["number"]), FIO)
     outcome = measured.run()
     return {"choice": outcome.name, "sure": outcome.sure, "rounds": measured.race.rounds,
             "sessions": measured.sessions, "ios": measured.logged_ios,
@@ -129,6 +139,7 @@ def truth(drive, case, found, told):
     choice = told["choice"]
     measured = Truth(drive, case, found, told["window_s"])
     measured.measure(measured.found, ALL)
+    print(f"@ the truth: {measured.ios} I/Os", flush=True)
     names = measured.near(choice)
     measured.measure(names, measured.wanted(names, choice))
     return {"ios": measured.ios, "window_s": measured.window_s,

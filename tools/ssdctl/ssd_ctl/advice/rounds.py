@@ -25,8 +25,8 @@ from ssd_probe.drive import Drive
 CONTENT = 0.4
 # Share of a window in which a candidate settles before it, and the s that it takes at least.
 SETTLE, LEAST_SETTLE_S = 0.5, 0.02
-# Rounds of the first session, and of any.
-FIRST_ROUNDS, LEAST_ROUNDS = 4, 2
+# Rounds of the first session, and of any later one at least.
+LEAST_ROUNDS = 4
 # I/Os that fio logs in a session, at most.
 MOST_LOGGED = 5_000_000
 GUESS_S = 0.5
@@ -88,7 +88,7 @@ class Rounds:
 
     def rounds_wanted(self) -> int:
         """Return the rounds of the next session: more the longer the race lasts."""
-        return max(LEAST_ROUNDS, self.race.rounds // 3) if self.race.rounds else FIRST_ROUNDS
+        return max(LEAST_ROUNDS, self.race.rounds // 2)
 
     def run(self) -> Outcome:
         """Measure; return what to recommend."""
@@ -153,11 +153,12 @@ class Rounds:
     def guess(self):
         """Take the length of a window from what the drive does now, as if the jobs did alike."""
         count, begin = engine.completions(self.drive), time.monotonic()
-        time.sleep(min(GUESS_S, self.plan.least_s))
-        passed = time.monotonic() - begin
-        rate = (engine.completions(self.drive) - count) / passed
-        self.set_window(self.plan.enough * len(self.load.jobs) / rate if rate else
-                        self.plan.most_s)
+        wanted, done, passed = self.plan.enough * len(self.load.jobs), 0, 0.0
+        while done < wanted / 4 and passed < self.plan.most_s / 4:
+            time.sleep(min(GUESS_S, self.plan.least_s))
+            done = engine.completions(self.drive) - count
+            passed = time.monotonic() - begin
+        self.set_window(wanted * passed / done if done else self.plan.most_s)
 
     def set_window(self, seconds: float):
         """Set the length of windows within the limits, and with it the time to settle."""
