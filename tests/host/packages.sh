@@ -112,6 +112,20 @@ echo '# CONFIG_DEBUG_INFO_BTF is not set' >"$work/headers/.config"
 configured 6.1.0-1-amd64 "$work/headers" >/dev/null
 grep -q 'it has no BTF' "$work/err" || fail "no BTF: '$(<"$work/err")'"
 
+# status KERNEL: what dkms.conf adds to dkms status before or after the line of a kernel.
+status()
+{
+	action=status kernelver=$1 dkms_tree=$work/dkms install_tree=$work/modules \
+		bash -c '. "$0"' "$work/root/usr/src/$name/dkms.conf" 2>&1
+}
+
+mkdir -p "$work/dkms/ssd-iosched/$version/"{6.1.0-1,6.12.1}/x86_64 \
+	"$work/modules/"{5.10.0-1,6.1.0-1,6.12.1}/build
+[ "$(status 6.1.0-1 | grep .)" = \
+	"ssd-iosched: no modules for 5.10.0-1: the series 6.1, 6.12 and 7.2 are supported" ] ||
+	fail "dkms status: $(status 6.1.0-1)"
+[ -z "$(status 6.12.1)" ] || fail "dkms status says it twice: $(status 6.12.1)"
+
 # The build that DKMS makes, in its source tree.
 release=$(scripts/fetch-kernel --cached 6.12 || scripts/fetch-kernel 6.12)
 make=$(configured "$release" "$(scripts/find-headers "$release")" | sed -n 3p)
