@@ -147,3 +147,18 @@ sum=$(sha256sum "$work/sources/$name.tar.xz")
 grep -q "sha256sums=('${sum%% *}')" "$work/sources/PKGBUILD" || fail "PKGBUILD has another checksum"
 bash -n "$work/sources/PKGBUILD" || fail "PKGBUILD"
 grep -q "^Version: *$version$" "$work/sources/ssd-iosched.spec" || fail "the spec's version"
+
+# A release, of what is committed.
+[ -e .git ] || exit 0
+git clone -q . "$work/clone"
+"$work/clone/packaging/build" release "$work/release" >"$work/log" 2>&1 || fail "$(<"$work/log")"
+(cd "$work/release" && sha256sum --check --strict --quiet SHA256SUMS) || fail "checksums"
+for file in PKGBUILD ssd-iosched.spec "$name.tar.xz" "$name-results.tar.xz" \
+	"ssd-iosched-dkms_${version}_all.deb"; do
+	grep -q " $file$" "$work/release/SHA256SUMS" || fail "a release has no $file"
+done
+echo "not committed" >"$work/clone/new"
+! "$work/clone/packaging/build" release "$work/release" >"$work/log" 2>&1 ||
+	fail "a release of what is not committed"
+[ "$(<"$work/log")" = "error: commit or remove what is not committed: git status" ] ||
+	fail "$(<"$work/log")"
