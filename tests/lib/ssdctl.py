@@ -21,6 +21,8 @@ from ssd_ctl import STATE, command, rules  # noqa: E402  (in a folder added abov
 
 UDEVD = pathlib.Path("/lib/systemd/systemd-udevd")
 PROGRAM = pathlib.Path("/usr/sbin/ssdctl")
+INSTALLED = (pathlib.Path("/etc/udev/rules.d/60-ssd-iosched-hwdb.rules"),
+             pathlib.Path("/etc/udev/hwdb.d/60-ssd-iosched.hwdb"))
 SKIP = 4
 
 
@@ -30,19 +32,32 @@ def link():
     PROGRAM.symlink_to(TOOL / "ssdctl")
 
 
-def start_udev():
-    """Start udev's daemon, with the hardware database's rules and with /usr/sbin/ssdctl; skip the
-    test without udev."""
+@contextlib.contextmanager
+def udev():
+    """Have udev's daemon, with the rules of the hardware database and with /usr/sbin/ssdctl, until
+    the body ends; skip the test without udev."""
     if not UDEVD.exists():
         print("udev is missing: scripts/setup lab")
         sys.exit(SKIP)
     for folder in ("/run/udev", "/etc/udev/rules.d", "/etc/udev/hwdb.d"):
         os.makedirs(folder, exist_ok=True)
-    shutil.copy(TOOL / "udev/60-ssd-iosched-hwdb.rules", "/etc/udev/rules.d")
-    shutil.copy(TOOL / "udev/60-ssd-iosched.hwdb", "/etc/udev/hwdb.d")
+    for file in INSTALLED:
+        shutil.copy(TOOL / "udev" / file.name, file)
     link()
+    # To compile all of it would take long. Without any, udev would not notice a later one.
+    run("mount", "-t", "tmpfs", "none", "/usr/lib/udev/hwdb.d")
+    run("systemd-hwdb", "update")
     run(UDEVD, "--daemon")
     settle()
+    try:
+        yield
+    finally:
+        run("udevadm", "control", "--exit")
+        wait_for(lambda: not os.path.exists("/run/udev/control"), "the end of udev")
+        shutil.rmtree("/run/udev")
+        run("umount", "/usr/lib/udev/hwdb.d")
+        for file in (*INSTALLED, PROGRAM):
+            file.unlink()
 
 
 def settle():

@@ -3,6 +3,7 @@
 # ssdctl shows drives, selects a scheduler wholly or not at all, also under load, and reverts it
 # timeout: 600
 
+import fcntl
 import json
 import os
 import pathlib
@@ -50,6 +51,14 @@ def nothing_left_of_saved():
     """A refused choice is not saved."""
     folder = pathlib.Path("/var/lib/ssd-iosched/saved")
     check(not folder.exists() or not list(folder.iterdir()), "nothing is saved")
+
+
+def measured(name):
+    """A drive that another program holds for a measurement is left alone."""
+    with open(f"/dev/{name}", "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        refused("is locked by another program", "apply", name, "pass")
+    has(name, "none")
 
 
 def reverts(name):
@@ -143,6 +152,7 @@ def main():
         disk = Disk(device.name, "none")
         shows(disk.name)
         refuses(disk.name)
+        measured(disk.name)
         reverts(disk.name)
         advised(disk.name)
         under_load(disk)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # ssdctl persist: a drive that is removed and appears again has its scheduler and tunables by udev;
 # no other drive has; revert and undo-all leave nothing
+# check: 6.12
 # nvme: 256M
 # timeout: 900
 
@@ -9,10 +10,10 @@ import os
 import pathlib
 
 from checks import check, modprobe, run, wait_for
-from iosched import insert, ours, remove
+from iosched import insert, ours, remove, remove_all
 from scsi_target import units
-from ssdctl import (State, has, nothing_left, refused, replug, settle, ssdctl, start_udev,
-                    status_of)
+from ssdctl import (State, has, nothing_left, refused, replug, settle, ssdctl, status_of,
+                    udev)
 
 RULES = pathlib.Path("/etc/udev/rules.d")
 WEIRD = 'We*rd [x] "?" | \\ ü$kernel'
@@ -157,7 +158,8 @@ def refuses(one):
 
 def hardware_database(one):
     """An entry of the database counts only once it is turned on, and a rule wins over it."""
-    pathlib.Path("/etc/udev/hwdb.d/61-test.hwdb").write_text(
+    entries = pathlib.Path("/etc/udev/hwdb.d/61-test.hwdb")
+    entries.write_text(
         "block:*:name:Test*:fwrev:*:\n SSD_IOSCHED=bp\n"
         " SSD_IOSCHED_TUNABLES=block_size_kb=512 depth=2\n")
     run("systemd-hwdb", "update")
@@ -173,17 +175,17 @@ def hardware_database(one):
     has(one.name, "pass")
     ssdctl("undo-all")
     nothing_left()
+    entries.unlink()
     replug(one)
     has(one.name, plain)
 
 
 def main():
-    start_udev()
     modprobe("nvme")
     modprobe("mq-deadline")
     for name in ours():
         insert(name)
-    with units(2, product_id="Test disk", vpd_unit_serial="test{}") as (one, other):
+    with udev(), units(2, product_id="Test disk", vpd_unit_serial="test{}") as (one, other):
         settle()
         refuses(one)
         hot_plug(one, other)
@@ -191,7 +193,8 @@ def main():
         module_missing(one)
         weird_names(one)
         hardware_database(one)
-    nvme()
+        nvme()
+    remove_all()
 
 
 if __name__ == "__main__":
