@@ -53,21 +53,24 @@ ExecStart=
 ExecStart=-/sbin/agetty --autologin root --noclear --keep-baud 115200 - xterm-256color
 """,
 }
-# In the system at $1: put the packages of the newest kernel of series $2 into folder $3.
+# In the system at $1: put the packages of the newest kernel of series $2 into folder $3; $4: the
+# suite that has it and what it needs.
 FETCH_KERNEL = r"""#!/bin/sh -e
 release=$(chroot "$1" apt-cache pkgnames linux-image-"$2" |
 	grep -E '^linux-image-[0-9.]+\+deb[0-9.]+-amd64$' | sort -V | tail -n 1)
 [ "$release" ] || { echo "no kernel $2 in the package lists" >&2; exit 1; }
 chroot "$1" sh -ec '
-	apt-get -q -y --download-only install "$1" "linux-headers-${1#linux-image-}"
+	apt-get clean
+	apt-get -q -y --download-only -t "$3" install "$1" "linux-headers-${1#linux-image-}"
 	mkdir -p "$2"
-	mv /var/cache/apt/archives/*.deb "$2"' sh "$release" "$3"
+	mv /var/cache/apt/archives/*.deb "$2"' sh "$release" "$3" "$4"
 """
 
 
 @dataclasses.dataclass(frozen=True)
 class Release:
-    """A release of Debian: its suites and the series of the kernel for an upgrade."""
+    """A release of Debian: its suites, and the series of the kernel for an upgrade, which the last
+    suite has."""
     suites: tuple
     upgrade: str
 
@@ -99,31 +102,38 @@ def bootstrap(release, root, log):
     with open(fetch, "w", opener=lambda path, flags: os.open(path, flags, 0o755),
               encoding="utf-8") as file:
         file.write(FETCH_KERNEL)
-    command = [find_tool("mmdebstrap"), "--mode=root", "--variant=minbase", "--format=directory",
+    # In name spaces of its own: its mounts and processes end with it.
+    command = [find_tool("unshare"), "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
+               find_tool("mmdebstrap"), "--mode=root", "--variant=minbase", "--format=directory",
                "--aptopt=Acquire::Languages \"none\"", "--aptopt=Acquire::Retries \"3\"",
-               "--aptopt=APT::Install-Recommends \"false\"",
+               "--aptopt=APT::Install-Recommends \"false\"", "--dpkgopt=force-unsafe-io",
                *(f"--dpkgopt=path-exclude={path}" for path in LEFT_OUT),
                f"--include={','.join(PACKAGES)}",
                (f"--customize-hook={shlex.quote(fetch)} \"$1\" {release.upgrade} "
-                f"{DEBS}/{release.upgrade}"),
+                f"{DEBS}/{release.upgrade} {release.suites[-1]}"),
                release.suites[0], root,
                *(f"deb [signed-by={KEYRING}] {mirror(suite)} {suite} main"
                  for suite in release.suites)]
     with open(log, "wb") as out:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
-        if wait(process, "mmdebstrap"):
-            with open(log, encoding="utf-8", errors="replace") as text:
-                raise LabError("mmdebstrap failed:\n" + "".join(text.readlines()[-15:]))
+        try:
+            status = wait(process, "mmdebstrap")
+        finally:
+            process.kill()
+            process.wait()
+    if status:
+        with open(log, encoding="utf-8", errors="replace") as text:
+            raise LabError("mmdebstrap failed:\n" + "".join(text.readlines()[-15:]))
 
 
 def wait(process, what):
     """Wait for a process, with a message twice a minute; return its status."""
-    from_then = time.monotonic()
+    began = time.monotonic()
     while True:
         try:
             return process.wait(30)
         except subprocess.TimeoutExpired:
-            print(f"lab: {what} runs for {time.monotonic() - from_then:.0f} s", flush=True)
+            print(f"lab: {what} runs for {time.monotonic() - began:.0f} s", flush=True)
 
 
 def customize(root):

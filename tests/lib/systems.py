@@ -30,11 +30,11 @@ CHOICES = {
 }
 # Where packages put files, and DKMS and udev what they make of them.
 PLACES = "/etc /boot /lib/modules /usr /var/lib"
-# What each boot and each use of apt and dpkg writes.
+# What each boot and each use of apt and dpkg writes, and the key that DKMS makes for all modules.
 COMMON = re.compile(r"/var/lib/(dpkg|apt|systemd|dbus|private)(/|$)|/var/lib/initramfs-tools|"
                     r"/etc/(machine-id|resolv.conf|mtab)|/etc/[^/]*[-~]$|/boot/(lost.found|grub)|"
                     r"/__pycache__(/|$)|/etc/ld.so.cache|/var/lib/(ucf|udisks2|logrotate)|"
-                    r"/usr/share/man/.*|/var/lib/shells")
+                    r"/var/lib/shells|/var/lib/dkms/mok")
 # Seconds for DKMS to build the modules for a kernel in a guest; an idle machine needs 200.
 BUILD_SECONDS = 3000
 
