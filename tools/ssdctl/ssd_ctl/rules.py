@@ -179,7 +179,8 @@ def install(rule: Rule, drive: Drive):
 def untrue(rule: Rule, said: list[str]) -> str:
     """Return what is wrong with a rule by the lines of udevadm test, "" if nothing."""
     for line in said:
-        if rule.path.name in line and re.search("nvalid|ignoring|nknown|ailed", line):
+        _, found, told = line.partition(rule.path.name)
+        if found and re.search("nvalid|ignoring|nknown|ailed", told):
             return f"udevadm test says: {line.strip()}"
     for file, value in {"scheduler": rule.choice.scheduler, **rule.choice.settings()}.items():
         found = re.compile(rf"queue/{re.escape(file)}\b.*['\"]{re.escape(value)}['\"]")

@@ -41,8 +41,10 @@ def problem(path: str) -> str:
     if version() < VERIFY:
         return ""
     done = udevadm("verify", path)
-    said = (done.stdout + done.stderr).strip().splitlines()
-    return said[0] if done.returncode and said else "udevadm verify fails" * bool(done.returncode)
+    if not done.returncode:
+        return ""
+    said = (done.stderr + done.stdout).strip().splitlines()
+    return f"udevadm verify says: {said[0] if said else 'nothing'}"
 
 
 def test(drive: Drive) -> list[str]:
