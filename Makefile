@@ -107,7 +107,7 @@ install-tools: tools ## install only ssdctl and ssd-probe, below PREFIX
 	install -d $(DESTDIR)$(PREFIX)/sbin
 	for link in $(LINKS); do \
 		ln -sfr $(DESTDIR)$(LIB)/$${link##*/} $(DESTDIR)$$link || exit 1; done
-	for file in $(TOOL_FILES); do [ ! -e $${file%=*} ] || \
+	for file in $(TOOL_FILES); do \
 		install -D -m 644 $${file%=*} $(DESTDIR)$${file#*=} || exit 1; done
 	$(if $(DESTDIR),,systemd-hwdb update)
 
