@@ -21,6 +21,7 @@ import importlib
 import json
 import math
 import pathlib
+import signal
 import sys
 import time
 
@@ -102,6 +103,9 @@ class Guest:
     """A guest that measures @cases in turn. @path: of its files, without their endings, @probed:
     tunables by the seed of a drive, @done: called with each answer."""
 
+    # Set by an interruption, which ends all guests.
+    interrupted = False
+
     def __init__(self, path: pathlib.Path, cases: list[advise_draw.Case], probed: dict, done):
         self.path, self.cases, self.probed, self.done = path, cases, probed, done
         self.clock = time.monotonic()
@@ -126,9 +130,15 @@ class Guest:
                            self.path.with_suffix(".log"), self.handle, options(),
                            [("plan.json", plan)])
             except model.Failed as error:
-                if not self.cases:
+                if self.interrupted or not self.cases:
                     raise
                 self.done(Answer(self.cases.pop(0), problem=str(error)))
+
+
+def interrupt(*what):
+    """Handle a signal that ends the program."""
+    Guest.interrupted = True
+    signal.default_int_handler(*what)
 
 
 def options() -> list[str]:
@@ -181,6 +191,8 @@ def measure(cases: list[advise_draw.Case], folder: pathlib.Path):
         file_of(answer.case, folder).write_text(json.dumps(dataclasses.asdict(answer), indent=1))
         progress.step(line_of(answer))
 
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupt)
     size = min(BATCH, math.ceil(len(left) / guests.GUESTS))
     batches = [left[at:at + size] for at in range(0, len(left), size)]
     guests.run_all([Guest(folder / f"guest-{at}", batch, tunables, done).run

@@ -34,6 +34,7 @@ import numpy  # noqa: E402
 from checks import check, run, wait_for  # noqa: E402  (in a folder added above)
 from ssd_ctl import CtlError, command  # noqa: E402
 from ssd_ctl.advice import candidates, engine, sequential, workload  # noqa: E402
+from ssdctl import State  # noqa: E402
 
 PACKAGES = ("fio", "python3-numpy", "python3-scipy", "python3-matplotlib")
 RANDOM = numpy.random.default_rng(1)
@@ -275,8 +276,7 @@ BLOCKS = {"capacity_mb": 256, "mapping": "block", "channels": 2, "chips": 2, "op
 
 def nothing_gains(dev):
     """One reader without a backlog: none."""
-    from probing import queue_settings
-    before = queue_settings(dev.name)
+    before = State(dev.name)
     out, _ = advise(f"/dev/{dev.name}", "--workload", job(READS), "--size", "64M", "--minutes",
                     "0.2", "--json", "/tmp/advice.json", "--html", "/tmp/advice.html",
                     typed=f"{dev.name}\n")
@@ -289,7 +289,7 @@ def nothing_gains(dev):
     check([one["choice"]["scheduler"] for one in stored] == ["none"], "the advice is stored")
     page = pathlib.Path("/tmp/advice.html").read_text()
     check(page.count("<img") == 3 and "src='http" not in page, "one HTML file with three plots")
-    check(queue_settings(dev.name) == before, "the drive's settings are restored")
+    before.same("the drive's settings")
 
 
 def one_gains(dev):
@@ -309,7 +309,7 @@ def counts_agree(dev):
     """fio's logs hold what the kernel counts, window by window."""
     from ssd_ctl.advice import rounds
     from ssd_probe.drive import Drive
-    plan = rounds.Plan(least_s=0.2, limit_s=3, enough=20)
+    plan = rounds.Plan(least_s=0.1, limit_s=4, enough=20)
     found = candidates.candidates(["none", "kyber"], {})
     measured = rounds.Rounds(Drive(dev.path), dev.path, workload.Workload("x", READS, "x"), found,
                              plan, FIO.split())
@@ -339,15 +339,14 @@ def refuses(dev, mount):
 
 def on_a_file(dev, mount):
     """A file is made and removed; SIGINT ends it, too, and restores the drive."""
-    from probing import queue_settings
     dev.scheduler("mq-deadline")
     dev.queue("iosched/read_expire", 77)
-    before = queue_settings(dev.name)
+    before = State(dev.name)
     file = mount / "measured"
     out, _ = advise(dev.path, "--on", file, "--size", "64M", "--workload", job(READS), "--minutes",
                     "0.1", "--contribute", "/tmp/entry")
     check("Use " in out and not file.exists(), "the file is removed")
-    check(queue_settings(dev.name) == before, "settings are restored")
+    before.same("the drive's settings")
     with subprocess.Popen(
             [PROJECT / "tools/ssdctl/ssdctl", "advise", dev.path, "--on", file, "--size", "64M",
              "--workload", "copy", "--fio", FIO], stderr=subprocess.PIPE, text=True) as running:
@@ -356,7 +355,8 @@ def on_a_file(dev, mount):
         running.send_signal(signal.SIGINT)
         said = running.stderr.read()
     check(running.returncode == 130 and "interrupted" in said, f"interrupted: {said}")
-    check(not file.exists() and queue_settings(dev.name) == before, "all is as before")
+    check(not file.exists(), "the file is removed")
+    before.same("the drive's settings")
     check(subprocess.run(["pgrep", "fio"], check=False).returncode == 1, "fio has ended")
 
 
@@ -369,14 +369,14 @@ def guest():
     """The tests in the guest."""
     from iosched import remove_all
     from ssd import Device
-    with Device("small", capacity_mb=128, fill=100) as dev:
+    with Device("small", capacity_mb=128, fill=100, read_ns=400000) as dev:
         counts_agree(dev)
         nothing_gains(dev)
     with Device("small", **BLOCKS) as dev:
         one_gains(dev)
     mount = pathlib.Path("/mnt/advised")
     mount.mkdir()
-    with Device("small", capacity_mb=256, memory_backed=1) as dev:
+    with Device("small", capacity_mb=256, memory_backed=1, read_ns=400000) as dev:
         run("mkfs.ext4", "-q", dev.path)
         run("mount", dev.path, mount)
         refuses(dev, mount)

@@ -14,7 +14,6 @@ import math
 import pathlib
 import random
 import sys
-import time
 
 from common import FIO, PROJECT
 from ssd import Device
@@ -28,7 +27,8 @@ from ssd_ctl.advice import candidates, engine, rounds, workload  # noqa: E402
 from ssd_probe.drive import Drive  # noqa: E402
 
 # Limits of advise: a guest has to get by with fewer I/Os than a machine makes in a second.
-PLAN = rounds.Plan(least_s=0.02, limit_s=1200.0, enough=200, most_ios=120_000)
+PLAN = rounds.Plan(least_s=0.02, most_s=5.0, limit_s=900.0, enough=200, window_ios=1500,
+                   most_ios=120_000)
 # The truth: windows in those of advise, windows of all candidates, of those near the best one.
 LONGER, ALL, LEAST_MORE, MOST_MORE = 3, 3, 3, 40
 # Near: within 8 %, or not known better. Differences ought to be known to 0.7 %.
@@ -42,7 +42,8 @@ class Told(rounds.Rounds):
     def take(self, windows, logs):
         """As before."""
         super().take(windows, logs)
-        print(f"@ {self.race.rounds} rounds of {self.window_s:.3f} s, {self.logged_ios} I/Os, of "
+        print(f"@ {self.passed():.1f} s, {self.race.rounds} rounds of {self.window_s:.3f} s, "
+              f"{engine.completions(self.drive) - self.first} requests, of "
               f"{' '.join(self.race.left)}", flush=True)
 
 
@@ -93,9 +94,9 @@ class Truth:
     def window(self, name):
         """Let a window of a candidate pass; return its begin and end in ms."""
         self.selector.select(self.found[name])
-        time.sleep(self.window_s / 3)
+        engine.pause(self.drive, self.window_s / 3, PLAN.window_ios)
         begin = engine.milliseconds()
-        time.sleep(self.window_s)
+        engine.pause(self.drive, self.window_s, LONGER * PLAN.window_ios)
         return begin, engine.milliseconds()
 
     def score(self, logs, begin, end):

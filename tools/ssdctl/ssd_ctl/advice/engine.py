@@ -3,6 +3,7 @@
 each job did in a window is in its logs, which have a line for each I/O."""
 import dataclasses
 import glob
+import math
 import os
 import pathlib
 import shlex
@@ -23,9 +24,13 @@ COLUMNS = (0, 1, 2, 3)
 # fio's status after SIGINT.
 INTERRUPTED = 128
 FIRST_S, END_S = 60, 120
+# fio ends with this program, however that ends.
+WITH_US = ("setpriv", "--pdeathsig", "INT")
 # In memory, so that what is measured on is not written to.
 SHARED = "/dev/shm"
 MS = 1_000_000
+# How often a limited pause looks.
+LOOKS = 500
 
 
 @dataclasses.dataclass
@@ -64,6 +69,16 @@ def completions(drive: Drive) -> int:
     return fields[0] + fields[1] + fields[4] + fields[5]
 
 
+def pause(drive: Drive, seconds: float, most: float = math.inf):
+    """Wait for @seconds, or until a drive has completed @most requests."""
+    if math.isinf(most):
+        time.sleep(seconds)
+        return
+    end, before = time.monotonic() + seconds, completions(drive)
+    while time.monotonic() < end and completions(drive) - before < most:
+        time.sleep(seconds / LOOKS)
+
+
 def milliseconds() -> int:
     """Return the whole ms of the monotonic clock, as fio logs them."""
     return time.monotonic_ns() // MS
@@ -87,7 +102,7 @@ class Fio:
             job.write_text(self.load.job_file(self.place, self.folder, self.seed),
                            encoding="utf-8")
             self.process = subprocess.Popen(
-                [*self.command, "--output-format=terse", str(job)], cwd=self.folder,
+                [*WITH_US, *self.command, "--output-format=terse", str(job)], cwd=self.folder,
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 stderr=pathlib.Path(self.folder, "errors").open("wb"), start_new_session=True)
             self.wait_for_first()

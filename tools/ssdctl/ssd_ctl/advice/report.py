@@ -4,9 +4,9 @@
 The dictionary: "version", "drive" (its identity), "date", "kernel", "workload", "on", "choice"
 (what is recommended; ssd_ctl.choice), "gain" (over none, a factor, with "gain_low" and
 "gain_high"), "confidence", "sure" (false if the time was over before), "rivals", "minutes",
-"rounds", "window_s", "settle_s", "disturbed", and "candidates": of each "name", "choice", "gain", "low",
-"high", "rounds", "left" (it has not lost), "verdict", "score" (by round), and "jobs": of each job
-"name" and by direction "mbps", "iops", "mean_ms" and "p99_ms".
+"rounds", "window_s", "settle_s", "disturbed", and "candidates": of each "name", "choice", "gain",
+"low", "high", "rounds", "left" (it has not lost), "verdict", "score" (by round), and "jobs": of
+each job "name" and by direction "mbps", "iops", "mean_ms" and "p99_ms".
 """
 import base64
 import datetime

@@ -3,9 +3,8 @@
 
 In each round every candidate that is left has one window, in random order, after a time in which
 it settles. fio is started for some rounds at a time (a session), because its start takes long. How
-long a window is follows from the load under none: so long that each job does enough in it, within
-the plan's limits. The first session begins with a guess by the drive's own count; if a job did too
-little in it, it was the pilot, its figures are dropped and the windows become longer.
+long a window is follows from a pilot, the load under none: so long that each job does enough in it,
+within the plan's limits.
 """
 import collections.abc
 import dataclasses
@@ -21,26 +20,27 @@ from ssd_ctl.advice.candidates import Candidate, Selector
 from ssd_ctl.advice.sequential import NONE, Outcome, Race
 from ssd_probe.drive import Drive
 
-# Part of the I/Os that each job ought to have in a window with which the pilot is content.
-CONTENT = 0.4
+# The pilot ends when the jobs have done so many times what they ought to do in a window; not before
+# so many of the shortest windows.
+PILOT, PILOT_WINDOWS = 2, 5
 # Share of a window in which a candidate settles before it, and the s that it takes at least.
 SETTLE, LEAST_SETTLE_S = 0.5, 0.02
 # Rounds of the first session, and of any later one at least.
 LEAST_ROUNDS = 4
 # I/Os that fio logs in a session, at most.
 MOST_LOGGED = 5_000_000
-GUESS_S = 0.5
 
 
 @dataclasses.dataclass
 class Plan:
     """How long to measure: limits of a window and of all, in s. @enough: I/Os of each job that a
-    window ought to have, @most_ios: limit of all I/Os, @seed: of the order and of the load's
-    addresses."""
+    window ought to have, @window_ios, @most_ios: limits of the I/Os of a window, and of all, @seed:
+    of the order and of the load's addresses."""
     least_s: float = 0.2
     most_s: float = 10.0
     limit_s: float = 600.0
     enough: int = 200
+    window_ios: float = math.inf
     most_ios: float = math.inf
     seed: int = 1
 
@@ -92,13 +92,9 @@ class Rounds:
 
     def run(self) -> Outcome:
         """Measure; return what to recommend."""
+        self.pilot()
         while not self.outcome:
-            windows, logs = self.session()
-            longer = self.longer(logs) if not self.measured else 0.0
-            if longer > self.window_s and self.passed() < self.plan.limit_s / 2:
-                self.set_window(longer)
-                continue
-            self.take(windows, logs)
+            self.take(*self.session())
             self.race.drop()
             self.outcome = self.race.decided()
             if not self.outcome and self.ends():
@@ -106,16 +102,17 @@ class Rounds:
             self.told(self)
         return self.outcome
 
+    def fio(self) -> engine.Fio:
+        """Return fio with other addresses than before."""
+        self.sessions += 1
+        return engine.Fio(self.command, self.load, self.drive, self.place,
+                          self.plan.seed * 1000 + self.sessions)
+
     def session(self) -> tuple[list[engine.Window], list[numpy.ndarray]]:
         """Let fio run for some rounds; return the windows, and fio's logs."""
-        self.sessions += 1
         windows = []
-        self.selector.select(self.candidates[NONE])
-        seed = self.plan.seed * 1000 + self.sessions
-        with engine.Fio(self.command, self.load, self.drive, self.place, seed) as fio:
+        with self.fio() as fio:
             count = engine.completions(self.drive)
-            if not self.window_s:
-                self.guess()
             for _ in range(self.rounds_wanted()):
                 if windows and self.ends():
                     break
@@ -133,7 +130,7 @@ class Rounds:
         made = []
         for name in order:
             self.selector.select(self.candidates[name])
-            time.sleep(self.settle_s)
+            engine.pause(self.drive, self.settle_s, self.plan.window_ios / 2)
             fio.check()
             made.append(self.watched(engine.Window(name, self.round)))
             self.told(self)
@@ -144,36 +141,27 @@ class Rounds:
         """Let a window pass."""
         before = engine.counters(self.drive)
         window.begin = engine.milliseconds()
-        time.sleep(self.window_s)
+        engine.pause(self.drive, self.window_s, self.plan.window_ios)
         window.end = engine.milliseconds()
         after = engine.counters(self.drive)
         window.kernel = (after[0] - before[0], after[1] - before[1])
         return window
 
-    def guess(self):
-        """Take the length of a window from what the drive does now, as if the jobs did alike."""
-        count, begin = engine.completions(self.drive), time.monotonic()
-        wanted, done, passed = self.plan.enough * len(self.load.jobs), 0, 0.0
-        while done < wanted / 4 and passed < self.plan.most_s / 4:
-            time.sleep(min(GUESS_S, self.plan.least_s))
-            done = engine.completions(self.drive) - count
-            passed = time.monotonic() - begin
-        self.set_window(wanted * passed / done if done else self.plan.most_s)
-
-    def set_window(self, seconds: float):
-        """Set the length of windows within the limits, and with it the time to settle."""
-        self.window_s = min(max(seconds, self.plan.least_s), self.plan.most_s)
-        self.settle_s = max(SETTLE * self.window_s, LEAST_SETTLE_S)
-
-    def longer(self, logs: list[numpy.ndarray]) -> float:
-        """Return the length of a window that the load needs, 0 if the present one will do."""
-        seconds = max((int(numpy.ptp(log[:, 0])) for log in logs if len(log)), default=0) / 1e3
-        slowest = min(map(len, logs))
-        if not slowest:
-            return self.plan.most_s
-        needed = seconds / slowest
+    def pilot(self):
+        """Find the length of a window: so long that the slowest job does enough under none."""
         enough = self.plan.enough
-        return 0.0 if self.window_s >= CONTENT * enough * needed else enough * needed
+        self.selector.select(self.candidates[NONE])
+        with self.fio() as fio:
+            begin, count = engine.milliseconds(), engine.completions(self.drive)
+            time.sleep(PILOT_WINDOWS * self.plan.least_s)
+            count += PILOT * enough * len(self.load.jobs) - engine.completions(self.drive)
+            engine.pause(self.drive, self.plan.most_s, max(0, count))
+            end = engine.milliseconds()
+            fio.check()
+        done = min(int(((log[:, 0] >= begin) & (log[:, 0] < end)).sum()) for log in fio.logs())
+        needed = enough * (end - begin) / 1e3 / max(done, 1)
+        self.window_s = min(max(needed, self.plan.least_s), self.plan.most_s)
+        self.settle_s = max(SETTLE * self.window_s, LEAST_SETTLE_S)
 
     def take(self, windows: list[engine.Window], logs: list[numpy.ndarray]):
         """Evaluate the windows of a session."""
