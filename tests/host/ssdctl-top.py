@@ -153,8 +153,8 @@ def written():
                 assert height is None or len(lines) <= height, (scheduler, height)
         del shown[0]["latencies_ns"]["classes"]["real-time"], shown[0]["rates"]["discard"]
         text = "\n".join(line for line, _ in top_lines.lines_of(*shown, 79, 23))
-        check(all(word in text for word in ("p99.9", "depth=8 (0)", "past the queue", OWN[scheduler])),
-              f"{scheduler} fits 80 columns and 24 lines")
+        words = ("p99.9", "depth=8 (0)", "past the queue", OWN[scheduler])
+        check(all(word in text for word in words), f"{scheduler} fits 80 columns and 24 lines")
 
 
 class FakeWatch:

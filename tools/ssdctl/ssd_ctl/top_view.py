@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The terminal view of `ssdctl top`."""
+import contextlib
 import curses
 import os
 import sys
@@ -123,6 +124,8 @@ def check_terminal():
         name = os.environ.get("TERM", "")
         raise UsageError(f"the terminal's type TERM={name} is not known: set it, or {hint}"
                          if name else f"TERM is not set: set it, or {hint}") from None
+    if not curses.tigetstr("cup"):
+        raise UsageError(f"a {os.environ['TERM']} terminal cannot be drawn on: {hint}")
 
 
 def show(watch: Watch, interval: float):
@@ -130,10 +133,11 @@ def show(watch: Watch, interval: float):
     os.environ.setdefault("ESCDELAY", "25")
 
     def start(screen):
-        # A terminal may not be able to hide the cursor.
-        if curses.tigetstr("civis"):
+        # Not every terminal can hide the cursor, or has colours, whose defaults are to stay.
+        with contextlib.suppress(curses.error):
             curses.curs_set(0)
-        curses.use_default_colors()
+        with contextlib.suppress(curses.error):
+            curses.use_default_colors()
         View(screen, watch, interval).run()
 
     curses.wrapper(start)
