@@ -22,6 +22,7 @@ import tempfile
 import time
 import types
 
+from kernel_btf import unpack_image
 from labvm import BUILD, PROJECT, LabError, debian, find_tool, qemu
 from labvm.protocol import Progress, impossible_flags
 from labvm.qmp import Qmp
@@ -149,6 +150,11 @@ class System:
             self.debugfs(f"dump /{name} {self.folder}/{to}")
             if not os.path.getsize(f"{self.folder}/{to}"):
                 raise LabError(f"/boot/{name} is missing or empty")
+        # Without compression it boots faster; UEFI's firmware needs the file as it is.
+        plain = b"" if self.uefi else unpack_image(f"{self.folder}/kernel")
+        if plain:
+            with open(f"{self.folder}/kernel", "wb") as file:
+                file.write(plain)
         return release
 
     def boot(self, drives=(), append=(), terminal=None):
