@@ -64,8 +64,10 @@ class Watch:
         place = DEBUGFS
         try:
             place = debugfs()
-            if not os.access(place / "block", os.R_OK | os.X_OK):
-                self.missing["scheduler"] = f"{place}/block cannot be read: run as root"
+            if not os.access(place, os.R_OK | os.X_OK):
+                self.missing["scheduler"] = f"{place} cannot be read: run as root"
+            elif not (place / "block").exists():
+                self.missing["scheduler"] = f"there is no {place}/block (CONFIG_BLK_DEBUG_FS)"
         except (CtlError, OSError) as error:
             self.missing["scheduler"] = str(error)
         return SchedulerFiles(self.drive.name, place, self.drive.sysfs)
