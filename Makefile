@@ -109,7 +109,7 @@ install-tools: tools ## install only ssdctl and ssd-probe, below PREFIX
 		ln -sfr $(DESTDIR)$(LIB)/$${link##*/} $(DESTDIR)$$link || exit 1; done
 	for file in $(TOOL_FILES); do \
 		install -D -m 644 $${file%=*} $(DESTDIR)$${file#*=} || exit 1; done
-	$(if $(DESTDIR),,systemd-hwdb update)
+	$(if $(DESTDIR),,! command -v systemd-hwdb >/dev/null || systemd-hwdb update)
 
 uninstall: ## remove what install has installed, of all kernels, and what ssdctl has written
 	for folder in $(wildcard $(DESTDIR)/lib/modules/*/updates); do \
@@ -120,7 +120,7 @@ uninstall: ## remove what install has installed, of all kernels, and what ssdctl
 	for file in $(TOOL_FILES); do rm -f $(DESTDIR)$${file#*=}; done
 	for folder in $(addprefix $(DESTDIR),$(TOOL_FOLDERS)); do \
 		[ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder; done
-	$(if $(DESTDIR),,systemd-hwdb update)
+	$(if $(DESTDIR),,! command -v systemd-hwdb >/dev/null || systemd-hwdb update)
 
 dkms: ## build and install the modules with DKMS for each kernel that is supported
 	$(MAKE) --no-print-directory dkms-remove dkms-source
