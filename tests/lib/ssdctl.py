@@ -47,17 +47,17 @@ def udev():
     # To compile all of it would take long. Without any, udev would not notice a later one.
     run("mount", "-t", "tmpfs", "none", "/usr/lib/udev/hwdb.d")
     run("systemd-hwdb", "update")
-    run(UDEVD, "--daemon")
-    settle()
-    try:
-        yield
-    finally:
-        run("udevadm", "control", "--exit")
-        wait_for(lambda: not os.path.exists("/run/udev/control"), "the end of udev")
-        shutil.rmtree("/run/udev")
-        run("umount", "/usr/lib/udev/hwdb.d")
-        for file in (*INSTALLED, PROGRAM):
-            file.unlink()
+    with subprocess.Popen([UDEVD], stderr=subprocess.DEVNULL) as daemon:
+        wait_for(lambda: os.path.exists("/run/udev/control"), "udev")
+        settle()
+        try:
+            yield
+        finally:
+            daemon.terminate()
+    shutil.rmtree("/run/udev")
+    run("umount", "/usr/lib/udev/hwdb.d")
+    for file in (*INSTALLED, PROGRAM):
+        file.unlink()
 
 
 def settle():
