@@ -50,7 +50,7 @@ def place_of(dice: probe_draw.Dice) -> dict:
 
 def block_of(dice: probe_draw.Dice, way: str) -> str:
     """Return the size of an I/O. The kernel makes large ones of a stream."""
-    return dice.one_of({"64k": 40, "128k": 40, "512k": 20} if way in ("read", "write") else
+    return dice.one_of({"64k": 50, "128k": 50} if way in ("read", "write") else
                        {"4k": 55, "8k": 15, "16k": 20, "64k": 10})
 
 

@@ -265,13 +265,15 @@ STREAMS = """[streams]
 rw=write
 bs=16k
 direct=1
-ioengine=psync
+ioengine=libaio
+iodepth=8
 numjobs=4
 size=25%
 offset_increment=25%
 """
 BLOCKS = {"capacity_mb": 256, "mapping": "block", "channels": 2, "chips": 2, "open_blocks": 1,
-          "queue_depth": 4, "fill": 100}
+          "queue_depth": 1, "device_sched": "fifo", "write_buffer_kb": 0, "program_ns": 200000,
+          "erase_ns": 1000000, "read_ns": 20000, "gc_copyback": 1, "fill": 100}
 
 
 def nothing_gains(dev):

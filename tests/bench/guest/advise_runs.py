@@ -27,7 +27,7 @@ from ssd_ctl.advice import candidates, engine, rounds, workload  # noqa: E402
 from ssd_probe.drive import Drive  # noqa: E402
 
 # Limits of advise: a guest has to get by with fewer I/Os than a machine makes in a second.
-PLAN = rounds.Plan(least_s=0.02, most_s=5.0, limit_s=900.0, enough=200, window_ios=1500,
+PLAN = rounds.Plan(least_s=0.02, most_s=5.0, limit_s=900.0, enough=200, window_ios=800,
                    most_ios=120_000)
 # The truth: windows in those of advise, windows of all candidates, of those near the best one.
 LONGER, ALL, LEAST_MORE, MOST_MORE = 3, 3, 3, 40

@@ -52,8 +52,9 @@ def candidate(rounds: Rounds, name: str) -> dict:
     """Return what is known of a candidate."""
     gain, low, high = rounds.gain(name)
     measured = rounds.of(name)
+    known = math.isfinite(rounds.race.bounds(name, NONE).half)
     return {"name": name, "choice": rounds.candidates[name].choice.as_json(), "gain": gain,
-            "low": low, "high": high if math.isfinite(high) else None,
+            "low": low if known else None, "high": high if known else None,
             "rounds": len(measured), "left": name in rounds.race.left,
             "verdict": verdict(rounds, name),
             "score": {one.window.round: round(one.score, 5) for one in measured},
@@ -96,9 +97,14 @@ def signed(factor: float | None) -> str:
     return f"{100 * (factor - 1):+.1f} %"
 
 
+def counted(rounds: int) -> str:
+    """Return a number of rounds in words."""
+    return f"{rounds} round{'' if rounds == 1 else 's'}"
+
+
 def interval(found: dict) -> str:
     """Return the bounds of a candidate's gain."""
-    if found["name"] == NONE:
+    if found["name"] == NONE or found["high"] is None:
         return ""
     return f"{signed(found['low'])} to {signed(found['high'])}"
 
@@ -148,17 +154,17 @@ def table(report: dict) -> str:
 def sentence(report: dict) -> str:
     """Return the recommendation."""
     best, sure = report["recommended"], f"{report['confidence']:.0%}"
-    rivals = " and ".join(report["rivals"])
+    rivals = " or ".join(filter(None, (", ".join(report["rivals"][:-1]), *report["rivals"][-1:])))
     if best == NONE and report["sure"]:
         return (f"Use none: no scheduler is better by more than 2 % for this load (confidence "
                 f"{sure}).")
     if best == NONE:
-        return (f"Use none: the time was over before more was known; {rivals} may be better "
-                "(--minutes).")
+        return (f"Use none: nothing is known to be better, but the time was over before {rivals} "
+                "could be ruled out (--minutes).")
     text = (f"Use {best}: {signed(report['gain'])} against none for this load "
             f"({signed(report['gain_low'])} to {signed(report['gain_high'])}, confidence {sure})")
     return f"{text}." if report["sure"] else (
-        f"{text}; the time was over before it was known whether {rivals} is better still "
+        f"{text}; the time was over before it was known whether {rivals} is still better "
         "(--minutes).")
 
 
@@ -183,7 +189,7 @@ def commands(report: dict) -> list[str]:
 def text(report: dict) -> str:
     """Return the report for eyes."""
     head = (f"{report['drive']['text']}: {report['workload']} on {report['on']}, "
-            f"{report['rounds']} rounds of {report['window_s']:.2g} s each in "
+            f"{counted(report['rounds'])} of {report['window_s']:.2g} s each in "
             f"{duration(report['minutes'] * 60)}")
     return "\n\n".join(filter(None, [head, table(report), "\n".join(notes(report)),
                                      sentence(report), "\n".join(
@@ -194,7 +200,7 @@ def evidence(report: dict) -> list[str]:
     """Return the lines of a comment that say what a recommendation rests on."""
     return [f"{report['drive']['text']}, kernel {report['kernel']}, ssdctl {report['version']}, "
             f"{report['date']}",
-            f"{report['workload']} on {report['on']}, {report['rounds']} rounds of "
+            f"{report['workload']} on {report['on']}, {counted(report['rounds'])} of "
             f"{report['window_s']:.2g} s", sentence(report),
             *(f"{found['name']}: {signed(found['gain'])} ({interval(found) or 'the reference'})"
               for found in report["candidates"])]
@@ -216,8 +222,8 @@ def gains_figure(report: dict, pyplot) -> str:
     shown = sorted(report["candidates"], key=lambda found: found["gain"])
     drawn, axes = pyplot.subplots(figsize=(6, 0.5 + 0.4 * len(shown)), layout="constrained")
     for at, found in enumerate(shown):
-        low, high = found["low"], found["high"] or found["gain"]
-        bounds = [100 * (max(0.0, low) - 1), 100 * (min(high, 3 * found["gain"]) - 1)]
+        low, high = (found[key] or found["gain"] for key in ("low", "high"))
+        bounds = [100 * (low - 1), 100 * (min(high, 3 * found["gain"]) - 1)]
         colour = "C2" if found["name"] == report["recommended"] else (
             "C0" if found["left"] else "grey")
         axes.plot(bounds, [at, at], color=colour)

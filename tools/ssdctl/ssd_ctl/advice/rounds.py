@@ -4,7 +4,7 @@
 In each round every candidate that is left has one window, in random order, after a time in which
 it settles. fio is started for some rounds at a time (a session), because its start takes long. How
 long a window is follows from a pilot, the load under none: so long that each job does enough in it,
-within the plan's limits.
+within the plan's limits, and not so long that there would be few rounds.
 """
 import collections.abc
 import dataclasses
@@ -25,8 +25,8 @@ from ssd_probe.drive import Drive
 PILOT, PILOT_WINDOWS = 2, 5
 # Share of a window in which a candidate settles before it, and the s that it takes at least.
 SETTLE, LEAST_SETTLE_S = 0.5, 0.02
-# Rounds of the first session, and of any later one at least.
-LEAST_ROUNDS = 4
+# Rounds of the first session, and of any later one at least; and for which there ought to be time.
+LEAST_ROUNDS, ROUNDS = 4, 8
 # I/Os that fio logs in a session, at most.
 MOST_LOGGED = 5_000_000
 
@@ -160,7 +160,8 @@ class Rounds:
             fio.check()
         done = min(int(((log[:, 0] >= begin) & (log[:, 0] < end)).sum()) for log in fio.logs())
         needed = enough * (end - begin) / 1e3 / max(done, 1)
-        self.window_s = min(max(needed, self.plan.least_s), self.plan.most_s)
+        fits = self.plan.limit_s / (len(self.candidates) * (1 + SETTLE) * ROUNDS)
+        self.window_s = max(min(needed, self.plan.most_s, fits), self.plan.least_s)
         self.settle_s = max(SETTLE * self.window_s, LEAST_SETTLE_S)
 
     def take(self, windows: list[engine.Window], logs: list[numpy.ndarray]):
