@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # make install puts everything where it belongs, the programs run from there, and make uninstall
 # leaves no file, of what ssdctl has written neither
-# timeout: 900
+# timeout: 1800
 set -euo pipefail
 export PATH=$PATH:/usr/sbin:/sbin PYTHONDONTWRITEBYTECODE=1
 

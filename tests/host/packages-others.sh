@@ -3,7 +3,7 @@
 # The spec and the PKGBUILD of a release build packages with all files in them, as far as Debian's
 # rpm and makepkg can tell; rpmlint has no findings
 # check: none
-# timeout: 900
+# timeout: 1800
 set -euo pipefail
 
 for tool in rpmbuild rpmlint makepkg pacman bsdtar; do

@@ -3,7 +3,7 @@
 # The packages are built twice with the same bytes, lintian has no findings, they contain what they
 # should, and DKMS's source tree builds the schedulers alone; a kernel that is not supported is
 # named, and a wrong layout fails the build; the spec and the PKGBUILD are filled in and valid
-# timeout: 900
+# timeout: 1800
 set -euo pipefail
 export PATH=$PATH:/usr/sbin:/sbin
 
