@@ -334,6 +334,7 @@ def refuses(dev, mount):
     refused("No such file", dev.path, "--on", mount / "new", "--workload", "/nothing.fio")
     refused("is no report", dev.path, "--on", mount / "new", "--probe", job(READS))
     refused("is missing", dev.path, "--on", mount / "new", "--fio", "nofio")
+    refused("udev", dev.path, "--on", mount / "new", "--contribute", "/tmp/entry")
     refused("has to be above 0", dev.path, "--on", mount / "new", "--minutes", "0", status=2)
     os.sync()
     check(dev.stats()["write_count"] - before < 50, "nothing was written")
@@ -346,7 +347,7 @@ def on_a_file(dev, mount):
     before = State(dev.name)
     file = mount / "measured"
     out, _ = advise(dev.path, "--on", file, "--size", "64M", "--workload", job(READS), "--minutes",
-                    "0.1", "--contribute", "/tmp/entry")
+                    "0.1")
     check("Use " in out and not file.exists(), "the file is removed")
     before.same("the drive's settings")
     with subprocess.Popen(

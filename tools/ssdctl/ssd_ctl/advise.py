@@ -98,8 +98,11 @@ def measure(args: argparse.Namespace, drive: Drive, where: target.Target,
 
 def advise(args: argparse.Namespace, drive: Drive) -> dict:
     """Measure; return the report."""
+    # What would fail at the end fails now.
     workload.load(args.workload)
     engine.program(args.fio)
+    if args.contribute:
+        hwdb.entry(drive, Choice(schedulers.NONE), [])
     found = candidates.candidates(schedulers.available(drive),
                                   candidates.probed_tunables(args.probe))
     where = target.find(args.on, drive, args.size)
