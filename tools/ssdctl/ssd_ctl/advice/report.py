@@ -29,6 +29,8 @@ from ssd_probe.version import VERSION
 
 # The recommended one's reads' p99, in that of none, from which on it is worth a warning.
 LONG_TAIL = 2.0
+# A factor is not shown in percent from here on.
+LARGE = 4
 # Confidence is not shown beyond.
 MOST_SURE = 0.99
 
@@ -91,9 +93,11 @@ def made_of(rounds: Rounds, drive: Drive, target: Target, disturbed: list[str]) 
 
 
 def signed(factor: float | None) -> str:
-    """Return a factor as a change in percent."""
-    if factor is None or factor > 100:
+    """Return a factor as a change in percent, a large one as it is."""
+    if factor is None:
         return "?"
+    if factor >= LARGE:
+        return f"x {factor:.1f}"
     return f"{100 * (factor - 1):+.1f} %"
 
 

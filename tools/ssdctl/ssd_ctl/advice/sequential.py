@@ -34,7 +34,7 @@ from scipy import stats
 # Of a wrong answer, in all. What differs by less than MARGIN (a factor) counts as equal.
 ERROR, MARGIN = 0.05, 1.02
 # The variance of an effect, in those of a difference, is 1/C before anything is known.
-C = 0.1
+C = 0.03
 # The standard deviation of a score is not taken to be below this.
 LEAST_DEVIATION = 0.001
 NONE = "none"
