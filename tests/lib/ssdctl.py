@@ -49,6 +49,7 @@ def udev():
     run("systemd-hwdb", "update")
     with subprocess.Popen([UDEVD], stderr=subprocess.DEVNULL) as daemon:
         wait_for(lambda: os.path.exists("/run/udev/control"), "udev")
+        run("udevadm", "trigger", "--action=add", "--subsystem-match=block")
         settle()
         try:
             yield
