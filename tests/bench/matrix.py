@@ -232,8 +232,9 @@ DEPTHS = (1, 4, 16, 64, 256)
 # with each seed at another speed, by JITTER.
 TRACES = {"umass_financial1_prefix": 100, "msr_hm_0_first1000": 400, "hplajw_1week_1992": 100000}
 JITTER = 0.02
-# The traces are folded to so many MB.
+# The traces are folded to so many MB, {preset: MB} to what a smaller drive has.
 TRACE_MB = 4096
+TRACE_MB_OF = {"qlc": 3072}
 TRACE_FOLDER = model.PROJECT.parent / "shared/traces"
 
 
@@ -398,7 +399,7 @@ def trace_cell(preset: str, trace: str, compress: int, quick: bool) -> Cell:
 
     def seeded(seed):
         speed = compress * (1 + JITTER * (seed - 2))
-        return {"LOG": replay_log(trace, TRACE_MB, speed)}
+        return {"LOG": replay_log(trace, TRACE_MB_OF.get(preset, TRACE_MB), speed)}
 
     return emulated("trace", preset, f"{trace}, {compress} times as fast",
                     workload, quick, seeded)

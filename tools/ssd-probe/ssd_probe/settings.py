@@ -8,6 +8,9 @@ PASS_REGION_MB, PIQ_PAGE_KB, PIQ_UNITS, BLOCK_KB, BP_OPEN, PAI_PAGE_KB, PAI_KB, 
     1 << 20, 1024, 1024, 1 << 20, 64, 1 << 16, 1 << 20, 65535)
 # A page of the kernel and of most file systems, KB: no request is smaller.
 SMALL_KB = 4
+# Most requests of a region that is one unit: the unit serves one, others are on their way to it. On
+# the drive of PASS's paper 3 and 4 are best; with 8 one writer's stream keeps reads out.
+UNIT_DEPTH = 4
 SCHEDULERS = ("pass", "piq", "bp", "pai")
 Values = dict[str, float | int | str | bool | None]
 
@@ -33,9 +36,19 @@ def request_us(values: Values) -> float | None:
 
 
 def turns_dearly(values: Values) -> bool:
-    """Return true if a change between reads and writes costs the drive more than a request."""
+    """Return true if a change between reads and writes costs the drive more than a request, and a
+    write about as much as a read. If writes take longer, reads that are dispatched as they arrive
+    gain more than the change costs."""
     cost, request = values.get("interference"), request_us(values)
-    return bool(cost and request and cost > request)
+    read, write = values.get("read_us"), values.get("write_us")
+    return bool(cost and request and write and cost > request and write <= 2 * read)
+
+
+def region_depth(values: Values) -> int | None:
+    """Return the most requests of a region, None if it could not be told."""
+    if values.get("allocation") == "concat":
+        return UNIT_DEPTH
+    return whole(values, "region_depth", DEPTH)
 
 
 def power_of_two(number: int | None) -> int | None:
@@ -49,7 +62,7 @@ def pass_tunables(values: Values) -> dict[str, int | str]:
     region = whole(values, "region_mb", PASS_REGION_MB)
     if not region:
         return {}
-    found = known(region_size_mb=region, region_depth=whole(values, "region_depth", DEPTH),
+    found = known(region_size_mb=region, region_depth=region_depth(values),
                   depth=power_of_two(whole(values, "read_depth", DEPTH // 2)))
     if turns_dearly(values):
         found |= {"write_share": 100, "write_batch": 4}
