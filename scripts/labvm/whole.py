@@ -29,7 +29,7 @@ from labvm.qmp import Qmp
 
 # The longest time, in seconds, until a guest takes commands, and until it has shut down. An idle
 # machine needs 40 s and 10 s.
-UP_SECONDS, DOWN_SECONDS = 600, 300
+UP_SECONDS, DOWN_SECONDS = 1800, 900
 COMMAND_SECONDS = 900
 # Images of a run, of / and /boot.
 ROOT, BOOT = "root.qcow2", "boot.img"
