@@ -9,7 +9,7 @@ from ssd_probe.drive import Drive
 
 # The first version that has udevadm verify.
 VERIFY = 254
-TIMEOUT_S = 60
+TIMEOUT_S = 300
 
 
 def udevadm(*words: str) -> subprocess.CompletedProcess:
