@@ -63,6 +63,8 @@ def test(name):
             check(guest.run("modinfo -F signer bp-iosched").out.strip(), "DKMS has signed")
             unsigned(guest)
             refused(guest, "modprobe bp-iosched", "Loading of module with unavailable key")
+            done = guest.run("echo bp >/sys/block/sda/queue/scheduler", check=False)
+            check(done.status and "write error: Invalid argument" in done.out, done.out)
             for drive in CHOICES:
                 found = scheduler(guest, device(guest, drive))
                 check(found not in MODULES, f"{drive.kind} drive has its old scheduler ({found})")
