@@ -133,10 +133,13 @@ class System:
                               capture_output=True, text=True, check=True).stdout
 
     def newest(self):
-        """Return the release of the newest kernel in /boot, which a boot loader would take."""
-        names = re.findall(r"/vmlinuz-([^/]+)/", self.debugfs("ls -p /"))
+        """Return the release of the newest kernel with an initramfs in /boot, which a boot loader
+        takes: its menu is written after the initramfs."""
+        listed = self.debugfs("ls -p /")
+        names = [name for name in re.findall(r"/vmlinuz-([^/]+)/", listed)
+                 if f"/initrd.img-{name}/" in listed]
         if not names:
-            raise LabError("the system has no kernel in /boot")
+            raise LabError("the system has no kernel with an initramfs in /boot")
         return max(names, key=lambda name: [int(part) for part in re.findall(r"\d+", name)])
 
     def take_kernel(self):
@@ -149,7 +152,7 @@ class System:
         for name, to in ((f"vmlinuz-{release}", "kernel"), (f"initrd.img-{release}", "initrd")):
             self.debugfs(f"dump /{name} {self.folder}/{to}")
             if not os.path.getsize(f"{self.folder}/{to}"):
-                raise LabError(f"/boot/{name} is missing or empty")
+                raise LabError(f"/boot/{name} is empty")
         # Without compression it boots faster; UEFI's firmware needs the file as it is.
         plain = b"" if self.uefi else unpack_image(f"{self.folder}/kernel")
         if plain:

@@ -4,7 +4,7 @@
 # kind have what ssdctl persist keeps, when they are plugged in, there at boot, and plugged in again
 # kernels: debian-12 debian-13
 # check: none
-# timeout: 3600
+# timeout: 7200
 import pathlib
 import sys
 

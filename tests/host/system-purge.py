@@ -4,7 +4,7 @@
 # a purge it has the files that it had before the installation
 # kernels: debian-12 debian-13
 # check: none
-# timeout: 3600
+# timeout: 7200
 import json
 import pathlib
 import sys

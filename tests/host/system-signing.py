@@ -4,7 +4,7 @@
 # loads them, and drives have at boot what their rules keep; a module without a signature is refused
 # kernels: debian-12 debian-13
 # check: none
-# timeout: 3600
+# timeout: 7200
 """The kernel is Debian's own, with module.sig_enforce=1. It trusts the keys in the firmware's list
 db as it trusts the owner's keys (MOK), which need the boot loader shim; the lab starts the kernel
 itself."""

@@ -4,7 +4,7 @@
 # modules anew, and the drives' rules still hold
 # kernels: debian-12 debian-13
 # check: none
-# timeout: 3600
+# timeout: 7200
 import pathlib
 import sys
 
