@@ -3,6 +3,7 @@
 # ssdctl top counts what fio does, its latencies are those of blktrace within its resolution, by
 # class too; it needs no mounted debugfs; q, signals and a drive that disappears end it with the
 # terminal restored and nothing left in the kernel; it follows changes of the scheduler
+# check: 6.12
 # timeout: 600
 import bisect
 import contextlib
