@@ -98,8 +98,10 @@ def save(folder, cells, papers, locked, args):
     measured = [cell.content() for cell in cells]
     matrix_of = results.standings(results.Results({"schedulers": schedulers, "cells": measured}))
     real = {"what": fleet.LABEL, "kernel": "of each machine", "guest": "none"}
+    # Counts of locks have no runs by which the sources were known.
+    judged = {"sources": storage.sources_digest()} if locked else {}
     storage.save(
-        folder / "results.json", runs, **real if args.hosts else {}, quick=args.quick,
+        folder / "results.json", runs, **real if args.hosts else judged, quick=args.quick,
         how="QUICK=1" if args.quick else "full", only=args.only,
         where=fleet.LABEL if args.hosts else "emulated device, virtual time",
         matrix=matrix_of, cells=measured, papers=papers, locks=locked, schedulers=schedulers,
