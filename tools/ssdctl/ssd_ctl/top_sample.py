@@ -4,11 +4,10 @@ two of them, as the object that --json prints."""
 import dataclasses
 import datetime
 import os
-import pathlib
 import time
 
 from ssd_ctl import CtlError, latencies, schedulers
-from ssd_ctl.debugfs import debugfs
+from ssd_ctl.debugfs import PLACE, debugfs
 from ssd_ctl.latencies import Key, Latencies, Unavailable, difference, merged, summary
 from ssd_ctl.sched_files import Parsed, Queue, SchedulerFiles
 from ssd_probe.drive import SECTOR, Drive, read
@@ -17,7 +16,6 @@ from ssd_probe.drive import SECTOR, Drive, read
 WAYS = {"read": 0, "write": 4, "discard": 11}
 REQUESTS, MERGES, SECTORS, TICKS = range(4)
 BUSY_MS = 9
-DEBUGFS = pathlib.Path("/sys/kernel/debug")
 
 
 @dataclasses.dataclass
@@ -61,7 +59,7 @@ class Watch:
 
     def open_files(self) -> SchedulerFiles:
         """Return the scheduler's files; none of them can be read without debugfs."""
-        place = DEBUGFS
+        place = PLACE
         try:
             place = debugfs()
             if not os.access(place, os.R_OK | os.X_OK):
