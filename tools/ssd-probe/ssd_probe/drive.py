@@ -13,7 +13,7 @@ import time
 
 from ssd_probe import DriveFailed, ProbeError
 
-BLOCK = pathlib.Path("/sys/block")
+BLOCK, NUMBERS = pathlib.Path("/sys/block"), pathlib.Path("/sys/dev/block")
 BOOT_ID = pathlib.Path("/proc/sys/kernel/random/boot_id")
 # Other settings wait until the scheduler's own changes of them, which some make a moment later,
 # are over.
@@ -26,6 +26,11 @@ MEASURING = {"nomerges": "2", "wbt_lat_usec": "0", "iostats": "1", "rq_affinity"
 # Changed by a change of the scheduler.
 SIDE_EFFECTS = ("nr_requests", "async_depth")
 SECTOR = 512
+# Fields of /sys/block/X/stat (Documentation/block/stat.rst): the first of each direction's, which has
+# four, and the ms in which the drive had a request.
+WAYS = {"read": 0, "write": 4, "discard": 11}
+REQUESTS, MERGES, SECTORS, TICKS = range(4)
+BUSY_MS = 9
 
 
 def read(path: pathlib.Path) -> str:
@@ -34,6 +39,27 @@ def read(path: pathlib.Path) -> str:
         return path.read_text(errors="replace").strip("\0\n ")
     except OSError:
         return ""
+
+
+def counters(sysfs: pathlib.Path) -> list[int]:
+    """Return the fields of stat of the drive with this folder, [] if it has disappeared."""
+    return [int(word) for word in read(sysfs / "stat").split()]
+
+
+def in_flight(sysfs: pathlib.Path) -> dict[str, int]:
+    """Return how many requests of each direction are in flight on a drive."""
+    words = read(sysfs / "inflight").split() or ["0", "0"]
+    return dict(zip(WAYS, map(int, words), strict=False))
+
+
+def device_number(device: int) -> str:
+    """Return a device's number, of st_rdev or st_dev, as the kernel writes it: major:minor."""
+    return f"{os.major(device)}:{os.minor(device)}"
+
+
+def place_of(number: str) -> pathlib.Path:
+    """Return the folder in sysfs of the block device major:minor."""
+    return (NUMBERS / number).resolve()
 
 
 def chosen(text: str) -> str:
@@ -62,8 +88,8 @@ class Drive:
             raise ProbeError(f"{path}: {error.strerror}") from None
         if not stat.S_ISBLK(made.st_mode):
             raise ProbeError(f"{path} is not a block device")
-        self.number = f"{os.major(made.st_rdev)}:{os.minor(made.st_rdev)}"
-        place = pathlib.Path("/sys/dev/block", self.number).resolve()
+        self.number = device_number(made.st_rdev)
+        place = place_of(self.number)
         if (place / "partition").exists():
             raise ProbeError(f"{path} is a partition: name the drive, /dev/{place.parent.name}")
         # A name with a slash has an exclamation mark in sysfs.

@@ -5,7 +5,7 @@ import os
 import pathlib
 import time
 
-from ssd_probe.drive import SECTOR, Drive, read
+from ssd_probe.drive import SECTOR, SECTORS, WAYS, Drive, counters, read
 
 TICKS = os.sysconf("SC_CLK_TCK")
 # Shares from which on medians suffer: of the drive's own I/O, and of the time.
@@ -26,8 +26,8 @@ class Sample:
 
 def disk_bytes(drive: Drive) -> int:
     """Return the bytes that the kernel has read from the drive and written to it."""
-    fields = read(drive.sysfs / "stat").split()
-    return (int(fields[2]) + int(fields[6])) * SECTOR if len(fields) > 6 else 0
+    fields = counters(drive.sysfs)
+    return sum(fields[WAYS[way] + SECTORS] for way in ("read", "write")) * SECTOR if fields else 0
 
 
 def cpu_times() -> tuple[float, float]:

@@ -6,13 +6,9 @@ import time
 
 from ssd_ctl import CtlError, schedulers
 from ssd_ctl.debugfs import debugfs
-from ssd_probe.drive import SECTOR, Drive, read
+from ssd_probe.drive import (BUSY_MS, REQUESTS, SECTOR, SECTORS, TICKS, WAYS, Drive, counters,
+                             in_flight, read)
 
-# Columns of /sys/block/X/stat: Documentation/block/stat.rst.
-FIRST = {"read": 0, "write": 4}
-ENDED, SECTORS, MS, BUSY_MS = 0, 2, 3, 9
-# The file's name, which a spelling checker does not know, has no underscore.
-IN_FLIGHT = "in_flight".replace("_", "")
 Stat = tuple[float, list[int]]
 
 
@@ -43,7 +39,7 @@ class Activity:
 
 def stat(drive: Drive) -> Stat:
     """Return the time, and the drive's counters."""
-    return time.monotonic(), [int(word) for word in read(drive.sysfs / "stat").split()]
+    return time.monotonic(), counters(drive.sysfs)
 
 
 def watch(drives: list[Drive], seconds: float) -> dict[str, Activity]:
@@ -60,18 +56,18 @@ def between(drive: Drive, before: Stat, after: Stat) -> Activity:
     """Return what a drive did between two readings of its counters."""
     seconds = after[0] - before[0]
     counts = [new - old for old, new in zip(before[1], after[1], strict=True)]
-    now = [int(word) for word in read(drive.sysfs / IN_FLIGHT).split()] or [0, 0]
-    ways = [way(counts[FIRST[name]:FIRST[name] + 4], seconds, number)
-            for name, number in zip(FIRST, now, strict=True)]
+    ways = [way(counts[WAYS[name]:WAYS[name] + 4], seconds, number)
+            for name, number in in_flight(drive.sysfs).items()]
     return Activity(*ways, busy=round(min(100, counts[BUSY_MS] / seconds / 10), 1),
                     queued=queued(drive), counted=read(drive.queue / "iostats") != "0")
 
 
-def way(counts: list[int], seconds: float, in_flight: int) -> Way:
-    """Return what was done in a direction by the differences of its counters."""
-    ended = counts[ENDED]
+def way(counts: list[int], seconds: float, number: int) -> Way:
+    """Return what was done in a direction by the differences of its counters. @number: of requests
+    in flight."""
+    ended = counts[REQUESTS]
     return Way(round(counts[SECTORS] * SECTOR / seconds / 1e6, 3), round(ended / seconds, 1),
-               round(counts[MS] / ended, 3) if ended else None, in_flight)
+               round(counts[TICKS] / ended, 3) if ended else None, number)
 
 
 def queued(drive: Drive) -> int | None:

@@ -2,12 +2,11 @@
 """The drives of the machine: which there are, and what they are."""
 import hashlib
 import os
-import pathlib
 import re
 
 from ssd_ctl import CtlError
 from ssd_probe import ProbeError
-from ssd_probe.drive import BLOCK, Drive, read
+from ssd_probe.drive import BLOCK, Drive, device_number, place_of, read
 
 # Made of files, memory or other drives, or a part of a drive.
 NO_DRIVE = re.compile(r"(loop|ram|zram|dm-|md|fd|sr|nbd|drbd|bcache)\d|mmcblk\d+(boot|rpmb)")
@@ -39,8 +38,7 @@ def find(path: str) -> Drive:
     if "/" not in path:
         path = f"/dev/{path}"
     try:
-        number = os.stat(path).st_rdev
-        place = pathlib.Path("/sys/dev/block", f"{os.major(number)}:{os.minor(number)}").resolve()
+        place = place_of(device_number(os.stat(path).st_rdev))
         if (place / "partition").exists():
             path = device_path(place.parent.name)
     except OSError as error:

@@ -6,7 +6,7 @@ import pathlib
 import re
 
 from ssd_ctl.latencies import CLASSES, DIRECTIONS
-from ssd_probe.drive import read
+from ssd_probe.drive import in_flight, read
 
 # As this project's schedulers print them, and mq-deadline.
 CLASS_NAMES = {"rt": "real-time", "be": "best-effort", "idle": "idle"}
@@ -72,14 +72,13 @@ class SchedulerFiles:
 
     def queue(self, scheduler: str) -> Queue:
         """Return the requests of the drive."""
-        words = read(self.sysfs / "inflight").split() or ["0", "0"]
-        in_flight = dict(zip(DIRECTIONS, map(int, words), strict=True))
+        at_drive = in_flight(self.sysfs)
         if scheduler == "none":
-            return Queue({}, in_flight, {})
+            return Queue({}, at_drive, {})
         rows = table(read(self.folder / "sched/stats"))
         if rows:
             return self.ours(rows)
-        return Queue(self.deadline() or self.tags(sum(in_flight.values())), in_flight, {})
+        return Queue(self.deadline() or self.tags(sum(at_drive.values())), at_drive, {})
 
     @staticmethod
     def ours(rows: list[Row]) -> Queue:
@@ -103,7 +102,7 @@ class SchedulerFiles:
                 found[way] = sum(len(read(file).splitlines()) for file in files)
         return found
 
-    def tags(self, in_flight: int) -> dict[str, int]:
+    def tags(self, at_drive: int) -> dict[str, int]:
         """Return the queued requests of another scheduler, of both directions: those that have
         a scheduler's tag, but are not at the drive."""
         queues = sorted(self.folder.glob("hctx[0-9]*"))
@@ -113,4 +112,4 @@ class SchedulerFiles:
         if not any(texts):
             return {}
         busy = sum(int(count) for text in texts for count in re.findall(r"^busy=(\d+)", text, re.M))
-        return {"all": max(0, busy - in_flight)}
+        return {"all": max(0, busy - at_drive)}

@@ -10,12 +10,8 @@ from ssd_ctl import CtlError, latencies, schedulers
 from ssd_ctl.debugfs import PLACE, debugfs
 from ssd_ctl.latencies import Key, Latencies, Unavailable, difference, merged, summary
 from ssd_ctl.sched_files import Parsed, Queue, SchedulerFiles
-from ssd_probe.drive import SECTOR, Drive, read
-
-# Fields of /sys/block/X/stat: (direction, the first of its four).
-WAYS = {"read": 0, "write": 4, "discard": 11}
-REQUESTS, MERGES, SECTORS, TICKS = range(4)
-BUSY_MS = 9
+from ssd_probe.drive import (BUSY_MS, MERGES, REQUESTS, SECTOR, SECTORS, TICKS, WAYS, Drive,
+                             counters)
 
 
 @dataclasses.dataclass
@@ -80,7 +76,7 @@ class Watch:
         if self.drive.instance() != self.instance or not self.drive.exists():
             raise CtlError(f"{self.drive.path} has disappeared")
         name = schedulers.present(self.drive)
-        stat = [int(word) for word in read(self.drive.sysfs / "stat").split()]
+        stat = counters(self.drive.sysfs)
         if not name or len(stat) <= BUSY_MS:
             raise CtlError(f"{self.drive.path} has disappeared")
         return Snapshot(time.monotonic(), stat, name, schedulers.tunables(self.drive),

@@ -17,8 +17,10 @@ import numpy
 
 from ssd_ctl import CtlError
 from ssd_ctl.advice import workload
-from ssd_probe.drive import SECTOR, Drive, read
+from ssd_probe.drive import MERGES, REQUESTS, SECTOR, SECTORS, WAYS, Drive, counters, read
 
+# Directions that count.
+BOTH = ("read", "write")
 # Columns of a log that are used: ms, ns, direction, bytes.
 COLUMNS = (0, 1, 2, 3)
 # fio's status after SIGINT.
@@ -57,16 +59,16 @@ def program(command: str) -> list[str]:
     return words
 
 
-def counters(drive: Drive) -> tuple[int, int]:
+def moved(drive: Drive) -> tuple[int, int]:
     """Return the bytes that the kernel has read from a drive and written to it."""
-    fields = read(drive.sysfs / "stat").split()
-    return int(fields[2]) * SECTOR, int(fields[6]) * SECTOR
+    fields = counters(drive.sysfs)
+    return tuple(fields[WAYS[way] + SECTORS] * SECTOR for way in BOTH)
 
 
 def completions(drive: Drive) -> int:
     """Return the number of requests that a drive has completed, with those merged into them."""
-    fields = list(map(int, read(drive.sysfs / "stat").split()))
-    return fields[0] + fields[1] + fields[4] + fields[5]
+    fields = counters(drive.sysfs)
+    return sum(fields[WAYS[way] + field] for way in BOTH for field in (REQUESTS, MERGES))
 
 
 def pause(drive: Drive, seconds: float, most: float = math.inf):

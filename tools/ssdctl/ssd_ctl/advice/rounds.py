@@ -139,11 +139,11 @@ class Rounds:
 
     def watched(self, window: engine.Window) -> engine.Window:
         """Let a window pass."""
-        before = engine.counters(self.drive)
+        before = engine.moved(self.drive)
         window.begin = engine.milliseconds()
         engine.pause(self.drive, self.window_s, self.plan.window_ios)
         window.end = engine.milliseconds()
-        after = engine.counters(self.drive)
+        after = engine.moved(self.drive)
         window.kernel = (after[0] - before[0], after[1] - before[1])
         return window
 

@@ -11,14 +11,14 @@ import stat
 import sys
 
 from ssd_ctl import CtlError
-from ssd_probe.drive import (Drive, amount, claimed, holders_of, mounts_of, protected, read, refuse,
-                             signatures_of, swaps_of, users_of)
+from ssd_probe.drive import (NUMBERS, SECTOR, Drive, amount, claimed, device_number, holders_of,
+                             mounts_of, place_of, protected, read, refuse, signatures_of, swaps_of,
+                             users_of)
 
 # Bytes that are measured on unless the user says otherwise; at least; and of a write.
 SIZE, LEAST, CHUNK = 4 << 30, 64 << 20, 1 << 20
 # The mark by which a file that an interrupted run has left is known.
 MARK = "user.ssdctl.advise"
-NUMBERS = pathlib.Path("/sys/dev/block")
 
 
 class Partition:
@@ -26,11 +26,10 @@ class Partition:
 
     def __init__(self, path: str, drive: Drive):
         self.path = os.path.realpath(path)
-        number = os.stat(path).st_rdev
-        self.number = f"{os.major(number)}:{os.minor(number)}"
-        self.sysfs = (NUMBERS / self.number).resolve()
+        self.number = device_number(os.stat(path).st_rdev)
+        self.sysfs = place_of(self.number)
         self.queue = drive.queue
-        self.size = int(read(self.sysfs / "size") or 0) * 512
+        self.size = int(read(self.sysfs / "size") or 0) * SECTOR
 
     def refuse(self):
         """Raise CtlError if it must not be written to."""
@@ -53,26 +52,24 @@ class Target:
 
 def drives_below(number: str) -> set[str]:
     """Return the names of the drives that a block device is on; empty if it is none."""
-    place = (NUMBERS / number).resolve()
+    place = place_of(number)
     if not place.exists():
         return set()
     below = {name for path in place.glob("slaves/*") for name in drives_below(read(path / "dev"))}
     return below or {place.parent.name if (place / "partition").exists() else place.name}
 
 
-def device_number(folder: str) -> str:
+def number_below(folder: str) -> str:
     """Return the number of the block device that holds a folder. Some file systems have a number
     of their own, and name the device."""
-    made = os.stat(folder).st_dev
-    number = f"{os.major(made)}:{os.minor(made)}"
+    number = device_number(os.stat(folder).st_dev)
     if (NUMBERS / number).exists():
         return number
     for line in read(pathlib.Path("/proc/self/mountinfo")).splitlines():
         fields = line.split()
         source = fields[fields.index("-") + 2]
         if fields[2] == number and source.startswith("/") and os.path.exists(source):
-            device = os.stat(source).st_rdev
-            return f"{os.major(device)}:{os.minor(device)}"
+            return device_number(os.stat(source).st_rdev)
     return number
 
 
@@ -96,7 +93,7 @@ def file_target(path: str, drive: Drive, wanted: int | None) -> Target:
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         raise CtlError(f"{folder} is no folder")
-    on = drives_below(device_number(folder))
+    on = drives_below(number_below(folder))
     if on != {drive.name}:
         where = f"on {' '.join(sorted(on))}" if on else "on no block device"
         raise CtlError(f"{folder} is {where}, not on {drive.path}")
@@ -124,8 +121,7 @@ def find(on: str | None, drive: Drive, wanted: int | None) -> Target:
         return Target(drive.path, chosen_size(drive.size, wanted, drive.size, drive.path), "drive")
     if not os.path.exists(on) or not stat.S_ISBLK(os.stat(on).st_mode):
         return file_target(on, drive, wanted)
-    number = os.stat(on).st_rdev
-    place = (NUMBERS / f"{os.major(number)}:{os.minor(number)}").resolve()
+    place = place_of(device_number(os.stat(on).st_rdev))
     if not (place / "partition").exists() or place.parent.name != drive.name:
         raise CtlError(f"{on} is no partition of {drive.path}: name one, or a file on it that does "
                        "not exist; without --on the whole drive is written to")
