@@ -182,6 +182,18 @@ def row(cells: list[str], kind: str = "td") -> str:
     return "<tr>" + "".join(f"<{kind}>{html.escape(cell)}</{kind}>" for cell in cells) + "</tr>"
 
 
+def pairs(facts: dict[str, str]) -> str:
+    """Return a table of facts by name in HTML."""
+    return f"<table>{''.join(row([key, value]) for key, value in facts.items())}</table>"
+
+
+def document(title: str, body: str) -> str:
+    """Return an HTML file that needs no other. @body: in HTML."""
+    title = html.escape(title)
+    return (f"<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><title>{title}</title>"
+            f"<style>{STYLE}</style></head><body><h1>{title}</h1>{body}</body></html>\n")
+
+
 def findings_html(report: dict) -> str:
     """Return the table of findings in HTML."""
     rows = [row(["parameter", "value", "confidence", "why"], "th")]
@@ -217,7 +229,7 @@ def facts_html(report: dict) -> str:
     facts = {"program": f"ssd-probe {report['version']}", "date": report["date"],
              "kernel": report["kernel"],
              "options": json.dumps(report["options"]), "drive": report["drive"]["text"]}
-    return f"<table>{''.join(row([key, value]) for key, value in facts.items())}</table>"
+    return pairs(facts)
 
 
 def curves(report: dict) -> dict[str, tuple[dict, list[str]]]:
@@ -230,8 +242,17 @@ def curves(report: dict) -> dict[str, tuple[dict, list[str]]]:
     return found
 
 
+def address(drawn, pyplot, form: str, **how) -> str:
+    """Return a figure as an image's address that holds the image itself. @form: svg or png."""
+    image = io.BytesIO()
+    drawn.savefig(image, format=form, **how)
+    pyplot.close(drawn)
+    kind = "svg+xml" if form == "svg" else form
+    return f"data:image/{kind};base64,{base64.b64encode(image.getvalue()).decode()}"
+
+
 def figure(curve: dict, pyplot) -> str:
-    """Return a curve as an image's address that holds the image itself."""
+    """Return a curve as an image's address."""
     drawn, axes = pyplot.subplots(figsize=(6, 3.8), layout="constrained")
     for name, (xs, ys) in curve["lines"].items():
         axes.plot(xs, ys, marker=".", markersize=4, linewidth=1, label=name)
@@ -249,14 +270,11 @@ def figure(curve: dict, pyplot) -> str:
     axes.title.set_fontsize(10)
     if len(curve["lines"]) > 1:
         axes.legend(fontsize=8)
-    image = io.BytesIO()
-    drawn.savefig(image, format="svg", metadata={"Date": None})
-    pyplot.close(drawn)
-    return "data:image/svg+xml;base64," + base64.b64encode(image.getvalue()).decode()
+    return address(drawn, pyplot, "svg", metadata={"Date": None})
 
 
-def figures_html(report: dict) -> str:
-    """Return all figures in HTML; without matplotlib, what is missing."""
+def drawing():
+    """Return pyplot, which opens no window; None if matplotlib is missing."""
     try:
         import matplotlib
         matplotlib.use("Agg")
@@ -264,6 +282,14 @@ def figures_html(report: dict) -> str:
         matplotlib.rcParams["svg.hashsalt"] = "ssd-probe"
         from matplotlib import pyplot
     except ImportError:
+        return None
+    return pyplot
+
+
+def figures_html(report: dict) -> str:
+    """Return all figures in HTML; without matplotlib, what is missing."""
+    pyplot = drawing()
+    if not pyplot:
         return f"<p>{NO_FIGURES}</p>"
     parts = []
     for curve, names in curves(report).values():
@@ -280,11 +306,10 @@ NO_FIGURES = "no figures: matplotlib is missing (install python3-matplotlib)"
 
 def page(report: dict) -> str:
     """Return a report as one HTML file that needs no other."""
-    title = html.escape(f"ssd-probe: {report['drive']['text']}")
     said = "".join(f"<p>{html.escape(note)}</p>" for note in notes(report))
-    return (f"<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><title>{title}</title>"
-            f"<style>{STYLE}</style></head><body><h1>{title}</h1>{facts_html(report)}{said}"
-            f"<h2>What was found</h2>{findings_html(report)}"
-            f"<h2>Schedulers</h2>{schedulers_html(report)}"
-            f"<h2>Figures</h2>{figures_html(report)}"
-            f"<h2>Procedures</h2>{procedures_html(report)}</body></html>\n")
+    return document(f"ssd-probe: {report['drive']['text']}",
+                    f"{facts_html(report)}{said}"
+                    f"<h2>What was found</h2>{findings_html(report)}"
+                    f"<h2>Schedulers</h2>{schedulers_html(report)}"
+                    f"<h2>Figures</h2>{figures_html(report)}"
+                    f"<h2>Procedures</h2>{procedures_html(report)}")

@@ -70,16 +70,39 @@ def name_of(procedure: Procedure) -> str:
     return procedure.function.__name__
 
 
-class Progress:
-    """Lines on stderr: what runs now, and how long all of it will take. On a terminal the last
-    line is written again and again."""
+class Line:
+    """A line on stderr that says what runs now; on a terminal it is written again and again."""
+    # Seconds after which it is written again there.
+    AGAIN_S = 0.2
+
+    def __init__(self, quiet: bool):
+        self.quiet, self.terminal = quiet, sys.stderr.isatty()
+
+    def fitted(self, text: str) -> str:
+        """Return what of a text fits: a line that is wrapped could not be written over."""
+        columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
+        return text[:columns - 1]
+
+    def put(self, text: str, end: str):
+        """Print over the last line of a terminal."""
+        before = "\r\033[K" if self.terminal else ""
+        print(before + text, end=end, file=sys.stderr, flush=True)
+
+    def clear(self):
+        """Remove an unfinished line."""
+        if self.terminal and not self.quiet:
+            self.put("", "")
+
+
+class Progress(Line):
+    """Lines on stderr: what runs now, and how long all of it will take."""
 
     def __init__(self, steps: int, each: float, quiet: bool = False):
         """@steps: number of them, @each: seconds that one is expected to take."""
-        self.steps, self.done, self.quiet = steps, 0, quiet
+        super().__init__(quiet)
+        self.steps, self.done = steps, 0
         # Seconds of the steps that are alike, with one of the expected length among them.
         self.alike, self.seconds = 1, each
-        self.terminal = sys.stderr.isatty()
         self.began, self.title, self.shown = 0.0, "", 0.0
 
     def begin(self, title: str):
@@ -100,14 +123,12 @@ class Progress:
     def show(self, part: float, line: bool = False):
         """Show that a @part of the step is done. Is called often."""
         now = time.monotonic()
-        if self.quiet or not (line or (self.terminal and now - self.shown > 0.2)):
+        if self.quiet or not (line or (self.terminal and now - self.shown > self.AGAIN_S)):
             return
         self.shown = now
         text = f"[{self.done + 1}/{self.steps}] {self.title} {part:4.0%}{self.left(part)}"
         if self.terminal:
-            # A line that is wrapped could not be written over.
-            columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
-            self.put(text[:columns - 1], "")
+            self.put(self.fitted(text), "")
         else:
             self.put(text, "\n")
 
@@ -116,16 +137,6 @@ class Progress:
         passed, mean = time.monotonic() - self.began, self.seconds / self.alike
         rest = passed / part - passed if part > 0.05 else max(0.0, mean - passed)
         return f", about {duration(rest + mean * (self.steps - self.done - 1))} left"
-
-    def put(self, text: str, end: str):
-        """Print over the last line of a terminal."""
-        before = "\r\033[K" if self.terminal else ""
-        print(before + text, end=end, file=sys.stderr, flush=True)
-
-    def clear(self):
-        """Remove an unfinished line."""
-        if self.terminal and not self.quiet:
-            self.put("", "")
 
 
 def duration(seconds: float) -> str:

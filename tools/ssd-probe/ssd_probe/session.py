@@ -51,14 +51,15 @@ def show_list():
               (f"; uses {', '.join(item.needs)}" if item.needs else ""))
 
 
-def say(text: str, end: str = "\n"):
+def say(text: str):
     """Print a line on stderr."""
-    print(f"ssd-probe: {text}", end=end, file=sys.stderr, flush=True)
+    print(f"ssd-probe: {text}", file=sys.stderr, flush=True)
 
 
-def confirmed(name: str) -> bool:
-    """Ask for the drive's name."""
-    say(f"type the drive's name, {name}, to destroy all data on it: ", end="")
+def confirmed(name: str, program: str = "ssd-probe", hint: str = "") -> bool:
+    """Ask for the drive's name. @hint: how to do without."""
+    print(f"{program}: type the drive's name, {name}, to destroy all data on it{hint}: ", end="",
+          file=sys.stderr, flush=True)
     typed = sys.stdin.readline().strip()
     if not sys.stdin.isatty():
         print(file=sys.stderr)

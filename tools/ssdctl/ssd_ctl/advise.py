@@ -20,7 +20,7 @@ from ssd_probe import load
 from ssd_probe.command import parse_size
 from ssd_probe.drive import Drive, amount, refuse
 from ssd_probe.run import duration
-from ssd_probe.session import Interrupted, interruptible
+from ssd_probe.session import Interrupted, confirmed, interruptible
 
 OK = 0
 MINUTES = 15.0
@@ -106,7 +106,8 @@ def advise(args: argparse.Namespace, drive: Drive) -> dict:
     found = candidates.candidates(schedulers.available(drive),
                                   candidates.probed_tunables(args.probe))
     where = target.find(args.on, drive, args.size)
-    if where.kind == "drive" and not target.confirmed(drive):
+    if where.kind == "drive" and not confirmed(
+            drive.name, "ssdctl", " (--on FILE measures on a file instead)"):
         raise CtlError("another name was typed: nothing was written")
     with target.held(where, drive):
         if where.kind == "drive":

@@ -8,10 +8,8 @@ The dictionary: "version", "drive" (its identity), "date", "kernel", "workload",
 "low", "high", "rounds", "left" (it has not lost), "verdict", "score" (by round), and "jobs": of
 each job "name" and by direction "mbps", "iops", "mean_ms" and "p99_ms".
 """
-import base64
 import datetime
 import html
-import io
 import json
 import math
 import os
@@ -23,7 +21,7 @@ from ssd_ctl.advice.target import Target
 from ssd_ctl.advice.workload import READ, WAYS
 from ssd_ctl.choice import Choice
 from ssd_probe.drive import Drive
-from ssd_probe.report import NO_FIGURES, STYLE, row
+from ssd_probe.report import NO_FIGURES, address, document, drawing, pairs, row
 from ssd_probe.run import duration
 from ssd_probe.version import VERSION
 
@@ -214,11 +212,7 @@ def evidence(report: dict) -> list[str]:
 
 def image(drawn, pyplot) -> str:
     """Return a figure as an image in HTML."""
-    file = io.BytesIO()
-    drawn.savefig(file, format="png", dpi=110)
-    pyplot.close(drawn)
-    return ("<figure><img src='data:image/png;base64,"
-            f"{base64.b64encode(file.getvalue()).decode()}' alt=''></figure>")
+    return f"<figure><img src='{address(drawn, pyplot, 'png', dpi=110)}' alt=''></figure>"
 
 
 def gains_figure(report: dict, pyplot) -> str:
@@ -271,34 +265,29 @@ def latency_figure(report: dict, pyplot) -> str:
 
 def figures_html(report: dict) -> str:
     """Return all figures in HTML; without matplotlib, what is missing."""
-    try:
-        import matplotlib
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
+    pyplot = drawing()
+    if not pyplot:
         return f"<p>{NO_FIGURES}</p>"
     return "".join(make(report, pyplot) for make in (gains_figure, rounds_figure, latency_figure))
 
 
 def facts(report: dict) -> str:
     """Return how it was measured, as a table in HTML."""
-    found = {"program": f"ssdctl {report['version']}", "date": report["date"],
-             "kernel": report["kernel"], "load": report["workload"], "on": report["on"],
-             "rounds": f"{report['rounds']} of {report['window_s']} s, each after "
-                       f"{report['settle_s']} s"}
-    return f"<table>{''.join(row([key, value]) for key, value in found.items())}</table>"
+    return pairs({"program": f"ssdctl {report['version']}", "date": report["date"],
+                  "kernel": report["kernel"], "load": report["workload"], "on": report["on"],
+                  "rounds": f"{report['rounds']} of {report['window_s']} s, each after "
+                            f"{report['settle_s']} s"})
 
 
 def page(report: dict) -> str:
     """Return a report as one HTML file that needs no other."""
-    title = html.escape(f"ssdctl advise: {report['drive']['text']}")
     paragraphs = "".join(f"<p>{html.escape(said)}</p>"
                          for said in [sentence(report), *notes(report)])
     lines = html.escape("\n".join(commands(report)))
-    return (f"<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><title>{title}</title>"
-            f"<style>{STYLE}</style></head><body><h1>{title}</h1>{paragraphs}<pre>{lines}</pre>"
-            f"<table>{row(HEAD, 'th')}{''.join(map(row, rows(report)))}</table>"
-            f"{figures_html(report)}<h2>How</h2>{facts(report)}</body></html>\n")
+    return document(f"ssdctl advise: {report['drive']['text']}",
+                    f"{paragraphs}<pre>{lines}</pre>"
+                    f"<table>{row(HEAD, 'th')}{''.join(map(row, rows(report)))}</table>"
+                    f"{figures_html(report)}<h2>How</h2>{facts(report)}")
 
 
 def as_json(report: dict) -> str:

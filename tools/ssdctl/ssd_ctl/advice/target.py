@@ -8,7 +8,6 @@ import mmap
 import os
 import pathlib
 import stat
-import sys
 
 from ssd_ctl import CtlError
 from ssd_probe.drive import (NUMBERS, SECTOR, Drive, amount, claimed, device_number, holders_of,
@@ -175,13 +174,3 @@ def held(target: Target, drive: Drive):
             if target.kind == "file":
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(target.path)
-
-
-def confirmed(drive: Drive) -> bool:
-    """Ask for the drive's name."""
-    print(f"ssdctl: type the drive's name, {drive.name}, to destroy all data on it "
-          "(--on FILE measures on a file instead): ", end="", file=sys.stderr, flush=True)
-    typed = sys.stdin.readline().strip()
-    if not sys.stdin.isatty():
-        print(file=sys.stderr)
-    return typed in (drive.name, f"/dev/{drive.name}")
