@@ -26,8 +26,8 @@ MEASURING = {"nomerges": "2", "wbt_lat_usec": "0", "iostats": "1", "rq_affinity"
 # Changed by a change of the scheduler.
 SIDE_EFFECTS = ("nr_requests", "async_depth")
 SECTOR = 512
-# Fields of /sys/block/X/stat (Documentation/block/stat.rst): the first of the four of each direction,
-# and the ms in which the drive had a request.
+# Fields of /sys/block/X/stat (Documentation/block/stat.rst): the first of a direction's four, and
+# the ms in which the drive had a request.
 WAYS = {"read": 0, "write": 4, "discard": 11}
 REQUESTS, MERGES, SECTORS, TICKS = range(4)
 BUSY_MS = 9

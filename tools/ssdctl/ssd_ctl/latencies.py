@@ -159,6 +159,13 @@ both:
     r2 -= r8
     {count_drive}
 """
+# Halve r2 @shift times, which r3 counts, if at least 32 are left then.
+STEP = """
+    if r2 < {limit} goto {name}{next}
+    r2 >>= {shift}
+    r3 += {shift}
+{name}{next}:
+"""
 # Count the nanoseconds r2 in histogram r9: shift units until less than 32 are left.
 COUNT = """
     *(u64 *)(r10 - 40) = r2
@@ -178,26 +185,7 @@ COUNT = """
     r2 <<= 32
     r2 >>= 32
 {name}16:
-    if r2 < 0x100000 goto {name}8
-    r2 >>= 16
-    r3 += 16
-{name}8:
-    if r2 < 0x1000 goto {name}4
-    r2 >>= 8
-    r3 += 8
-{name}4:
-    if r2 < 0x100 goto {name}2
-    r2 >>= 4
-    r3 += 4
-{name}2:
-    if r2 < 0x40 goto {name}1
-    r2 >>= 2
-    r3 += 2
-{name}1:
-    if r2 < 0x20 goto {name}0
-    r2 >>= 1
-    r3 += 1
-{name}0:
+    {steps}
     r3 <<= 4
     r3 += r2
     if r3 > 463 goto out
@@ -237,6 +225,13 @@ def summary(counts: list[int]) -> dict[str, int | None]:
     named = {f"p{percent:g}" if percent < 100 else "max": percentile(counts, percent)
              for percent in PERCENTILES}
     return {"count": sum(counts), **named}
+
+
+def count(name: str) -> str:
+    """Return instructions that count a latency; @name: of their labels."""
+    steps = "".join(STEP.format(name=name, limit=32 << shift - 1, shift=shift, next=shift // 2)
+                    for shift in (16, 8, 4, 2, 1))
+    return COUNT.format(name=name, steps=steps)
 
 
 def fetch(place: int, size: int, base: int, offset: int) -> str:
@@ -280,8 +275,8 @@ class Source:
             flags=self.member(6, "request", "cmd_flags", -16, 4),
             bio=self.member(6, "request", "bio", -24),
             priority=self.member(6, "bio", "bi_ioprio", -16, 2),
-            count_total=COUNT.format(name="total"), count_queue=COUNT.format(name="queue"),
-            count_drive=COUNT.format(name="drive")) + END
+            count_total=count("total"), count_queue=count("queue"),
+            count_drive=count("drive")) + END
 
     def programs(self) -> dict[str, str]:
         """Return {tracepoint: program}, in the order in which they have to be attached."""
