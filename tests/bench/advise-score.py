@@ -21,14 +21,11 @@ import importlib
 import json
 import math
 import pathlib
-import signal
 import sys
-import time
-
-from scipy import stats
 
 import advise_draw
 import guests
+import judging
 import model
 import probe_draw
 import storage
@@ -99,48 +96,6 @@ def likely(mean: float) -> bool:
     return mean <= MARGIN
 
 
-class Guest:
-    """A guest that measures @cases in turn. @path: of its files, without their endings, @probed:
-    tunables by the seed of a drive, @done: called with each answer."""
-
-    # Set by an interruption, which ends all guests.
-    interrupted = False
-
-    def __init__(self, path: pathlib.Path, cases: list[advise_draw.Case], probed: dict, done):
-        self.path, self.cases, self.probed, self.done = path, cases, probed, done
-        self.clock = time.monotonic()
-
-    def handle(self, line: str):
-        """Take a line that the guest prints."""
-        if line.startswith("@@ "):
-            self.clock = time.monotonic()
-        if line.startswith("{"):
-            self.done(Answer(self.cases.pop(0), **json.loads(line),
-                             seconds=time.monotonic() - self.clock))
-
-    def run(self):
-        """Measure all cases. One with which the guest is lost has no answer."""
-        while self.cases:
-            plan = self.path.with_suffix(".plan.json")
-            plan.write_text(json.dumps([
-                {**dataclasses.asdict(case), "name": case.name, "probed": self.probed[case.seed]}
-                for case in self.cases]))
-            try:
-                guests.lab(guests.program_command(PROGRAM, "plan.json"),
-                           self.path.with_suffix(".log"), self.handle, options(),
-                           [("plan.json", plan)])
-            except model.Failed as error:
-                if self.interrupted or not self.cases:
-                    raise
-                self.done(Answer(self.cases.pop(0), problem=str(error)))
-
-
-def interrupt(*what):
-    """Handle a signal that ends the program."""
-    Guest.interrupted = True
-    signal.default_int_handler(*what)
-
-
 def options() -> list[str]:
     """Return the options of scripts/lab for the guests."""
     return [*storage.guest_options(PROGRAM, simulate=True),
@@ -191,12 +146,11 @@ def measure(cases: list[advise_draw.Case], folder: pathlib.Path):
         file_of(answer.case, folder).write_text(json.dumps(dataclasses.asdict(answer), indent=1))
         progress.step(line_of(answer))
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, interrupt)
-    size = min(BATCH, math.ceil(len(left) / guests.GUESTS))
-    batches = [left[at:at + size] for at in range(0, len(left), size)]
-    guests.run_all([Guest(folder / f"guest-{at}", batch, tunables, done).run
-                    for at, batch in enumerate(batches)])
+    judging.run(judging.Work(
+        PROGRAM, options(),
+        lambda case: {**dataclasses.asdict(case), "name": case.name, "probed": tunables[case.seed]},
+        lambda case, printed, seconds: done(Answer(case, **printed, seconds=seconds)),
+        lambda case, why: done(Answer(case, problem=why))), left, folder, BATCH)
 
 
 # Reports
@@ -222,11 +176,8 @@ def line_of(answer: Answer) -> str:
 
 
 def share(count: int, number: int) -> str:
-    """Return a share in percent with Wilson's interval of 95 %."""
-    if not number:
-        return ""
-    bounds = stats.binomtest(count, number).proportion_ci(0.95, "wilson")
-    return f"{100 * count / number:.1f} ({100 * bounds.low:.1f}-{100 * bounds.high:.1f})"
+    """Return a share with its interval, "" if there is nothing to count."""
+    return judging.share(count, number, 1) if number else ""
 
 
 def row(name: str, verdicts: list[str], means: list[float]) -> list:

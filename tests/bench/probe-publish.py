@@ -13,6 +13,7 @@ import pathlib
 
 import charts
 import guests
+import judging
 import model
 
 score = importlib.import_module("probe-score")
@@ -52,7 +53,7 @@ def summary(probed: list) -> list[str]:
     verdicts = score.counted(probed)["all"]
     beside = sum(bool(one.drive.beside) for one in probed)
     number = verdicts.total()
-    parts = ", ".join(f"{score.share(verdicts[name], number)} % {name}" for name in score.VERDICTS)
+    parts = ", ".join(f"{judging.share(verdicts[name], number)} % {name}" for name in score.VERDICTS)
     return [f"Of {number} answers on {len(probed)} drives, {beside} of them with other I/O beside "
             f"the probe: {parts} (in brackets the 95 % interval).", ""]
 

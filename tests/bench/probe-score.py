@@ -16,13 +16,10 @@ import argparse
 import collections
 import dataclasses
 import json
-import math
 import pathlib
-import time
-
-from scipy import stats
 
 import guests
+import judging
 import model
 import probe_draw
 import probe_papers
@@ -71,37 +68,6 @@ def all_keys(drive: probe_draw.Drive) -> dict:
 
 # Probing
 
-class Guest:
-    """A guest that probes @drives in turn. @path: of its files, without their endings, @done:
-    called with each drive that is probed."""
-
-    def __init__(self, path: pathlib.Path, drives: list[probe_draw.Drive], done):
-        self.path, self.drives, self.done = path, drives, done
-        self.clock = time.monotonic()
-
-    def handle(self, line: str):
-        """Take a line that the guest prints."""
-        if line.startswith("@@ "):
-            self.clock = time.monotonic()
-        if line.startswith("{"):
-            self.done(Probed(self.drives.pop(0), **json.loads(line),
-                             seconds=time.monotonic() - self.clock))
-
-    def run(self):
-        """Probe all drives. One with which the guest is lost counts as probed in vain."""
-        while self.drives:
-            plan = self.path.with_suffix(".plan.json")
-            plan.write_text(json.dumps([dataclasses.asdict(drive) for drive in self.drives]))
-            try:
-                guests.lab(guests.program_command(PROGRAM, "plan.json"),
-                           self.path.with_suffix(".log"), self.handle, options(),
-                           [("plan.json", plan), (TOOL, model.PROJECT / TOOL)])
-            except model.Failed as error:
-                if not self.drives:
-                    raise
-                self.done(Probed(self.drives.pop(0), problems=[str(error)]))
-
-
 def options() -> list[str]:
     """Return the options of scripts/lab for the guests."""
     return [*(option for option in storage.guest_options(PROGRAM, simulate=True)
@@ -128,20 +94,16 @@ def probe(drives: list[probe_draw.Drive], folder: pathlib.Path) -> list[Probed]:
         progress.step(f"{one.drive.name}: " + ", ".join(
             f"{counts[verdict]} {verdict}" for verdict in VERDICTS))
 
-    size = min(BATCH, math.ceil(len(drives) / guests.GUESTS))
-    batches = [drives[at:at + size] for at in range(0, len(drives), size)]
-    guests.run_all([Guest(folder / f"guest-{at}", batch, done).run
-                    for at, batch in enumerate(batches)])
+    judging.run(judging.Work(
+        PROGRAM, options(), dataclasses.asdict,
+        lambda drive, printed, seconds: done(Probed(drive, **printed, seconds=seconds)),
+        # It counts as probed in vain.
+        lambda drive, why: done(Probed(drive, problems=[why])),
+        ((TOOL, model.PROJECT / TOOL),)), drives, folder, BATCH)
     return [probed[drive.name] for drive in drives]
 
 
 # Reports
-
-def share(count: int, number: int) -> str:
-    """Return a share in percent with Wilson's interval of 95 %."""
-    bounds = stats.binomtest(count, number).proportion_ci(0.95, "wilson")
-    return f"{100 * count / number:.0f} ({100 * bounds.low:.0f}-{100 * bounds.high:.0f})"
-
 
 def nothing_there(probed: list[Probed]) -> collections.Counter:
     """Return for each finding, and for all, on how many drives it is right not to tell."""
@@ -173,7 +135,7 @@ def table(probed: list[Probed]) -> list[str]:
     for name, verdicts in counted(probed).items():
         number = verdicts.total()
         rows.append([name, *(verdicts[verdict] for verdict in VERDICTS),
-                     share(verdicts["right"], number), share(verdicts["wrong"], number),
+                     *(judging.share(verdicts[verdict], number) for verdict in ("right", "wrong")),
                      nothing[name] or ""])
     return tables.markdown(head, sorted(rows, key=lambda row: row[0] == "all"))
 
