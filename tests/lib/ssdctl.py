@@ -149,7 +149,7 @@ def nothing_left():
     check(not left, f"nothing is left {left or ''}")
 
 
-def nobody(*words):
+def as_nobody(*words):
     """Call ssdctl as a user who is not root; return (status, output, errors)."""
     done = subprocess.run([PROGRAM, *words], user=65534, capture_output=True, text=True,
                           check=False)

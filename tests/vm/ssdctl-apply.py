@@ -12,7 +12,7 @@ from checks import check, run
 from fio_jobs import random_load
 from iosched import Disk, insert, ours, remove_all
 from ssd import Device
-from ssdctl import PROGRAM, State, has, link, nobody, nothing_left, refused, ssdctl, status_of
+from ssdctl import PROGRAM, State, as_nobody, has, link, nothing_left, refused, ssdctl, status_of
 
 DEBUG = "/sys/kernel/debug"
 
@@ -122,9 +122,9 @@ def under_load(disk):
 
 def without_root(name):
     """Anyone may look, only root may change."""
-    status, out, _ = nobody("status", name, "--interval", "0")
+    status, out, _ = as_nobody("status", name, "--interval", "0")
     check(status == 0 and name in out, "status without root")
-    status, _, errors = nobody("apply", name, "pass")
+    status, _, errors = as_nobody("apply", name, "pass")
     check(status == 1 and errors == "ssdctl: must be run as root\n", "apply without root")
     has(name, "none")
 

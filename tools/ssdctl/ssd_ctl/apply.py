@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Select a scheduler now, until the next boot: the one that is named, otherwise the advised one."""
+"""Select the named scheduler until the next boot; without a name, the advised one."""
 import argparse
 import contextlib
 import time

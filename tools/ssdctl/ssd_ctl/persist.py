@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Keep a scheduler across boots, by a udev rule: the one that is named, which is selected now,
-too; otherwise what the drive has."""
+"""Keep a scheduler across boots, by a udev rule: the named one, which is selected now, too;
+without a name, what the drive has."""
 import argparse
 import os
 import shutil

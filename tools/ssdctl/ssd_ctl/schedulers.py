@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The schedulers that the kernel has, and the one that a drive has, with its settings."""
+"""The schedulers of the kernel; the scheduler of a drive and its settings."""
 import contextlib
 import errno
 import os
@@ -182,7 +182,7 @@ def refusal(drive: Drive, name: str, error: OSError) -> str:
 
 
 def remedy(name: str) -> str:
-    """Return what to do about a scheduler that is missing, "" if nobody has it."""
+    """Return what to do about a scheduler that is missing, "" if no kernel has it."""
     release = os.uname().release
     if name in OURS:
         return f"to be built by dkms autoinstall -k {release}, or by make install in the source"
