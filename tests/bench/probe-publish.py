@@ -53,7 +53,8 @@ def summary(probed: list) -> list[str]:
     verdicts = score.counted(probed)["all"]
     beside = sum(bool(one.drive.beside) for one in probed)
     number = verdicts.total()
-    parts = ", ".join(f"{judging.share(verdicts[name], number)} % {name}" for name in score.VERDICTS)
+    parts = ", ".join(f"{judging.share(verdicts[name], number)} % {name}"
+                      for name in score.VERDICTS)
     return [f"Of {number} answers on {len(probed)} drives, {beside} of them with other I/O beside "
             f"the probe: {parts} (in brackets the 95 % interval).", ""]
 
