@@ -79,7 +79,7 @@ def show(piece):
 def run(args):
     """Boot the system for each command; return the last one's status."""
     status = 0
-    with whole.System(args.system, args.uefi, quiet=args.quiet) as system:
+    with whole.System(args.system, uefi=args.uefi, quiet=args.quiet) as system:
         for number, command in enumerate(args.boots):
             with system.boot(args.drives, args.append) as guest:
                 for path in [] if number else args.put:
