@@ -17,6 +17,7 @@ fail h-cpus@1cpu
 pass h-cpus@2cpu
 pass i-faults
 fail j-faults-again
+pass waits
 pass z-passes"
 
 rm -f build/runner-faults
@@ -32,7 +33,7 @@ got=$(awk '$1 ~ /^(pass|FAIL|skip)$/ { print tolower($1), $3 }' "$out.out")
 	exit 1
 }
 [ "$(tail -n 1 "$out.out")" = \
-	"5 passed, 7 failed, 1 skipped, 2 repeated: QEMU failed" ]
+	"6 passed, 7 failed, 1 skipped, 2 repeated: QEMU failed" ]
 # Flags that no CPU can have are the only reason to repeat a test, once.
 [ "$(awk '$1 == "again" { print $3, $10 }' "$out.out")" = "i-faults 0f789002
 j-faults-again 00000026" ]
@@ -65,3 +66,20 @@ said=$(tests/run --tests tests/host/runner --results "$out" --kernel host a-pass
 	exit 1
 }
 [ "$said" = "0 passed, 0 failed, 0 skipped" ]
+# A signal ends it with what it has started.
+RUNNER_WAITS=1 tests/run --tests tests/host/runner --results "$out-waits" waits >"$out.waits" &
+runner=$!
+for try in $(seq 100); do
+	! waiting=$(pgrep -P "$runner" -x sleep) || break
+	sleep 0.2
+done
+[ "$waiting" ] || { echo "fail: the test does not wait after $try tries"; exit 1; }
+kill -TERM "$runner"
+status=0
+timeout 60 tail --pid="$runner" -f /dev/null || { echo "fail: a signal does not end it"; exit 1; }
+wait "$runner" || status=$?
+[ "$status" = 130 ]
+if ps -o stat= -p "$waiting" | grep -v Z; then
+	echo "fail: a test goes on after the run"
+	exit 1
+fi
