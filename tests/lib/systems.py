@@ -3,6 +3,7 @@
 they are installed and rules are kept, and what its drives have."""
 import fcntl
 import hashlib
+import inspect
 import json
 import os
 import pathlib
@@ -105,20 +106,20 @@ def built(guest, release):
 
 
 def files(guest):
-    """Return the files below PLACES that belong to no boot and to no use of apt: {path: type, or
-    the digest of a file in /etc}."""
+    """Return the files below PLACES: {path: type, or the digest of a file in /etc}."""
     types = guest.run(f"find {PLACES} -xdev -type f,l,d -printf '%y %p\\n'").out
     digests = guest.run("find /etc -xdev -type f -exec sha256sum {} +").out
     known = {path: digest for digest, path in
              (line.split("  ", 1) for line in digests.splitlines())}
     found = (line.split(" ", 1) for line in types.splitlines())
-    return {path: known.get(path, kind) for kind, path in found if not COMMON.search(path)}
+    return {path: known.get(path, kind) for kind, path in found}
 
 
 def differences(before, now):
-    """Return the files that came, went or changed."""
+    """Return the files that came, went or changed, but for COMMON."""
     return sorted(("+ " if path not in before else "- " if path not in now else "! ") + path
-                  for path in before | now if before.get(path) != now.get(path))
+                  for path in before | now
+                  if before.get(path) != now.get(path) and not COMMON.search(path))
 
 
 def show(piece):
@@ -157,8 +158,10 @@ def prepared(name):
     """Return the folder of prepare(); prepare the system unless another test has."""
     debs = packages()
     digest = hashlib.sha256(debian.key(debian.RELEASES[name]).encode())
-    for path in (*debs, __file__):
-        digest.update(pathlib.Path(path).read_bytes())
+    for path in debs:
+        digest.update(path.read_bytes())
+    code = "".join(map(inspect.getsource, (prepare, install, files)))
+    digest.update(f"{code}{CHOICES}{PLACES}".encode())
     KEPT.mkdir(parents=True, exist_ok=True)
     folder = KEPT / f"{name}-{digest.hexdigest()[:12]}"
     with open(KEPT / f".lock-{name}", "w", encoding="utf-8") as lock:
