@@ -22,22 +22,28 @@ def run(answer, command):
     answer(status=process.wait())
 
 
-def put(answer, path, data, mode):
-    """Write a file."""
+def put(path, data, mode):
+    """Write a file; return no data."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "wb") as file:
         file.write(base64.b64decode(data))
     os.chmod(path, mode)
-    answer(status=0)
+    return b""
 
 
-def get(answer, path):
-    """Read a file."""
+def get(path):
+    """Return a file's bytes."""
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def transfer(answer, function, **fields):
+    """Write or read a file; answer with its data, or with the error."""
     try:
-        with open(path, "rb") as file:
-            answer(status=0, data=base64.b64encode(file.read()).decode())
+        status, data = 0, function(**fields)
     except OSError as error:
-        answer(status=1, data=base64.b64encode(str(error).encode()).decode())
+        status, data = 1, str(error).encode()
+    answer(status=status, data=base64.b64encode(data).decode())
 
 
 def serve(requests, port):
@@ -50,7 +56,11 @@ def serve(requests, port):
 
     for line in requests:
         fields = json.loads(line)
-        {"run": run, "put": put, "get": get}[fields.pop("do")](answer, **fields)
+        do = fields.pop("do")
+        if do == "run":
+            run(answer, **fields)
+        else:
+            transfer(answer, {"put": put, "get": get}[do], **fields)
 
 
 if __name__ == "__main__":

@@ -338,12 +338,15 @@ class Guest:
 
     def put(self, path, data, mode=0o644):
         """Write a file in the guest; @data: its bytes."""
-        list(self.request(COMMAND_SECONDS, do="put", path=path, mode=mode,
-                          data=base64.b64encode(data).decode()))
+        self.transfer(path, do="put", mode=mode, data=base64.b64encode(data).decode())
 
     def get(self, path):
         """Return the bytes of a file in the guest."""
-        answer = list(self.request(COMMAND_SECONDS, do="get", path=path))[-1]
+        return self.transfer(path, do="get")
+
+    def transfer(self, path, **fields):
+        """Write or read a file in the guest; return the answer's data."""
+        answer = list(self.request(COMMAND_SECONDS, path=path, **fields))[-1]
         data = base64.b64decode(answer["data"])
         if answer["status"]:
             raise LabError(f"{path} of the guest: {data.decode()}")
