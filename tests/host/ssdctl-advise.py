@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0
 # ssdctl advise: its test errs as rarely as it says, it recommends what is known to be better and
 # nothing that lost, reads job files and logs; on an emulated SSD it finds the scheduler that gains
-# and that none does, refuses what is in use, removes its file, restores the drive when interrupted
+# and that none does, refuses what is in use, removes its file, restores the drive when interrupted;
+# on a partition it writes to nothing else, and applies what it recommends
 # timeout: 600
 """The host runs the tests of units, then a simulated guest, which runs this program again."""
 
 import contextlib
+import hashlib
 import io
 import json
 import math
@@ -363,6 +365,39 @@ def on_a_file(dev, mount):
     check(subprocess.run(["pgrep", "fio"], check=False).returncode == 1, "fio has ended")
 
 
+def on_a_partition(dev):
+    """The named loads on a partition; what is around it stays, and the advice is applied. A
+    partition with a file system is refused."""
+    first, size = 64 << 20, 128 << 20
+    part = f"{dev.path}p1"
+    run("addpart", dev.path, "1", str(first // 512), str(size // 512))
+    wait_for(lambda: os.path.exists(part), "the partition")
+    end = int(pathlib.Path("/sys/block", dev.name, "size").read_text()) * 512
+    around = [(0, first), (first + size, end - first - size)]
+    before = [part_of(dev, *place) for place in around]
+    run("mkfs.ext4", "-q", part)
+    refused("ext4", dev.path, "--on", part)
+    run("wipefs", "-q", "-a", part)
+    for load in ("desktop", "database"):
+        out, said = advise(dev.path, "--on", part, "--workload", load, "--minutes", "0.2",
+                           "--apply", "--json", "/tmp/advice.json")
+        made = json.loads(pathlib.Path("/tmp/advice.json").read_text())
+        chosen = made["choice"]["scheduler"]
+        check(f"[{chosen}]" in queue_file(dev) and "until the next boot" in said,
+              f"{load}: {chosen} is applied")
+        check(made["rounds"] >= 2 and "Use " in out, f"{load}: {made['rounds']} rounds")
+        dev.scheduler("none")
+    check([part_of(dev, *place) for place in around] == before, "nothing else was written to")
+    run("delpart", dev.path, "1")
+
+
+def part_of(dev, offset, size):
+    """Return a digest of a part of a drive."""
+    with open(dev.path, "rb") as file:
+        file.seek(offset)
+        return hashlib.sha256(file.read(size)).hexdigest()
+
+
 def queue_file(dev):
     """Return what the kernel says of the drive's schedulers."""
     return pathlib.Path("/sys/block", dev.name, "queue/scheduler").read_text()
@@ -385,6 +420,8 @@ def guest():
         refuses(dev, mount)
         on_a_file(dev, mount)
         run("umount", mount)
+    with Device("small", capacity_mb=256, memory_backed=1, read_ns=400000) as dev:
+        on_a_partition(dev)
     remove_all()
 
 

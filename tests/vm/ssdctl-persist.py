@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 # ssdctl persist: a drive that is removed and appears again has its scheduler and tunables by udev;
-# no other drive has; revert and undo-all leave nothing
+# no other drive has; revert and undo-all leave nothing. What advise contributes to the hardware
+# database gives drives of the model what was recommended
 # check: 6.12
 # nvme: 256M
 # timeout: 900
@@ -14,6 +15,10 @@ from iosched import insert, ours, remove, remove_all
 from scsi_target import units
 from ssdctl import (State, has, nothing_left, refused, replug, settle, ssdctl, status_of,
                     udev)
+
+from ssd_ctl import hwdb  # (in a folder that ssdctl.py has added)
+from ssd_ctl.choice import Choice
+from ssd_probe.drive import Drive
 
 RULES = pathlib.Path("/etc/udev/rules.d")
 WEIRD = 'We*rd [x] "?" | \\ ü$kernel'
@@ -157,11 +162,11 @@ def refuses(one):
 
 
 def hardware_database(one):
-    """An entry of the database counts only once it is turned on, and a rule wins over it."""
+    """An entry as advise contributes it counts only once the database is turned on, and a rule wins
+    over it."""
     entries = pathlib.Path("/etc/udev/hwdb.d/61-test.hwdb")
-    entries.write_text(
-        "block:*:name:Test*:fwrev:*:\n SSD_IOSCHED=bp\n"
-        " SSD_IOSCHED_TUNABLES=block_size_kb=512 depth=2\n")
+    choice = Choice.recommended("bp", {"block_size_kb": 512, "depth": 2})
+    entries.write_text(hwdb.entry(Drive(f"/dev/{one.name}"), choice, ["Measured with: a test"]))
     run("systemd-hwdb", "update")
     plain = scheduler(one)
     replug(one)

@@ -23,7 +23,7 @@ from ssd_probe.run import duration
 from ssd_probe.session import Interrupted, confirmed, interruptible
 
 OK = 0
-MINUTES = 15.0
+MINUTES = 30.0
 # Seconds of the look at the machine before.
 LOOK_S = 1
 

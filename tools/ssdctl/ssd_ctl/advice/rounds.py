@@ -4,7 +4,8 @@
 In each round every candidate that is left has one window, in random order, after a time in which
 it settles. fio is started for some rounds at a time (a session), because its start takes long. How
 long a window is follows from a pilot, the load under none: so long that each job does enough in it,
-within the plan's limits, and not so long that there would be few rounds.
+within the plan's limits, and not so long that there would be few rounds. A candidate settles longer
+than any I/O waits: before, it has not shown what it does with those that wait longest.
 """
 import collections.abc
 import dataclasses
@@ -25,8 +26,11 @@ from ssd_probe.drive import Drive
 PILOT, PILOT_WINDOWS = 2, 5
 # Share of a window in which a candidate settles before it, and the s that it takes at least.
 SETTLE, LEAST_SETTLE_S = 0.5, 0.02
-# Rounds of the first session, and of any later one at least; and for which there ought to be time.
-LEAST_ROUNDS, ROUNDS = 4, 8
+# Rounds of the first session, and of any later one at least.
+LEAST_ROUNDS = 4
+# Rounds for which there ought to be time. Bounds from a few long windows are much wider than those
+# from as much time in more windows.
+ROUNDS = 16
 # I/Os that fio logs in a session, at most.
 MOST_LOGGED = 5_000_000
 
@@ -34,13 +38,12 @@ MOST_LOGGED = 5_000_000
 @dataclasses.dataclass
 class Plan:
     """How long to measure: limits of a window and of all, in s. @enough: I/Os of each job that a
-    window ought to have, @window_ios, @most_ios: limits of the I/Os of a window, and of all, @seed:
-    of the order and of the load's addresses."""
+    window ought to have, @most_ios: a limit of the I/Os of all, @seed: of the order and of the
+    load's addresses."""
     least_s: float = 0.2
     most_s: float = 10.0
     limit_s: float = 600.0
     enough: int = 200
-    window_ios: float = math.inf
     most_ios: float = math.inf
     seed: int = 1
 
@@ -68,7 +71,11 @@ class Rounds:
         self.random = random.Random(plan.seed)
         self.measured: list[Measured] = []
         self.window_s = self.settle_s = 0.0
-        self.sessions = self.round = 0
+        # Of a candidate in a round, with which there is time for ROUNDS.
+        self.turn_s = 0.0
+        self.sessions = self.round = self.windows = 0
+        # The s and the I/Os before the first round.
+        self.before_s = self.before_ios = 0.0
         self.began, self.first = time.monotonic(), engine.completions(drive)
         self.outcome: Outcome | None = None
         # Bytes and I/Os of all sessions by fio's count, within its logs.
@@ -78,13 +85,16 @@ class Rounds:
         """Return the s since the begin."""
         return time.monotonic() - self.began
 
+    def ios(self) -> int:
+        """Return the I/Os since the begin."""
+        return engine.completions(self.drive) - self.first
+
     def ends(self) -> bool:
         """Return true if another round would be beyond a limit."""
-        round_s = (self.window_s + self.settle_s) * len(self.race.left)
-        done = engine.completions(self.drive) - self.first
-        rate = done / self.passed() if self.passed() else 0.0
-        return (self.passed() + round_s > self.plan.limit_s or
-                done + rate * round_s > self.plan.most_ios)
+        share = len(self.race.left) / self.windows
+        seconds, ios = self.passed(), self.ios()
+        return (seconds + share * (seconds - self.before_s) > self.plan.limit_s or
+                ios + share * (ios - self.before_ios) > self.plan.most_ios)
 
     def rounds_wanted(self) -> int:
         """Return the rounds of the next session: more the longer the race lasts."""
@@ -93,8 +103,10 @@ class Rounds:
     def run(self) -> Outcome:
         """Measure; return what to recommend."""
         self.pilot()
+        self.lengthen()
+        self.before_s, self.before_ios, self.windows = self.passed(), self.ios(), 0
         while not self.outcome:
-            self.take(*self.session())
+            self.take(*self.session(self.rounds_wanted()))
             self.race.drop()
             self.outcome = self.race.decided()
             if not self.outcome and self.ends():
@@ -108,12 +120,12 @@ class Rounds:
         return engine.Fio(self.command, self.load, self.drive, self.place,
                           self.plan.seed * 1000 + self.sessions)
 
-    def session(self) -> tuple[list[engine.Window], list[numpy.ndarray]]:
+    def session(self, rounds: int) -> tuple[list[engine.Window], list[numpy.ndarray]]:
         """Let fio run for some rounds; return the windows, and fio's logs."""
         windows = []
         with self.fio() as fio:
             count = engine.completions(self.drive)
-            for _ in range(self.rounds_wanted()):
+            for _ in range(rounds):
                 if windows and self.ends():
                     break
                 windows += self.one_round(fio)
@@ -130,9 +142,10 @@ class Rounds:
         made = []
         for name in order:
             self.selector.select(self.candidates[name])
-            engine.pause(self.drive, self.settle_s, self.plan.window_ios / 2)
+            time.sleep(self.settle_s)
             fio.check()
             made.append(self.watched(engine.Window(name, self.round)))
+            self.windows += 1
             self.told(self)
         self.round += 1
         return made
@@ -141,7 +154,7 @@ class Rounds:
         """Let a window pass."""
         before = engine.moved(self.drive)
         window.begin = engine.milliseconds()
-        engine.pause(self.drive, self.window_s, self.plan.window_ios)
+        time.sleep(self.window_s)
         window.end = engine.milliseconds()
         after = engine.moved(self.drive)
         window.kernel = (after[0] - before[0], after[1] - before[1])
@@ -158,11 +171,26 @@ class Rounds:
             engine.pause(self.drive, self.plan.most_s, max(0, count))
             end = engine.milliseconds()
             fio.check()
-        done = min(int(((log[:, 0] >= begin) & (log[:, 0] < end)).sum()) for log in fio.logs())
-        needed = enough * (end - begin) / 1e3 / max(done, 1)
-        fits = self.plan.limit_s / (len(self.candidates) * (1 + SETTLE) * ROUNDS)
+        done = [int(((log[:, 0] >= begin) & (log[:, 0] < end)).sum()) for log in fio.logs()]
+        seconds = (end - begin) / 1e3
+        needed = enough * seconds / max(min(done), 1)
+        self.turn_s = (min(self.plan.limit_s, self.plan.most_ios * seconds / max(sum(done), 1)) /
+                       (len(self.candidates) * ROUNDS))
+        fits = self.turn_s / (1 + SETTLE)
         self.window_s = max(min(needed, self.plan.most_s, fits), self.plan.least_s)
         self.settle_s = max(SETTLE * self.window_s, LEAST_SETTLE_S)
+
+    def lengthen(self):
+        """Make the windows longer until no I/O waits longer than a candidate settles. A wait ends
+        with a window at the latest, so this takes some rounds, which do not count."""
+        most = min(self.plan.most_s / 2, self.turn_s)
+        while self.settle_s < most:
+            logs = self.session(1)[1]
+            waited = max((int(log[:, 1].max()) for log in logs if len(log)), default=0) / 1e9
+            if waited <= self.settle_s:
+                break
+            self.settle_s = min(max(waited, 2 * self.settle_s), most)
+            self.window_s = max(self.window_s, self.settle_s)
 
     def take(self, windows: list[engine.Window], logs: list[numpy.ndarray]):
         """Evaluate the windows of a session."""

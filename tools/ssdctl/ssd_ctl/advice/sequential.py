@@ -37,6 +37,8 @@ ERROR, MARGIN = 0.05, 1.02
 C = 0.03
 # The standard deviation of a score is not taken to be below this.
 LEAST_DEVIATION = 0.001
+# When the time is over, the chance that a candidate that seems better is worse by MARGIN.
+RISK = 0.025
 NONE = "none"
 
 
@@ -146,14 +148,19 @@ class Race:
         gain = self.bounds(name, NONE)
         return gain.low > 0 and gain.mean > self.margin
 
-    def eligible(self) -> list[str]:
-        """Return those that may be recommended: they have not lost, and gain something."""
-        return [name for name in self.left if name == NONE or self.gains(name)]
+    def seems_better(self, name: str) -> bool:
+        """Return true if a candidate is better than none by more than the margin as far as is
+        known, and probably not worse by more than the margin."""
+        self.error, kept = 2 * RISK, self.error
+        gain = self.bounds(name, NONE)
+        self.error = kept
+        return gain.low > -self.margin and gain.mean > self.margin
 
     def decided(self) -> Outcome | None:
         """Return what to recommend if it is known: of those to which the best is equal the one
         that is preferred."""
-        known = [name for name in self.eligible() if not self.rivals(name)]
+        known = [name for name in self.left
+                 if (name == NONE or self.gains(name)) and not self.rivals(name)]
         return Outcome(known[0], True, []) if known else None
 
     def last(self) -> Outcome:
@@ -162,7 +169,8 @@ class Race:
         found = self.decided()
         if found:
             return found
-        best = max(self.eligible(), key=lambda name: self.bounds(name, NONE).mean)
+        best = max((name for name in self.left if name == NONE or self.seems_better(name)),
+                   key=lambda name: self.bounds(name, NONE).mean)
         return Outcome(best, False, self.rivals(best))
 
     def confidence(self, name: str) -> float:
