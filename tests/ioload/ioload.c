@@ -53,13 +53,16 @@
 #define MAX_STEPS	BIT(24)
 #define MAX_LINE	512
 
-/* Bit of ioload_record.ns: the I/O is a write. */
+/* In ioload_record.ns: the I/O is a write; the number of its thread. */
 #define RECORD_WRITE	BIT_ULL(63)
+#define RECORD_THREAD	48
+#define MAX_THREADS	BIT(15)
 
 /**
  * struct ioload_record - an entry of the log, in the byte order of the CPU
  * @at: completion, ns of the monotonic clock
- * @ns: latency, with RECORD_WRITE
+ * @ns: latency, with RECORD_WRITE and, from bit RECORD_THREAD on, the number of
+ *	the thread: 0 for the first that was added
  */
 struct ioload_record {
 	u64 at;
@@ -92,6 +95,9 @@ enum ioload_order { ORDER_SEQUENTIAL, ORDER_RANDOM };
  * @offset: first byte of the thread's part of the device
  * @size: bytes of that part, a multiple of @block
  * @think_us: pause after each batch; begins when the batch has completed
+ * @rate: of the I/Os of each direction, in 1/s, if @sync; 0: no limit. A thread
+ *	  that has fallen behind catches up, as fio does.
+ * @flush: the device's cache is flushed after so many writes, if @sync; 0: never
  * @wake_ns: time from the end of a wait for completions to the next submission,
  *	     which does not count as latency
  * @sync: the thread waits in each I/O (depth 1)
@@ -108,6 +114,8 @@ struct ioload_settings {
 	u64 offset;
 	u64 size;
 	u64 think_us;
+	u32 rate;
+	u32 flush;
 	u64 wake_ns;
 	u32 sync;
 	u32 dsync;
@@ -141,11 +149,13 @@ struct ioload_io {
 /**
  * struct ioload_thread - a thread and its I/Os
  * @entry: in ioload_threads
+ * @number: in the order of their addition
  * @set: settings
  * @task: the thread, %NULL before the start
  * @file: the device
  * @random: state of the random numbers
  * @next: offset of the next sequential I/O within the part, by direction
+ * @made: number of I/Os, by direction
  * @steps: I/Os to replay, @nr_steps of them
  * @nr_steps: 0: the thread makes I/Os by its settings
  * @ios: @set.depth places
@@ -155,11 +165,13 @@ struct ioload_io {
  */
 struct ioload_thread {
 	struct list_head entry;
+	unsigned int number;
 	struct ioload_settings set;
 	struct task_struct *task;
 	struct file *file;
 	struct rnd_state random;
 	u64 next[2];
+	u64 made[2];
 	struct ioload_step *steps;
 	unsigned int nr_steps;
 	struct ioload_io *ios;
@@ -188,6 +200,7 @@ static atomic_t ioload_errors;
 
 static void ioload_record(struct ioload_io *io, u64 now)
 {
+	u64 number = io->thread->number;
 	unsigned int place;
 
 	if (!READ_ONCE(ioload_measuring) || !io->thread->set.logged)
@@ -196,7 +209,8 @@ static void ioload_record(struct ioload_io *io, u64 now)
 	if (place < LOG_RECORDS)
 		ioload_log[place] = (struct ioload_record){
 			.at = now,
-			.ns = (now - io->begun) | (io->write ? RECORD_WRITE : 0),
+			.ns = (now - io->begun) | number << RECORD_THREAD |
+			      (io->write ? RECORD_WRITE : 0),
 		};
 }
 
@@ -325,6 +339,48 @@ static void ioload_wait(struct ioload_thread *thread)
 		ioload_begin(thread);
 }
 
+/* Return when a thread with a rate may make its next I/O of a direction. */
+static u64 ioload_due(const struct ioload_thread *thread, bool write)
+{
+	return ioload_started_ns +
+	       div_u64(thread->made[write] * NSEC_PER_SEC, thread->set.rate);
+}
+
+/*
+ * Wait until a thread with a rate may make an I/O. If that of the @wanted
+ * direction is not due, it is of the other one if that is due earlier and the
+ * thread has both. Return the direction.
+ */
+static bool ioload_pace(struct ioload_thread *thread, bool wanted)
+{
+	const struct ioload_settings *set = &thread->set;
+	u64 now = ktime_get_ns(), due = ioload_due(thread, wanted);
+
+	if (due > now && set->reads && set->reads < 100 &&
+	    ioload_due(thread, !wanted) < due) {
+		wanted = !wanted;
+		due = ioload_due(thread, wanted);
+	}
+	if (due > now) {
+		ioload_sleep(due - now);
+		ioload_begin(thread);
+	}
+	return wanted;
+}
+
+/* Flush the device's cache if this is due after a write. */
+static void ioload_flush(struct ioload_thread *thread)
+{
+	u32 rest;
+
+	div_u64_rem(thread->made[1], thread->set.flush, &rest);
+	if (rest)
+		return;
+	if (vfs_fsync(thread->file, 0) && !atomic_fetch_inc(&ioload_errors))
+		pr_err("a flush fails\n");
+	ioload_begin(thread);
+}
+
 /* Make I/Os by the settings until all are to stop. */
 static void ioload_generate(struct ioload_thread *thread)
 {
@@ -338,8 +394,13 @@ static void ioload_generate(struct ioload_thread *thread)
 		for (i = 0; i < set->batch; i++) {
 			bool write = ioload_draw(thread, 100) >= set->reads;
 
+			if (set->rate)
+				write = ioload_pace(thread, write);
+			thread->made[write]++;
 			ioload_submit(ioload_take(thread), write,
 				      ioload_place(thread, write), set->block);
+			if (write && set->flush)
+				ioload_flush(thread);
 		}
 		if (set->batch > 1)
 			blk_finish_plug(&plug);
@@ -515,8 +576,9 @@ static int ioload_start(void)
 
 enum {
 	TOKEN_ORDER, TOKEN_READS, TOKEN_BLOCK, TOKEN_DEPTH, TOKEN_BATCH,
-	TOKEN_OFFSET, TOKEN_SIZE, TOKEN_THINK_US, TOKEN_WAKE_NS, TOKEN_SYNC,
-	TOKEN_DSYNC, TOKEN_LOGGED, TOKEN_SEED, TOKEN_UNKNOWN
+	TOKEN_OFFSET, TOKEN_SIZE, TOKEN_THINK_US, TOKEN_RATE, TOKEN_FLUSH,
+	TOKEN_WAKE_NS, TOKEN_SYNC, TOKEN_DSYNC, TOKEN_LOGGED, TOKEN_SEED,
+	TOKEN_UNKNOWN
 };
 
 static const match_table_t ioload_tokens = {
@@ -528,6 +590,8 @@ static const match_table_t ioload_tokens = {
 	{ TOKEN_OFFSET, "offset=%u" },
 	{ TOKEN_SIZE, "size=%u" },
 	{ TOKEN_THINK_US, "think_us=%u" },
+	{ TOKEN_RATE, "rate=%u" },
+	{ TOKEN_FLUSH, "flush=%u" },
 	{ TOKEN_WAKE_NS, "wake_ns=%u" },
 	{ TOKEN_SYNC, "sync=%u" },
 	{ TOKEN_DSYNC, "dsync=%u" },
@@ -573,6 +637,12 @@ static int ioload_set(struct ioload_settings *set, int token, u64 value)
 	case TOKEN_BATCH:
 		set->batch = value;
 		return 0;
+	case TOKEN_RATE:
+		set->rate = value;
+		return 0;
+	case TOKEN_FLUSH:
+		set->flush = value;
+		return 0;
 	case TOKEN_SYNC:
 		set->sync = value;
 		return 0;
@@ -592,7 +662,7 @@ static bool ioload_valid(const struct ioload_settings *set)
 	return set->block && set->block <= MAX_BLOCK && !(set->block & 511) &&
 	       set->depth && set->depth <= MAX_DEPTH &&
 	       set->batch && set->batch <= set->depth &&
-	       (!set->sync || set->depth == 1) &&
+	       (set->sync ? set->depth == 1 : !set->rate && !set->flush) &&
 	       set->reads <= 100 && !(set->offset & 511) &&
 	       set->think_us <= MAX_PAUSE_US &&
 	       set->wake_ns <= MAX_PAUSE_US * NSEC_PER_USEC &&
@@ -627,17 +697,22 @@ static int ioload_parse(struct ioload_settings *set, char *line)
 static int ioload_add(char *line)
 {
 	struct ioload_thread *thread;
+	size_t number;
 	int ret;
 
 	lockdep_assert_held(&ioload_mutex);
 	if (ioload_running)
 		return -EBUSY;
+	number = list_count_nodes(&ioload_threads);
+	if (number >= MAX_THREADS)
+		return -ENOSPC;
 	thread = kzalloc(sizeof(*thread), GFP_KERNEL);
 	if (!thread)
 		return -ENOMEM;
 	thread->set = (struct ioload_settings){
 		.reads = 100, .depth = 1, .batch = 1, .logged = 1,
 	};
+	thread->number = number;
 	INIT_LIST_HEAD(&thread->free);
 	init_waitqueue_head(&thread->completed);
 	list_add_tail(&thread->entry, &ioload_threads);

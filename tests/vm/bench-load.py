@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-# The module ioload makes the same I/O as fio of each of the benchmark's jobs: sizes, places,
-# directions, order, throughput and latencies; it refuses settings that make no sense
+# The module ioload makes the same I/O as fio of each of the benchmark's jobs and of jobs with rates
+# and flushes: sizes, places, directions, order, throughput and latencies; its log tells threads
+# apart; it refuses settings that make no sense
 # virtual-time: yes
 # memory: 1G
 # kernels: 6.12
 # timeout: 900
+import array
 import collections
 import errno
 import pathlib
@@ -45,8 +47,34 @@ TOLERANCES = {"4 sync readers, deep 128k writer": 10}
 DATABASE, DATABASE_SEEDS, DATABASE_TOLERANCE = "database and its log, backup", (1, 2, 3), 13
 REFUSED = ("block=4096 size=1048576 depth=0", "block=100 size=1048576", "block=4096 size=100",
            "block=4096 size=1048576 reads=101", "block=4096 size=1048576 batch=2",
-           "block=4096 size=1048576 depth=2 sync=1", "block=4096 size=1048576 pages=1",
+           "block=4096 size=1048576 depth=2 sync=1", "block=4096 size=1048576 depth=2 rate=1",
+           "block=4096 size=1048576 flush=1", "block=4096 size=1048576 pages=1",
            "block=4096 size=1048576 offset=1", "block=2097152 size=4194304", "block=4096", "x")
+# Readers with a rate, and a log with a flush after every fourth write.
+PACED = """[global]
+filename=${DEVICE}
+bs=4k
+direct=1
+ioengine=psync
+thread=1
+norandommap=1
+randseed=${SEED}000003
+time_based=1
+ramp_time=${RAMP}
+runtime=${RUNTIME}
+[mixed]
+rw=randrw
+rwmixread=80
+rate_iops=60
+numjobs=2
+size=50%
+[log]
+rw=write
+fdatasync=4
+offset=50%
+size=10%
+"""
+FLUSHES = 15
 
 
 def run_of(workload, seed=1):
@@ -105,9 +133,9 @@ def figures(run, how):
         return window.window(device, run, lambda device, run: started(device, run, how))[0]
 
 
-def same_figures(workload):
+def same_figures(workload, run):
     """Check that a window has the same throughput and mean latency under fio and ioload."""
-    fio, ours = (figures(run_of(workload), how) for how in (load.Fio, load.Threads))
+    fio, ours = (figures(run, how) for how in (load.Fio, load.Threads))
     tolerance = TOLERANCES.get(workload, TOLERANCE)
     for way in load.DIRECTIONS:
         if fio[way]["bytes"] or ours[way]["bytes"]:
@@ -115,6 +143,35 @@ def same_figures(workload):
         if fio[way]["latency"]["count"]:
             near(1e3 * ours[way]["latency"]["mean"], 1e3 * fio[way]["latency"]["mean"],
                  tolerance, f"{workload}: mean us of a {way}")
+
+
+def same_paced():
+    """Check the same of rates and flushes, and the numbers of threads in the log."""
+    job = pathlib.Path("/tmp/paced.fio")
+    job.write_text(PACED)
+    run = run_of(JOBS[0]) | {"job": str(job.with_suffix("")), "variables": TIMES | {"SEED": "1"}}
+    same_places("rates and flushes", run)
+    same_figures("rates and flushes", run)
+    with Device(PRESET) as device, started(device, run, load.Threads) as running:
+        with running.measured():
+            first = counters(device)
+            time.sleep(2)
+            last = counters(device)
+        writes, flushes = (last[at] - first[at] for at in (4, FLUSHES))
+        records = array.array("Q", (load.IOLOAD / "log").read_bytes())
+    made = collections.Counter((taken % load.WRITE >> load.THREAD, taken >= load.WRITE)
+                               for taken in records[1::2])
+    mixed = [made[thread, way] for thread in (0, 1) for way in (False, True)]
+    check(all(abs(count - 120) <= 2 for count in mixed), f"60 a second of each way: {mixed}")
+    check(not made[2, False] and sum(made.values()) == sum(mixed) + made[2, True],
+          f"threads: {dict(made)}")
+    check(abs(flushes - made[2, True] / 4) <= 1 and writes - made[2, True] - mixed[1] - mixed[3]
+          <= 3, f"{flushes} flushes after {made[2, True]} writes")
+
+
+def counters(device):
+    """Return the kernel's counters of a device (Documentation/block/stat.rst)."""
+    return list(map(int, pathlib.Path(f"/sys/block/{device.name}/stat").read_text().split()))
 
 
 def of_database(how):
@@ -152,7 +209,8 @@ def refuses():
 
 for name in JOBS:
     same_places(name, run_of(name))
-    same_figures(name)
+    same_figures(name, run_of(name))
 same_places(DATABASE, run_of(DATABASE))
 same_database()
+same_paced()
 refuses()

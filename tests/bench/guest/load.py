@@ -30,8 +30,11 @@ COLUMNS = 5
 # Bytes of a log that are evaluated at a time.
 PART = 1 << 20
 IOLOAD = pathlib.Path("/sys/kernel/debug/ioload")
-# Highest bit of the latency in a record of ioload's log: a write.
+# The latency in a record of ioload's log has the number of the thread from this bit on, and in its
+# highest bit whether it was a write.
+THREAD = 48
 WRITE = 1 << 63
+LATENCY = (1 << THREAD) - 1
 # What a process needs at least from the interrupt to its next submission. Without, a thread would
 # take a tag that becomes free before a thread that waits for one.
 WAKE_NS = 2000
@@ -136,7 +139,7 @@ class Threads:
         found = {way: array.array("q") for way in DIRECTIONS}
         for at, taken in zip(records[::2], records[1::2], strict=True):
             if begin <= at < end:
-                found[DIRECTIONS[taken >= WRITE]].append(taken & (WRITE - 1))
+                found[DIRECTIONS[taken >= WRITE]].append(taken & LATENCY)
         return {way: sorted(values) for way, values in found.items()}
 
 
@@ -222,7 +225,9 @@ def settings(options, number, device_bytes):
         "random": int(way.startswith("rand")), "block": block, "offset": offset, "size": size,
         "reads": {"read": 100, "write": 0}.get(way.removeprefix("rand"), reads),
         "depth": int(take("iodepth", 1)), "batch": int(take("iodepth_batch_submit", 1)),
-        "think_us": microseconds(take("thinktime", "0us")), "wake_ns": WAKE_NS, "sync": int(sync),
+        "think_us": microseconds(take("thinktime", "0us")), "rate": int(take("rate_iops", 0)),
+        "flush": int(take("fsync", 0)) or int(take("fdatasync", 0)),
+        "wake_ns": WAKE_NS, "sync": int(sync),
         "dsync": int(take("sync", "") == "dsync"), "logged": int(take("disable_lat", "0") == "0"),
         "seed": int(take("randseed", 1))}
     if int(take("thinktime_blocks", found["batch"])) != found["batch"]:
