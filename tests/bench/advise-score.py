@@ -10,9 +10,9 @@ Each seed is a random emulated SSD (probe_draw.py), full, under five random load
 It is probed once (ssd-probe, in a simulated guest), then advise measures each load in a simulated
 guest, and the truth is measured by itself (guest/advise_runs.py). An answer is right if by the
 truth no candidate is better than the recommended one by more than 2 %, and safe if none is not
-better by more than 2 %; it is unclear if the 95 % interval of the truth holds 2 %. Prints a table,
-and each answer that is wrong. The answers are left in build/advise-score/, so an interrupted run
-continues; with the table as score.json.
+better by more than 2 %; it is unclear if the interval of the truth (95 % for all candidates
+together) holds 2 %. Prints a table, and each answer that is wrong. The answers are left in
+build/advise-score/, so an interrupted run continues; with the table as score.json.
 """
 import argparse
 import collections
@@ -64,7 +64,7 @@ class Answer:
 
     def best(self) -> str:
         """Return the name of the best candidate by the truth."""
-        return max(self.truth["over_choice"], key=lambda name: self.truth["over_choice"][name][0])
+        return max(self.truth["left"], key=lambda name: self.truth["over_choice"][name][0])
 
     def regret(self) -> tuple[float, float]:
         """Return how much better the best candidate is than the recommended one, and the half of
@@ -77,7 +77,10 @@ class Answer:
 
     def near_best(self) -> str:
         """Return the verdict on whether it is the best one."""
-        return verdict(*self.regret()) if self.truth else WRONG
+        if not self.truth:
+            return WRONG
+        found = {verdict(*self.truth["over_choice"][name]) for name in self.truth["left"]}
+        return next((one for one in (WRONG, UNCLEAR) if one in found), RIGHT)
 
     def safe(self) -> str:
         """Return the verdict on whether it is no worse than none."""

@@ -1,92 +1,164 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# packages: fio python3-numpy python3-scipy
+# packages: python3-numpy python3-scipy
 """Inside the guest: let advise measure the cases of a plan of advise-score.py, and measure what
 is true. Print a line of JSON for each case.
 
-The truth is measured apart, on a drive made anew: all candidates in windows that are several times
-as long as advise's, then those near the best one, none and the recommended one in more windows,
-until their differences are known or the I/Os are used up. It has the score in common with advise,
-but neither the race nor the rules of recommendation."""
+The load is made by the module ioload instead of fio, which a simulated guest needs ten times as
+long for; it has each of the load's jobs, and a log of each I/O.
+
+The truth is measured apart, on a drive made anew, in windows that are several times as long as
+advise's: all candidates, then those that may be the best one, none and the recommended one, until
+their differences are known or the I/Os are used up. It has the score in common with advise, but
+neither the race nor the rules of recommendation."""
 import dataclasses
 import json
 import math
 import pathlib
 import random
 import sys
+import time
 
-from common import FIO, PROJECT
+import load as ioload
+from common import PROJECT, command
 from ssd import Device
 
 sys.path[:0] = [str(PROJECT / "tools/ssdctl"), str(PROJECT / "tools/ssd-probe")]
 
 import numpy  # noqa: E402
 from scipy import stats  # noqa: E402
-from ssd_ctl import schedulers  # noqa: E402  (in a folder added above)
+from ssd_ctl import advise, schedulers  # noqa: E402  (in a folder added above)
 from ssd_ctl.advice import candidates, engine, rounds, workload  # noqa: E402
 from ssd_probe.drive import Drive  # noqa: E402
 
-# Limits of advise: a guest has to get by with fewer I/Os than a machine makes in a second.
-PLAN = rounds.Plan(least_s=0.02, most_s=5.0, limit_s=900.0, enough=200, window_ios=800,
-                   most_ios=120_000)
-# The truth: windows in those of advise, windows of all candidates, of those near the best one.
-LONGER, ALL, LEAST_MORE, MOST_MORE = 3, 3, 3, 40
-# Near: within 8 %, or not known better. Differences ought to be known to 0.7 %.
-NEAR, KNOWN = math.log(1.08), 0.007
-MOST_IOS = 150_000
+# Limits of advise: its default, but for the shortest window and the I/Os: a guest has to get by
+# with fewer than a fast drive makes.
+PLAN = rounds.Plan(least_s=0.05, limit_s=advise.MINUTES * 60, most_ios=1_500_000)
+# Of a session, logged: the guest's process is mapped page by page, which the host limits.
+rounds.MOST_LOGGED = 400_000
+# The truth: windows in those of advise, rounds of the first session and of any later one at least,
+# and its part of those before; and the part of a window in which a candidate settles.
+LONGER, FIRST, ROUNDS, MORE, SETTLE = 3, 8, 3, 0.5, 0.25
+# That one of the truth's intervals does not hold the true value.
+ERROR = 0.05
+# What counts: on which side of this a difference is.
+MARGIN = math.log(1.02)
+MOST_IOS, MOST_ROUNDS, MOST_S = 1_500_000, 150, 4 * 3600
+# Part of these for the first session.
+AT_FIRST = 0.6
+MS = 1_000_000
+
+
+class Load:
+    """The threads of ioload with a load on a drive, in place of advice.engine.Fio."""
+
+    def __init__(self, load, drive, seed):
+        self.load, self.drive, self.seed = load, drive, seed
+        # The job and the bytes of an I/O of each thread.
+        self.jobs, self.blocks = [], []
+
+    def __enter__(self):
+        if not ioload.IOLOAD.exists():
+            command("modprobe", "ioload")
+        size = int((self.drive.sysfs / "size").read_text()) * engine.SECTOR
+        for number, job in enumerate(self.load.jobs):
+            options = self.load.options(job)
+            for thread in range(int(options.pop("numjobs", 1))):
+                made = ioload.settings(dict(options), thread, size)
+                ioload.add(made | {"seed": self.seed * 1000 + len(self.jobs)})
+                self.jobs.append(number)
+                self.blocks.append(made["block"])
+        before = engine.completions(self.drive)
+        ioload.put("device", self.drive.path)
+        ioload.put("measure", 1)
+        ioload.put("run", 1)
+        while engine.completions(self.drive) - before < len(self.load.jobs):
+            time.sleep(0.001)
+        return self
+
+    def __exit__(self, *_):
+        ioload.put("run", 0)
+        ioload.put("measure", 0)
+
+    def check(self):
+        """As with fio: the threads do not end."""
+
+    def logs(self):
+        """Return the logs of each job, rows of engine.COLUMNS."""
+        records = numpy.frombuffer((ioload.IOLOAD / "log").read_bytes(), "u8").reshape(-1, 2)
+        thread = (records[:, 1] % ioload.WRITE >> ioload.THREAD).astype("i8")
+        rows = numpy.stack([records[:, 0] // MS, records[:, 1] & ioload.LATENCY,
+                            records[:, 1] // ioload.WRITE,
+                            numpy.array(self.blocks, "u8")[thread]], 1).astype("i8")
+        job = numpy.array(self.jobs)[thread]
+        return [rows[job == number] for number in range(len(self.load.jobs))]
 
 
 class Told(rounds.Rounds):
     """Rounds that print how far they are."""
 
+    def fio(self):
+        """As before."""
+        self.sessions += 1
+        return Load(self.load, self.drive, self.plan.seed * 1000 + self.sessions)
+
     def take(self, windows, logs):
         """As before."""
         super().take(windows, logs)
         print(f"@ {self.passed():.1f} s, {self.race.rounds} rounds of {self.window_s:.3f} s, "
-              f"{engine.completions(self.drive) - self.first} requests, of "
+              f"{self.ios()} I/Os, of "
               f"{' '.join(self.race.left)}", flush=True)
 
 
-def advise(drive, case, found):
+def told_of(drive, case, found):
     """Return what advise says, and the length of its windows."""
     load = workload.Workload("random", case["job"], case["name"])
     measured = Told(drive, drive.path, load, found,
-                    dataclasses.replace(PLAN, seed=case["number"]), FIO)
+                    dataclasses.replace(PLAN, seed=case["number"]), [])
     outcome = measured.run()
     return {"choice": outcome.name, "sure": outcome.sure, "rounds": measured.race.rounds,
             "sessions": measured.sessions, "ios": measured.logged_ios,
             "seconds": measured.passed(), "window_s": measured.window_s,
+            "settle_s": measured.settle_s,
             "gains": {name: [*measured.gain(name), len(measured.of(name))]
                       for name in measured.race.names},
+            "scores": {name: list(map(list, scores.items()))
+                       for name, scores in measured.race.scores.items()},
             "left": measured.race.left}
 
 
 class Truth:
-    """The scores of candidates in long windows."""
+    """The scores of candidates in long windows; how they compare with the one called @choice."""
 
-    def __init__(self, drive, case, found, window_s):
-        self.drive, self.case = drive, case
+    def __init__(self, drive, case, found, told):
+        self.drive, self.choice = drive, told["choice"]
         self.found = {candidate.name: candidate for candidate in found}
         self.load = workload.Workload("random", case["job"], case["name"])
-        self.window_s = LONGER * window_s
+        rate = told["ios"] / told["seconds"]
+        each = AT_FIRST / (FIRST * len(found)) / (1 + SETTLE)
+        self.window_s = told["window_s"] * min(max(
+            1, min(MOST_IOS / rate, MOST_S) * each / told["window_s"]), LONGER)
+        self.settle_s = told["settle_s"]
         self.selector = candidates.Selector(drive)
         self.random = random.Random(f"truth {case['name']}")
         self.scores = {name: [] for name in self.found}
-        self.ios = self.windows = 0
+        self.left = list(self.found)
+        self.ios = self.rounds = 0
 
-    def measure(self, names, count):
-        """Measure @count windows of each of @names."""
+    def session(self, count):
+        """Measure @count windows of each candidate that is left, or fewer."""
         spans = []
         self.selector.select(self.found["none"])
-        seed = 7_000_000 + self.windows
-        with engine.Fio(FIO, self.load, self.drive, self.drive.path, seed) as fio:
-            for _ in range(count):
-                order = list(names)
+        with Load(self.load, self.drive, 7_000_000 + self.rounds) as load:
+            before = engine.completions(self.drive)
+            while len(spans) < count and (
+                    engine.completions(self.drive) - before < rounds.MOST_LOGGED):
+                order = list(self.left)
                 self.random.shuffle(order)
                 spans.append({name: self.window(name) for name in order})
-        logs = fio.logs()
+        logs = load.logs()
         self.ios += sum(map(len, logs))
-        self.windows += count * len(names)
+        self.rounds += len(spans)
         for turn in spans:
             for name in self.found:
                 self.scores[name].append(self.score(logs, *turn[name]) if name in turn else None)
@@ -94,9 +166,9 @@ class Truth:
     def window(self, name):
         """Let a window of a candidate pass; return its begin and end in ms."""
         self.selector.select(self.found[name])
-        engine.pause(self.drive, self.window_s / 3, PLAN.window_ios)
+        time.sleep(max(SETTLE * self.window_s, self.settle_s))
         begin = engine.milliseconds()
-        engine.pause(self.drive, self.window_s, LONGER * PLAN.window_ios)
+        time.sleep(self.window_s)
         return begin, engine.milliseconds()
 
     def score(self, logs, begin, end):
@@ -105,49 +177,67 @@ class Truth:
                                (end - begin) / 1e3)
 
     def difference(self, name, other):
-        """Return how much better a candidate is than another one, and the half of the 95 %
-        interval, by Student's t."""
+        """Return how much better a candidate is than another one, and the half of the interval, by
+        Student's t: all intervals hold together."""
         values = [mine - theirs for mine, theirs in
                   zip(self.scores[name], self.scores[other], strict=True)
                   if mine is not None and theirs is not None]
         if len(values) < 2 or name == other:
             return 0.0, 0.0 if name == other else math.inf
         error = float(numpy.std(values, ddof=1)) / math.sqrt(len(values))
-        return float(numpy.mean(values)), float(stats.t.ppf(0.975, len(values) - 1)) * error
+        return (float(numpy.mean(values)),
+                float(stats.t.ppf(1 - ERROR / 2 / len(self.found), len(values) - 1)) * error)
 
-    def near(self, choice):
-        """Return those that may be the best one, none, and the recommended one."""
-        best = max(self.found, key=lambda name: self.difference(name, "none")[0])
-        near = [name for name in self.found
-                if self.difference(best, name)[0] - self.difference(best, name)[1] / 2 < NEAR]
-        return list(dict.fromkeys([*near, "none", choice]))
+    def over(self, other):
+        """Return how much better each candidate is than another one."""
+        return {name: self.difference(name, other) for name in self.found}
 
-    def wanted(self, names, choice):
-        """Return how many windows each of @names needs to be known."""
-        count = len(self.scores[choice])
-        worst = max((self.difference(name, choice)[1] for name in names), default=0.0)
-        # With few windows Student's t is large.
-        worst *= 2 / float(stats.t.ppf(0.975, count - 1))
-        each = self.ios / self.windows
-        possible = int((MOST_IOS - self.ios) / (each * len(names)))
-        needed = math.ceil(count * (worst / KNOWN) ** 2) - count
-        return max(LEAST_MORE, min(needed, MOST_MORE, possible))
+    def drop(self):
+        """Leave out those that are certainly not the best one. None and the choice stay."""
+        over = self.over(self.choice)
+        best = max(self.left, key=lambda name: over[name][0])
+        self.left = [name for name in self.left
+                     if name in (best, "none", self.choice) or
+                     sum(self.difference(best, name)) - 2 * self.difference(best, name)[1] < 0]
+
+    def known(self):
+        """Return true if it is known which candidates are better than the choice by what counts:
+        one of them, or none."""
+        over = [self.difference(name, self.choice) for name in self.left]
+        none, half = self.difference("none", self.choice)
+        better = any(mean - half > MARGIN for mean, half in over)
+        return abs(none - MARGIN) > half and (
+            better or all(mean + half <= MARGIN for mean, half in over))
+
+    def measure(self):
+        """Measure until all is known or the I/Os are used up."""
+        began, count = time.monotonic(), FIRST
+        while count >= 1:
+            before, since, past = self.ios, time.monotonic(), self.rounds
+            had = len(self.left)
+            self.session(count)
+            now = time.monotonic()
+            if self.rounds >= FIRST:
+                self.drop()
+                if self.known():
+                    break
+            share = len(self.left) / had / (self.rounds - past)
+            count = min(max(ROUNDS, round(MORE * self.rounds)), MOST_ROUNDS - self.rounds,
+                        int((MOST_IOS - self.ios) / share / max(1, self.ios - before)),
+                        int((MOST_S - now + began) / share / (now - since)))
+            print(f"@ the truth: {self.ios} I/Os, {self.rounds} rounds, left "
+                  f"{' '.join(self.left)}", flush=True)
 
 
 def truth(drive, case, found, told):
     """Return how much better each candidate is than the recommended one, and than none: mean and
     half of the interval."""
-    choice = told["choice"]
-    measured = Truth(drive, case, found, told["window_s"])
-    measured.measure(measured.found, ALL)
-    print(f"@ the truth: {measured.ios} I/Os", flush=True)
-    names = measured.near(choice)
-    measured.measure(names, measured.wanted(names, choice))
-    return {"ios": measured.ios, "window_s": measured.window_s,
+    measured = Truth(drive, case, found, told)
+    measured.measure()
+    return {"ios": measured.ios, "window_s": measured.window_s, "left": measured.left,
             "windows": {name: sum(score is not None for score in scores)
                         for name, scores in measured.scores.items()},
-            "over_choice": {name: measured.difference(name, choice) for name in measured.found},
-            "over_none": {name: measured.difference(name, "none") for name in measured.found}}
+            "over_choice": measured.over(told["choice"]), "over_none": measured.over("none")}
 
 
 def measure(case):
@@ -155,7 +245,7 @@ def measure(case):
     with Device(case["preset"], **case["keys"]) as device:
         drive = Drive(device.path)
         found = candidates.candidates(schedulers.available(drive), case["probed"])
-        told = advise(drive, case, found)
+        told = told_of(drive, case, found)
     with Device(case["preset"], **case["keys"]) as device:
         return {"told": told, "truth": truth(Drive(device.path), case, found, told)}
 
