@@ -4,6 +4,7 @@
 
     tests/bench/advise-score.py [--drives N] [--first K] [--just CASE...] [--jobs J]
     tests/bench/advise-score.py --again              # judge the answers left by an earlier run
+    tests/bench/advise-score.py --longer 4           # measure the truth of unclear ones again
     tests/bench/advise-score.py --explain CASE       # load, truth and answer of a case, as 9001-3
 
 Each seed is a random emulated SSD (probe_draw.py), full, under five random loads (advise_draw.py).
@@ -136,9 +137,17 @@ def probed(seeds: list[int], folder: pathlib.Path) -> dict[int, dict]:
         for seed, drive in drives.items()}
 
 
-def measure(cases: list[advise_draw.Case], folder: pathlib.Path):
-    """Measure the cases that have no answer yet."""
-    left = [case for case in cases if not stored(case, folder)]
+def unclear(answer: Answer | None) -> bool:
+    """Return true if it is not known what an answer is."""
+    return bool(answer) and UNCLEAR in (answer.near_best(), answer.safe())
+
+
+def measure(cases: list[advise_draw.Case], folder: pathlib.Path, longer: int = 1):
+    """Measure the cases that have no answer yet. @longer: above 1, measure the truth of unclear
+    answers again, with so many times the I/Os, the rounds and the time."""
+    answers = {case.name: stored(case, folder) for case in cases}
+    left = [case for case in cases if (unclear(answers[case.name]) if longer > 1 else
+                                       not answers[case.name])]
     if not left:
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -151,7 +160,9 @@ def measure(cases: list[advise_draw.Case], folder: pathlib.Path):
 
     judging.run(judging.Work(
         PROGRAM, options(),
-        lambda case: {**dataclasses.asdict(case), "name": case.name, "probed": tunables[case.seed]},
+        lambda case: {**dataclasses.asdict(case), "name": case.name, "probed": tunables[case.seed],
+                      "longer": longer,
+                      "told": answers[case.name].told if longer > 1 else None},
         lambda case, printed, seconds: done(Answer(case, **printed, seconds=seconds)),
         lambda case, why: done(Answer(case, problem=why))), left, folder, BATCH)
 
@@ -263,6 +274,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=guests.GUESTS, metavar="J")
     parser.add_argument("--folder", type=pathlib.Path, default=FOLDER)
     parser.add_argument("--again", action="store_true")
+    parser.add_argument("--longer", type=int, default=1, metavar="N")
     parser.add_argument("--explain", metavar="CASE")
     given = parser.parse_args()
     guests.GUESTS = given.jobs
@@ -271,7 +283,7 @@ def main() -> int:
     cases = [case for text in wanted for case in advise_draw.cases(int(text.partition("-")[0]))
              if text in (case.name, str(case.seed))]
     if not (given.again or given.explain):
-        measure(cases, given.folder)
+        measure(cases, given.folder, given.longer)
     answers = [answer for case in cases if (answer := stored(case, given.folder))]
     if not answers:
         raise model.Failed("there are no answers yet: run it without --again and --explain")

@@ -144,6 +144,8 @@ class Truth:
         self.scores = {name: [] for name in self.found}
         self.left = list(self.found)
         self.ios = self.rounds = 0
+        self.most_ios, self.most_rounds, self.most_s = (
+            case["longer"] * most for most in (MOST_IOS, MOST_ROUNDS, MOST_S))
 
     def session(self, count):
         """Measure @count windows of each candidate that is left, or fewer."""
@@ -222,9 +224,9 @@ class Truth:
                 if self.known():
                     break
             share = len(self.left) / had / (self.rounds - past)
-            count = min(max(ROUNDS, round(MORE * self.rounds)), MOST_ROUNDS - self.rounds,
-                        int((MOST_IOS - self.ios) / share / max(1, self.ios - before)),
-                        int((MOST_S - now + began) / share / (now - since)))
+            count = min(max(ROUNDS, round(MORE * self.rounds)), self.most_rounds - self.rounds,
+                        int((self.most_ios - self.ios) / share / max(1, self.ios - before)),
+                        int((self.most_s - now + began) / share / (now - since)))
             print(f"@ the truth: {self.ios} I/Os, {self.rounds} rounds, left "
                   f"{' '.join(self.left)}", flush=True)
 
@@ -245,7 +247,7 @@ def measure(case):
     with Device(case["preset"], **case["keys"]) as device:
         drive = Drive(device.path)
         found = candidates.candidates(schedulers.available(drive), case["probed"])
-        told = told_of(drive, case, found)
+        told = case["told"] or told_of(drive, case, found)
     with Device(case["preset"], **case["keys"]) as device:
         return {"told": told, "truth": truth(Drive(device.path), case, found, told)}
 
