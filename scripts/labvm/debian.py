@@ -53,6 +53,11 @@ ExecStart=
 ExecStart=-/sbin/agetty --autologin root --noclear --keep-baud 115200 - xterm-256color
 """,
 }
+# Modules of an initramfs: what a guest's root needs, and SCSI, so that some drives are found there,
+# some later. Debian's choice, which has nearly all of them, takes an emulated CPU ten minutes to
+# make, and a part of each boot to unpack.
+INITRAMFS = {"conf.d/lab": "MODULES=list\n",
+             "modules.d/lab": "virtio_pci\nvirtio_blk\nvirtio_scsi\nsd_mod\next4\n"}
 # In the system at $1: put the packages of the newest kernel of series $2 into folder $3; $4: the
 # suite that has it and what it needs.
 FETCH_KERNEL = r"""#!/bin/sh -e
@@ -92,7 +97,8 @@ def mirror(suite):
 
 def key(release):
     """Return a digest of what decides the content of a system's images."""
-    parts = (release, PACKAGES, LEFT_OUT, MASKED, FILES, FETCH_KERNEL, ROOT_SIZE, BOOT_SIZE)
+    parts = (release, PACKAGES, LEFT_OUT, MASKED, FILES, INITRAMFS, FETCH_KERNEL, ROOT_SIZE,
+             BOOT_SIZE)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 
 
@@ -102,12 +108,16 @@ def bootstrap(release, root, log):
     with open(fetch, "w", opener=lambda path, flags: os.open(path, flags, 0o755),
               encoding="utf-8") as file:
         file.write(FETCH_KERNEL)
+    settings = os.path.join(os.path.dirname(root), "initramfs")
+    write_files(settings, {f"usr/share/initramfs-tools/{path}": text
+                           for path, text in INITRAMFS.items()})
     # In name spaces of its own: its mounts and processes end with it.
     command = [find_tool("unshare"), "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
                find_tool("mmdebstrap"), "--mode=root", "--variant=minbase", "--format=directory",
                "--aptopt=Acquire::Languages \"none\"", "--aptopt=Acquire::Retries \"3\"",
                "--aptopt=APT::Install-Recommends \"false\"", "--dpkgopt=force-unsafe-io",
                *(f"--dpkgopt=path-exclude={path}" for path in LEFT_OUT),
+               f"--extract-hook=cp -r {shlex.quote(settings)}/. \"$1\"",
                f"--include={','.join(PACKAGES)}",
                (f"--customize-hook={shlex.quote(fetch)} \"$1\" {release.upgrade} "
                 f"{DEBS}/{release.upgrade} {release.suites[-1]}"),
@@ -136,13 +146,18 @@ def wait(process, what):
             print(f"lab: {what} runs for {time.monotonic() - began:.0f} s", flush=True)
 
 
-def customize(root):
-    """Write FILES, mask services and allow root to log in without a password."""
-    for path, text in FILES.items():
-        full = os.path.join(root, path)
+def write_files(folder, files):
+    """Write files, {path: text}, into a folder."""
+    for path, text in files.items():
+        full = os.path.join(folder, path)
         os.makedirs(os.path.dirname(full), exist_ok=True)
         with open(full, "w", encoding="utf-8") as file:
             file.write(text)
+
+
+def customize(root):
+    """Write FILES, mask services and allow root to log in without a password."""
+    write_files(root, FILES)
     for name in MASKED:
         os.symlink("/dev/null", f"{root}/etc/systemd/system/{name}")
     subprocess.run(["chroot", root, "passwd", "-q", "-d", "root"], check=True)
