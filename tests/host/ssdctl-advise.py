@@ -321,6 +321,10 @@ def counts_agree(dev):
     worst = max(abs(sum(way.bytes for way in one.jobs[0].values()) / sum(one.window.kernel) - 1)
                 for one in measured.measured)
     check(len(measured.measured) >= 8 and worst < 0.01, f"fio and the kernel differ by {worst:.2%}")
+    check(measured.strange() < 0.01, "nothing else was moved")
+    for one in measured.measured:
+        one.window.kernel = tuple(2 * moved for moved in one.window.kernel)
+    check(abs(measured.strange() - 0.5) < 0.01, "half of the bytes are strange")
 
 
 def refuses(dev, mount):

@@ -33,7 +33,7 @@ from ssd_probe.drive import Drive  # noqa: E402
 
 # Limits of advise: its default, but for the shortest window and the I/Os: a guest has to get by
 # with fewer than a fast drive makes.
-PLAN = rounds.Plan(least_s=0.05, limit_s=advise.MINUTES * 60, most_ios=1_000_000)
+PLAN = rounds.Plan(least_s=0.05, limit_s=advise.MINUTES * 60, most_ios=1_500_000)
 # Of a session, logged: the guest's process is mapped page by page, which the host limits.
 rounds.MOST_LOGGED = 400_000
 # The truth: windows in those of advise, rounds of the first session and of any later one at least,
@@ -43,7 +43,7 @@ LONGER, FIRST, ROUNDS, MORE, SETTLE = 3, 8, 3, 0.5, 0.25
 ERROR = 0.05
 # What counts: on which side of this a difference is.
 MARGIN = math.log(1.02)
-MOST_IOS, MOST_ROUNDS, MOST_S = 1_000_000, 150, 4 * 3600
+MOST_IOS, MOST_ROUNDS, MOST_S = 800_000, 150, 4 * 3600
 # Part of these for the first session.
 AT_FIRST = 0.6
 MS = 1_000_000

@@ -24,6 +24,8 @@ from ssd_probe.session import Interrupted, confirmed, interruptible
 
 OK = 0
 MINUTES = 30.0
+# The part of other programs' bytes from which a measurement is disturbed.
+STRANGE = 0.05
 # Seconds of the look at the machine before.
 LOOK_S = 1
 
@@ -87,6 +89,8 @@ def measure(args: argparse.Namespace, drive: Drive, where: target.Target,
         made = rounds.Rounds(drive, where.path, workload.load(args.workload), found, plan,
                              engine.program(args.fio), lambda now: shown(progress_text(now)))
         made.run()
+        if made.strange() > STRANGE:
+            disturbed.append(f"{made.strange():.0%} of what the drive moved was not the load's")
         return made, disturbed
     finally:
         shown.clear()

@@ -211,6 +211,13 @@ class Rounds:
         """Return the s that are left, at most."""
         return max(0.0, self.plan.limit_s - self.passed())
 
+    def strange(self) -> float:
+        """Return the part of the bytes that the drive moved in all windows and the load did not."""
+        moved = sum(sum(one.window.kernel) for one in self.measured)
+        ours = sum(way.bytes for one in self.measured for job in one.jobs
+                   for way in job.values())
+        return max(0.0, 1 - ours / moved) if moved else 0.0
+
     def of(self, name: str) -> list[Measured]:
         """Return the windows of a candidate."""
         return [one for one in self.measured if one.window.candidate == name]

@@ -37,8 +37,6 @@ ERROR, MARGIN = 0.05, 1.02
 C = 0.03
 # The standard deviation of a score is not taken to be below this.
 LEAST_DEVIATION = 0.001
-# When the time is over, the chance that a candidate that seems better is worse by MARGIN.
-RISK = 0.025
 NONE = "none"
 
 
@@ -150,8 +148,8 @@ class Race:
 
     def seems_better(self, name: str) -> bool:
         """Return true if a candidate is better than none by more than the margin as far as is
-        known, and probably not worse by more than the margin."""
-        self.error, kept = 2 * RISK, self.error
+        known, and not worse by more than the margin with a probability of 1 - ERROR."""
+        self.error, kept = 2 * ERROR, self.error
         gain = self.bounds(name, NONE)
         self.error = kept
         return gain.low > -self.margin and gain.mean > self.margin
