@@ -24,8 +24,8 @@ from ssd_probe.session import Interrupted, confirmed, interruptible
 
 OK = 0
 MINUTES = 30.0
-# The part of other programs' bytes from which a measurement is disturbed.
-STRANGE = 0.05
+# The part of the drive's bytes that may be others' than fio's.
+MOST_FOREIGN = 0.05
 # Seconds of the look at the machine before.
 LOOK_S = 1
 
@@ -89,8 +89,9 @@ def measure(args: argparse.Namespace, drive: Drive, where: target.Target,
         made = rounds.Rounds(drive, where.path, workload.load(args.workload), found, plan,
                              engine.program(args.fio), lambda now: shown(progress_text(now)))
         made.run()
-        if made.strange() > STRANGE:
-            disturbed.append(f"{made.strange():.0%} of what the drive moved was not the load's")
+        if made.foreign() > MOST_FOREIGN:
+            disturbed.append(f"{made.foreign():.0%} of what the drive moved was not fio's (other "
+                             "programs, or the file system)")
         return made, disturbed
     finally:
         shown.clear()

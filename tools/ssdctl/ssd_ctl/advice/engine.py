@@ -3,7 +3,6 @@
 each job did in a window is in its logs, which have a line for each I/O."""
 import dataclasses
 import glob
-import math
 import os
 import pathlib
 import shlex
@@ -71,11 +70,8 @@ def completions(drive: Drive) -> int:
     return sum(fields[WAYS[way] + field] for way in BOTH for field in (REQUESTS, MERGES))
 
 
-def pause(drive: Drive, seconds: float, most: float = math.inf):
+def pause(drive: Drive, seconds: float, most: int):
     """Wait for @seconds, or until a drive has completed @most requests."""
-    if math.isinf(most):
-        time.sleep(seconds)
-        return
     end, before = time.monotonic() + seconds, completions(drive)
     while time.monotonic() < end and completions(drive) - before < most:
         time.sleep(seconds / LOOKS)

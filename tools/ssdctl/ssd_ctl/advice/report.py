@@ -165,8 +165,10 @@ def sentence(report: dict) -> str:
                 "could be ruled out (--minutes).")
     text = (f"Use {best}: {signed(report['gain'])} against none for this load "
             f"({signed(report['gain_low'])} to {signed(report['gain_high'])}, confidence {sure})")
+    unknown = ["it is better than none"] if report["gain_low"] <= 1 else []
+    unknown += [f"{rivals} is better still"] if rivals else []
     return f"{text}." if report["sure"] else (
-        f"{text}; the time was over before it was known whether {rivals} is still better "
+        f"{text}; the time was over before it was known whether {' and whether '.join(unknown)} "
         "(--minutes).")
 
 

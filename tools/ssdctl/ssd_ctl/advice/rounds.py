@@ -4,8 +4,9 @@
 In each round every candidate that is left has one window, in random order, after a time in which
 it settles. fio is started for some rounds at a time (a session), because its start takes long. How
 long a window is follows from a pilot, the load under none: so long that each job does enough in it,
-within the plan's limits, and not so long that there would be few rounds. A candidate settles longer
-than any I/O waits: before, it has not shown what it does with those that wait longest.
+within the plan's limits, and not so long that there would be few rounds. As far as they allow, a
+candidate settles longer than any I/O waits: until then, it has not shown what it does with those
+that wait longest.
 """
 import collections.abc
 import dataclasses
@@ -15,7 +16,6 @@ import time
 
 import numpy
 
-from ssd_ctl import CtlError
 from ssd_ctl.advice import engine, workload
 from ssd_ctl.advice.candidates import Candidate, Selector
 from ssd_ctl.advice.sequential import NONE, Outcome, Race
@@ -24,27 +24,29 @@ from ssd_probe.drive import Drive
 # The pilot ends when the jobs have done so many times what they ought to do in a window; not before
 # so many of the shortest windows.
 PILOT, PILOT_WINDOWS = 2, 5
-# Share of a window in which a candidate settles before it, and the s that it takes at least.
-SETTLE, LEAST_SETTLE_S = 0.5, 0.02
+# The time in which a candidate settles before a window: its share of a window at first, the s that
+# it takes at least, and its share of a turn, which is both, at most.
+SETTLE, LEAST_SETTLE_S, MOST_SETTLE = 0.5, 0.02, 0.5
 # Rounds of the first session, and of any later one at least.
 LEAST_ROUNDS = 4
 # Rounds for which there ought to be time. Bounds from a few long windows are much wider than those
 # from as much time in more windows.
 ROUNDS = 16
-# I/Os that fio logs in a session, at most.
-MOST_LOGGED = 5_000_000
+# The share of the limits that is for finding how long a window is.
+LENGTHEN = 1 / 8
 
 
 @dataclasses.dataclass
 class Plan:
     """How long to measure: limits of a window and of all, in s. @enough: I/Os of each job that a
-    window ought to have, @most_ios: a limit of the I/Os of all, @seed: of the order and of the
-    load's addresses."""
+    window ought to have, @most_ios: limit of all I/Os, @most_logged: of a session, after which no
+    round begins, @seed: of the order and of the load's addresses."""
     least_s: float = 0.2
     most_s: float = 10.0
     limit_s: float = 600.0
     enough: int = 200
     most_ios: float = math.inf
+    most_logged: int = 5_000_000
     seed: int = 1
 
 
@@ -71,26 +73,24 @@ class Rounds:
         self.random = random.Random(plan.seed)
         self.measured: list[Measured] = []
         self.window_s = self.settle_s = 0.0
-        # Of a candidate in a round, with which there is time for ROUNDS.
+        # Seconds of a candidate in a round that leave time for ROUNDS rounds.
         self.turn_s = 0.0
         self.sessions = self.round = self.windows = 0
         # The s and the I/Os before the first round.
         self.before_s = self.before_ios = 0.0
         self.began, self.first = time.monotonic(), engine.completions(drive)
         self.outcome: Outcome | None = None
-        # Bytes and I/Os of all sessions by fio's count, within its logs.
-        self.logged_bytes = self.logged_ios = 0
 
     def passed(self) -> float:
         """Return the s since the begin."""
         return time.monotonic() - self.began
 
     def ios(self) -> int:
-        """Return the I/Os since the begin."""
+        """Return the I/Os since the begin, by the kernel's count; of those merged each counts."""
         return engine.completions(self.drive) - self.first
 
     def ends(self) -> bool:
-        """Return true if another round would be beyond a limit."""
+        """Return true if another round would be beyond a limit. There has been one."""
         share = len(self.race.left) / self.windows
         seconds, ios = self.passed(), self.ios()
         return (seconds + share * (seconds - self.before_s) > self.plan.limit_s or
@@ -104,7 +104,8 @@ class Rounds:
         """Measure; return what to recommend."""
         self.pilot()
         self.lengthen()
-        self.before_s, self.before_ios, self.windows = self.passed(), self.ios(), 0
+        self.before_s, self.before_ios = self.passed(), self.ios()
+        self.round = self.windows = 0
         while not self.outcome:
             self.take(*self.session(self.rounds_wanted()))
             self.race.drop()
@@ -129,7 +130,7 @@ class Rounds:
                 if windows and self.ends():
                     break
                 windows += self.one_round(fio)
-                if engine.completions(self.drive) - count > MOST_LOGGED:
+                if engine.completions(self.drive) - count > self.plan.most_logged:
                     break
             self.told(self)
             fio.check()
@@ -174,28 +175,34 @@ class Rounds:
         done = [int(((log[:, 0] >= begin) & (log[:, 0] < end)).sum()) for log in fio.logs()]
         seconds = (end - begin) / 1e3
         needed = enough * seconds / max(min(done), 1)
-        self.turn_s = (min(self.plan.limit_s, self.plan.most_ios * seconds / max(sum(done), 1)) /
-                       (len(self.candidates) * ROUNDS))
-        fits = self.turn_s / (1 + SETTLE)
-        self.window_s = max(min(needed, self.plan.most_s, fits), self.plan.least_s)
-        self.settle_s = max(SETTLE * self.window_s, LEAST_SETTLE_S)
+        self.window_s = min(needed, self.plan.most_s)
+        self.settle_s = SETTLE * self.window_s
+        self.fit(seconds, sum(done))
+
+    def fit(self, seconds: float, ios: int):
+        """Make windows so short that there is time for ROUNDS, by the I/Os of some seconds."""
+        limit = min(self.plan.limit_s, self.plan.most_ios * seconds / max(ios, 1))
+        self.turn_s = limit / (len(self.candidates) * ROUNDS)
+        self.window_s = max(min(self.window_s, self.turn_s / (1 + SETTLE)), self.plan.least_s)
+        self.settle_s = max(min(self.settle_s, self.turn_s * MOST_SETTLE), LEAST_SETTLE_S)
 
     def lengthen(self):
-        """Make the windows longer until no I/O waits longer than a candidate settles. A wait ends
-        with a window at the latest, so this takes some rounds, which do not count."""
-        most = min(self.plan.most_s / 2, self.turn_s)
-        while self.settle_s < most:
+        """Make windows longer until no I/O waits longer than a candidate settles. A wait ends with
+        a window at the latest, so this takes some rounds, which do not count."""
+        plan = self.plan
+        while (self.passed() < LENGTHEN * plan.limit_s and self.ios() < LENGTHEN * plan.most_ios):
+            before = self.passed(), self.ios()
             logs = self.session(1)[1]
+            self.fit(self.passed() - before[0], self.ios() - before[1])
             waited = max((int(log[:, 1].max()) for log in logs if len(log)), default=0) / 1e9
-            if waited <= self.settle_s:
+            most = min(plan.most_s / 2, self.turn_s * MOST_SETTLE)
+            if waited <= self.settle_s or self.settle_s >= most:
                 break
             self.settle_s = min(max(waited, 2 * self.settle_s), most)
             self.window_s = max(self.window_s, self.settle_s)
 
     def take(self, windows: list[engine.Window], logs: list[numpy.ndarray]):
         """Evaluate the windows of a session."""
-        self.logged_bytes += sum(int(log[:, 3].sum()) for log in logs)
-        self.logged_ios += sum(map(len, logs))
         rounds: dict[int, dict[str, float]] = {}
         for window in windows:
             jobs = [workload.figures(log, window.begin, window.end) for log in logs]
@@ -204,15 +211,13 @@ class Rounds:
             rounds.setdefault(window.round, {})[window.candidate] = score
         for scores in rounds.values():
             self.race.add(scores)
-        if not windows:
-            raise CtlError("the time is too short for a round: raise --minutes")
 
     def left_s(self) -> float:
         """Return the s that are left, at most."""
         return max(0.0, self.plan.limit_s - self.passed())
 
-    def strange(self) -> float:
-        """Return the part of the bytes that the drive moved in all windows and the load did not."""
+    def foreign(self) -> float:
+        """Return the part of the bytes that the drive moved in all windows and fio did not."""
         moved = sum(sum(one.window.kernel) for one in self.measured)
         ours = sum(way.bytes for one in self.measured for job in one.jobs
                    for way in job.values())

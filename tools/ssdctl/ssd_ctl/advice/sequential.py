@@ -21,7 +21,8 @@ An error is that the best candidate is judged worse than another one, or that a 
 better than none and is not: with K candidates these are 2 (K - 1) one-sided statements, each of
 which gets its share of ERROR (Bonferroni). Half of ERROR is for the confidence sequence. The other
 half is for Student's t when the time is over, which ends the race at a moment that the scores do
-not choose.
+not choose. If that does not decide either, of those that seem better the best one is recommended,
+each tested alone: it is left open whether it is right, but hardly that it does harm.
 """
 import collections.abc
 import dataclasses
@@ -113,13 +114,15 @@ class Race:
             self.scores[name][self.rounds] = score
         self.rounds += 1
 
-    def bounds(self, name: str, other: str) -> Bounds:
-        """Return the bounds of how much better @name is than @other."""
+    def bounds(self, name: str, other: str, error: float | None = None) -> Bounds:
+        """Return the bounds of how much better @name is than @other. @error: that the true value is
+        beyond one of them; by default a comparison's share."""
         mine, theirs = self.scores[name], self.scores[other]
         both = [number for number in mine if number in theirs]
         if name == other or not both:
             return Bounds(0.0, 0.0 if name == other else math.inf)
-        return self.bounds_by(numpy.array([mine[at] - theirs[at] for at in both]), self.error)
+        return self.bounds_by(numpy.array([mine[at] - theirs[at] for at in both]),
+                              error or self.error)
 
     def lost(self, name: str) -> bool:
         """Return true if a candidate has lost: it is worse than one that is preferred among equals,
@@ -149,9 +152,7 @@ class Race:
     def seems_better(self, name: str) -> bool:
         """Return true if a candidate is better than none by more than the margin as far as is
         known, and not worse by more than the margin with a probability of 1 - ERROR."""
-        self.error, kept = 2 * ERROR, self.error
-        gain = self.bounds(name, NONE)
-        self.error = kept
+        gain = self.bounds(name, NONE, 2 * ERROR)
         return gain.low > -self.margin and gain.mean > self.margin
 
     def decided(self) -> Outcome | None:
@@ -182,9 +183,6 @@ class Race:
         """Return the confidence with which @name is better than @other by @least."""
         share = len(self.names) - 1
         for confidence in itertools.chain((0.999, 0.99), numpy.arange(0.98, 0.0, -0.02)):
-            self.error, kept = (1 - confidence) / share, self.error
-            bounds = self.bounds(name, other)
-            self.error = kept
-            if bounds.low > least:
+            if self.bounds(name, other, (1 - confidence) / share).low > least:
                 return float(confidence)
         return 0.0
