@@ -21,9 +21,9 @@
  *
  * The latency of an I/O counts from the moment at which its thread has a place
  * for it: also if the thread first has to wait for a tag of the device, in the
- * submission of this I/O or of another one. So the mean is the depth divided by
- * the throughput, wherever the requests wait. The latency of a step counts from
- * its submission.
+ * submission of this I/O or of another one. So the mean of a thread without
+ * pauses, rate or flushes is its depth divided by its throughput, wherever the
+ * requests wait. The latency of a step counts from its submission.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -45,7 +45,7 @@
 #include <linux/uio.h>
 #include <linux/vmalloc.h>
 
-/* I/Os that the log holds; 64 MB. A window of five seconds has fewer. */
+/* I/Os that the log holds; 64 MB. What is measured ought to have fewer. */
 #define LOG_RECORDS	BIT(22)
 #define MAX_BLOCK	SZ_1M
 #define MAX_DEPTH	65536
@@ -200,6 +200,8 @@ static atomic_t ioload_errors;
 
 static void ioload_record(struct ioload_io *io, u64 now)
 {
+	/* An I/O may complete before the time that a process would need for it. */
+	u64 taken = now > io->begun ? now - io->begun : 0;
 	u64 number = io->thread->number;
 	unsigned int place;
 
@@ -209,7 +211,8 @@ static void ioload_record(struct ioload_io *io, u64 now)
 	if (place < LOG_RECORDS)
 		ioload_log[place] = (struct ioload_record){
 			.at = now,
-			.ns = (now - io->begun) | number << RECORD_THREAD |
+			.ns = min(taken, BIT_ULL(RECORD_THREAD) - 1) |
+			      number << RECORD_THREAD |
 			      (io->write ? RECORD_WRITE : 0),
 		};
 }
@@ -320,7 +323,10 @@ static void ioload_sleep(u64 ns)
 	if (!ns)
 		return;
 	set_current_state(TASK_IDLE);
-	schedule_hrtimeout(&pause, HRTIMER_MODE_REL);
+	if (READ_ONCE(ioload_stopping))
+		__set_current_state(TASK_RUNNING);
+	else
+		schedule_hrtimeout(&pause, HRTIMER_MODE_REL);
 }
 
 /* Wait until the thread may submit, or all are to stop. */
@@ -335,7 +341,7 @@ static void ioload_wait(struct ioload_thread *thread)
 	if (READ_ONCE(ioload_stopping))
 		return;
 	ioload_sleep(set->think_us * NSEC_PER_USEC + set->wake_ns);
-	if (set->think_us)
+	if (set->think_us || set->flush)
 		ioload_begin(thread);
 }
 
@@ -378,7 +384,6 @@ static void ioload_flush(struct ioload_thread *thread)
 		return;
 	if (vfs_fsync(thread->file, 0) && !atomic_fetch_inc(&ioload_errors))
 		pr_err("a flush fails\n");
-	ioload_begin(thread);
 }
 
 /* Make I/Os by the settings until all are to stop. */
@@ -396,6 +401,8 @@ static void ioload_generate(struct ioload_thread *thread)
 
 			if (set->rate)
 				write = ioload_pace(thread, write);
+			if (READ_ONCE(ioload_stopping))
+				break;
 			thread->made[write]++;
 			ioload_submit(ioload_take(thread), write,
 				      ioload_place(thread, write), set->block);
