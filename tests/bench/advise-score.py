@@ -11,9 +11,10 @@ Each seed is a random emulated SSD (probe_draw.py), full, under five random load
 It is probed once (ssd-probe, in a simulated guest), then advise measures each load in a simulated
 guest, and the truth is measured by itself (guest/advise_runs.py). An answer is right if by the
 truth no candidate is better than the recommended one by more than 2 %, and safe if none is not
-better by more than 2 %; it is unclear if the interval of the truth (95 % for all candidates
-together) holds 2 %. Prints a table, and each answer that is wrong. The answers are left in
-build/advise-score/, so an interrupted run continues; with the table as score.json.
+better by more than 2 %; it is unclear if the interval of the truth holds 2 % (95 % for all
+candidates, however often the truth was looked at), or if the truth has too few rounds. Prints a
+table, and each answer that is wrong. The answers are left in build/advise-score/, so an interrupted
+run continues; with the table as score.json.
 """
 import argparse
 import collections
@@ -80,12 +81,16 @@ class Answer:
         """Return the verdict on whether it is the best one."""
         if not self.truth:
             return WRONG
+        if not self.truth["enough"]:
+            return UNCLEAR
         found = {verdict(*self.truth["over_choice"][name]) for name in self.truth["left"]}
         return next((one for one in (WRONG, UNCLEAR) if one in found), RIGHT)
 
     def safe(self) -> str:
         """Return the verdict on whether it is no worse than none."""
-        return verdict(*self.loss()) if self.truth else WRONG
+        if not self.truth:
+            return WRONG
+        return verdict(*self.loss()) if self.truth["enough"] else UNCLEAR
 
 
 def verdict(mean: float, half: float) -> str:
@@ -158,13 +163,22 @@ def measure(cases: list[advise_draw.Case], folder: pathlib.Path, longer: int = 1
         file_of(answer.case, folder).write_text(json.dumps(dataclasses.asdict(answer), indent=1))
         progress.step(line_of(answer))
 
+    def lost(case: advise_draw.Case, why: str):
+        if longer > 1:
+            progress.step(f"{case.name}: its earlier answer stays: {why.splitlines()[0]}")
+        else:
+            done(Answer(case, problem=why))
+
+    def took(case: advise_draw.Case) -> float:
+        return answers[case.name].seconds if longer > 1 else 0.0
+
     judging.run(judging.Work(
         PROGRAM, options(),
         lambda case: {**dataclasses.asdict(case), "name": case.name, "probed": tunables[case.seed],
                       "longer": longer,
                       "told": answers[case.name].told if longer > 1 else None},
-        lambda case, printed, seconds: done(Answer(case, **printed, seconds=seconds)),
-        lambda case, why: done(Answer(case, problem=why))), left, folder, BATCH)
+        lambda case, printed, seconds: done(Answer(case, **printed, seconds=took(case) + seconds)),
+        lost), left, folder, BATCH)
 
 
 # Reports
@@ -183,7 +197,7 @@ def line_of(answer: Answer) -> str:
         return f"{name}: no answer: {answer.problem.splitlines()[0]}"
     told = answer.told
     gain, half = answer.truth["over_none"][told["choice"]]
-    return (f"{name}: {told['choice']}{'' if told['sure'] else ' (time over)'} "
+    return (f"{name}: {told['choice']}{'' if told['sure'] else ' (undecided)'} "
             f"{percent(gain, half)} against none; best {answer.best()} "
             f"{percent(*answer.regret())} over it: {answer.near_best()}; {told['rounds']} rounds, "
             f"{told['ios'] + answer.truth['ios']} I/Os, {answer.seconds:.0f} s")
@@ -195,22 +209,22 @@ def share(count: int, number: int) -> str:
 
 
 def row(name: str, verdicts: list[str], means: list[float]) -> list:
-    """Return the row of a question. @means: of the truths."""
+    """Return the row of a question. @means: of the truths with enough rounds."""
     counts = collections.Counter(verdicts)
     clear = counts[RIGHT] + counts[WRONG]
     return [name, counts[RIGHT], counts[WRONG], counts[UNCLEAR], share(counts[RIGHT], clear),
-            share(sum(map(likely, means)), len(verdicts))]
+            share(sum(map(likely, means)), len(means))]
 
 
 def table(answers: list[Answer]) -> list[str]:
     """Return the lines of the table."""
     head = ["question", RIGHT, WRONG, UNCLEAR, "right of the clear ones, %",
-            "right by the mean, of all, %"]
+            "right by the mean, %"]
     parts = {"all": answers, "decided": [one for one in answers if one.told.get("sure")],
-             "time over": [one for one in answers if one.truth and not one.told["sure"]]}
+             "undecided": [one for one in answers if one.truth and not one.told["sure"]]}
     rows = []
     for name, some in parts.items():
-        told = [one for one in some if one.truth]
+        told = [one for one in some if one.truth and one.truth["enough"]]
         rows += [row(f"within 2 % of the best, {name}", [one.near_best() for one in some],
                      [one.regret()[0] for one in told]),
                  row(f"not 2 % worse than none, {name}", [one.safe() for one in some],
@@ -277,6 +291,8 @@ def main() -> int:
     parser.add_argument("--longer", type=int, default=1, metavar="N")
     parser.add_argument("--explain", metavar="CASE")
     given = parser.parse_args()
+    if given.longer < 1:
+        raise model.Failed("--longer is below 1")
     guests.GUESTS = given.jobs
     wanted = [given.explain] if given.explain else given.just or [
         str(seed) for seed in range(given.first, given.first + given.drives)]

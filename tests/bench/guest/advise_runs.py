@@ -4,13 +4,13 @@
 """Inside the guest: let advise measure the cases of a plan of advise-score.py, and measure what
 is true. Print a line of JSON for each case.
 
-The load is made by the module ioload instead of fio, which a simulated guest needs ten times as
-long for; it has each of the load's jobs, and a log of each I/O.
+The module ioload makes the load, because fio takes ten times as long in a simulated guest; it logs
+each I/O as fio does.
 
-The truth is measured apart, on a drive made anew, in windows that are several times as long as
-advise's: all candidates, then those that may be the best one, none and the recommended one, until
-their differences are known or the I/Os are used up. It has the score in common with advise, but
-neither the race nor the rules of recommendation."""
+The truth is measured apart, on a drive made anew, in windows that are longer than advise's if the
+limit of I/Os allows: all candidates, then those that may be the best one, none and the recommended
+one, until both verdicts of advise-score.py are clear or a limit is reached. It has the score in
+common with advise, but neither the race nor the rules of recommendation."""
 import dataclasses
 import json
 import math
@@ -28,24 +28,27 @@ sys.path[:0] = [str(PROJECT / "tools/ssdctl"), str(PROJECT / "tools/ssd-probe")]
 import numpy  # noqa: E402
 from scipy import stats  # noqa: E402
 from ssd_ctl import advise, schedulers  # noqa: E402  (in a folder added above)
-from ssd_ctl.advice import candidates, engine, rounds, workload  # noqa: E402
+from ssd_ctl.advice import candidates, engine, rounds, sequential, workload  # noqa: E402
 from ssd_probe.drive import Drive  # noqa: E402
 
 # Limits of advise: its default, but for the shortest window and the I/Os: a guest has to get by
 # with fewer than a fast drive makes.
-PLAN = rounds.Plan(least_s=0.05, limit_s=advise.MINUTES * 60, most_ios=1_500_000)
-# Of a session, logged: the guest's process is mapped page by page, which the host limits.
-rounds.MOST_LOGGED = 400_000
-# The truth: windows in those of advise, rounds of the first session and of any later one at least,
-# and its part of those before; and the part of a window in which a candidate settles.
-LONGER, FIRST, ROUNDS, MORE, SETTLE = 3, 8, 3, 0.5, 0.25
-# That one of the truth's intervals does not hold the true value.
-ERROR = 0.05
-# What counts: on which side of this a difference is.
-MARGIN = math.log(1.02)
-MOST_IOS, MOST_ROUNDS, MOST_S = 800_000, 150, 4 * 3600
-# Part of these for the first session.
+# A process has the log of a session in memory, of which the host maps a limited number of pages.
+PLAN = rounds.Plan(least_s=0.05, limit_s=advise.MINUTES * 60, most_ios=1_500_000,
+                   most_logged=400_000)
+# Windows of the truth in those of advise, at most.
+LONGER = 3
+# The part of a window in which a candidate settles before it; not shorter than in advise.
+SETTLE = 0.25
+# Rounds of the first session; of a later one at least, and its part of those before.
+FIRST, ROUNDS, MORE = 8, 3, 0.5
+# Limits of the truth, and the part of them that is for the first session.
+MOST_IOS, MOST_ROUNDS, MOST_S = 1_500_000, 150, 4 * 3600
 AT_FIRST = 0.6
+# Probability that any of the truth's intervals does not hold the true value, at any of the LOOKS.
+ERROR, LOOKS = 0.05, 10
+# What counts: on which side of this a difference is.
+MARGIN = math.log(sequential.MARGIN)
 MS = 1_000_000
 
 
@@ -68,20 +71,24 @@ class Load:
                 ioload.add(made | {"seed": self.seed * 1000 + len(self.jobs)})
                 self.jobs.append(number)
                 self.blocks.append(made["block"])
-        before = engine.completions(self.drive)
+        before, until = engine.completions(self.drive), time.monotonic() + engine.FIRST_S
         ioload.put("device", self.drive.path)
         ioload.put("measure", 1)
         ioload.put("run", 1)
         while engine.completions(self.drive) - before < len(self.load.jobs):
+            if time.monotonic() > until:
+                sys.exit(f"no I/O in {engine.FIRST_S} s")
             time.sleep(0.001)
         return self
 
     def __exit__(self, *_):
-        ioload.put("run", 0)
-        ioload.put("measure", 0)
+        try:
+            ioload.put("run", 0)
+        finally:
+            ioload.put("measure", 0)
 
     def check(self):
-        """As with fio: the threads do not end."""
+        """Do nothing: the threads do not end."""
 
     def logs(self):
         """Return the logs of each job, rows of engine.COLUMNS."""
@@ -95,15 +102,15 @@ class Load:
 
 
 class Told(rounds.Rounds):
-    """Rounds that print how far they are."""
+    """Rounds with ioload, which print how far they are."""
 
     def fio(self):
-        """As before."""
+        """Return the load with other addresses than before."""
         self.sessions += 1
         return Load(self.load, self.drive, self.plan.seed * 1000 + self.sessions)
 
     def take(self, windows, logs):
-        """As before."""
+        """Evaluate the windows of a session."""
         super().take(windows, logs)
         print(f"@ {self.passed():.1f} s, {self.race.rounds} rounds of {self.window_s:.3f} s, "
               f"{self.ios()} I/Os, of "
@@ -117,7 +124,7 @@ def told_of(drive, case, found):
                     dataclasses.replace(PLAN, seed=case["number"]), [])
     outcome = measured.run()
     return {"choice": outcome.name, "sure": outcome.sure, "rounds": measured.race.rounds,
-            "sessions": measured.sessions, "ios": measured.logged_ios,
+            "sessions": measured.sessions, "ios": measured.ios(),
             "seconds": measured.passed(), "window_s": measured.window_s,
             "settle_s": measured.settle_s,
             "gains": {name: [*measured.gain(name), len(measured.of(name))]
@@ -134,13 +141,15 @@ class Truth:
         self.drive, self.choice = drive, told["choice"]
         self.found = {candidate.name: candidate for candidate in found}
         self.load = workload.Workload("random", case["job"], case["name"])
-        rate = told["ios"] / told["seconds"]
-        each = AT_FIRST / (FIRST * len(found)) / (1 + SETTLE)
-        self.window_s = told["window_s"] * min(max(
-            1, min(MOST_IOS / rate, MOST_S) * each / told["window_s"]), LONGER)
         self.settle_s = told["settle_s"]
+        # As long as the limits allow.
+        possible = min(MOST_IOS * told["seconds"] / told["ios"], MOST_S)
+        turn = AT_FIRST * possible / (FIRST * len(found))
+        self.window_s = min(max(min(turn - self.settle_s, turn / (1 + SETTLE)), told["window_s"]),
+                            LONGER * told["window_s"])
         self.selector = candidates.Selector(drive)
-        self.random = random.Random(f"truth {case['name']}")
+        self.random = random.Random(f"truth {case['name']} {case['longer']}")
+        self.seed = 7_000_000 + 10_000 * case["longer"]
         self.scores = {name: [] for name in self.found}
         self.left = list(self.found)
         self.ios = self.rounds = 0
@@ -151,10 +160,10 @@ class Truth:
         """Measure @count windows of each candidate that is left, or fewer."""
         spans = []
         self.selector.select(self.found["none"])
-        with Load(self.load, self.drive, 7_000_000 + self.rounds) as load:
+        with Load(self.load, self.drive, self.seed + self.rounds) as load:
             before = engine.completions(self.drive)
             while len(spans) < count and (
-                    engine.completions(self.drive) - before < rounds.MOST_LOGGED):
+                    engine.completions(self.drive) - before < PLAN.most_logged):
                 order = list(self.left)
                 self.random.shuffle(order)
                 spans.append({name: self.window(name) for name in order})
@@ -180,15 +189,18 @@ class Truth:
 
     def difference(self, name, other):
         """Return how much better a candidate is than another one, and the half of the interval, by
-        Student's t: all intervals hold together."""
+        Student's t. The intervals of all candidates hold together, after each session."""
         values = [mine - theirs for mine, theirs in
                   zip(self.scores[name], self.scores[other], strict=True)
                   if mine is not None and theirs is not None]
-        if len(values) < 2 or name == other:
-            return 0.0, 0.0 if name == other else math.inf
+        if name == other:
+            return 0.0, 0.0
+        if len(values) < 2:
+            return sum(values), math.inf
         error = float(numpy.std(values, ddof=1)) / math.sqrt(len(values))
         return (float(numpy.mean(values)),
-                float(stats.t.ppf(1 - ERROR / 2 / len(self.found), len(values) - 1)) * error)
+                float(stats.t.ppf(1 - ERROR / LOOKS / 2 / len(self.found), len(values) - 1)) *
+                error)
 
     def over(self, other):
         """Return how much better each candidate is than another one."""
@@ -198,13 +210,12 @@ class Truth:
         """Leave out those that are certainly not the best one. None and the choice stay."""
         over = self.over(self.choice)
         best = max(self.left, key=lambda name: over[name][0])
-        self.left = [name for name in self.left
-                     if name in (best, "none", self.choice) or
-                     sum(self.difference(best, name)) - 2 * self.difference(best, name)[1] < 0]
+        behind = {name: self.difference(best, name) for name in self.left}
+        self.left = [name for name, (mean, half) in behind.items()
+                     if name in (best, "none", self.choice) or mean < half]
 
     def known(self):
-        """Return true if it is known which candidates are better than the choice by what counts:
-        one of them, or none."""
+        """Return true if both verdicts of advise-score.py are clear."""
         over = [self.difference(name, self.choice) for name in self.left]
         none, half = self.difference("none", self.choice)
         better = any(mean - half > MARGIN for mean, half in over)
@@ -237,6 +248,7 @@ def truth(drive, case, found, told):
     measured = Truth(drive, case, found, told)
     measured.measure()
     return {"ios": measured.ios, "window_s": measured.window_s, "left": measured.left,
+            "enough": measured.rounds >= FIRST,
             "windows": {name: sum(score is not None for score in scores)
                         for name, scores in measured.scores.items()},
             "over_choice": measured.over(told["choice"]), "over_none": measured.over("none")}
