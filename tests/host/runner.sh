@@ -69,6 +69,7 @@ said=$(tests/run --tests tests/host/runner --results "$out" --kernel host a-pass
 # A signal ends it with what it has started.
 RUNNER_WAITS=1 tests/run --tests tests/host/runner --results "$out-waits" waits >"$out.waits" &
 runner=$!
+trap 'kill -TERM "$runner" 2>/dev/null || true' EXIT
 for try in $(seq 100); do
 	! waiting=$(pgrep -P "$runner" -x sleep) || break
 	sleep 0.2
