@@ -24,8 +24,13 @@ KEY = "/var/lib/dkms/mok.pub"
 VARIABLE = "/sys/firmware/efi/efivars/db-d719b2cb-3d3a-4596-a3bc-dad00e67656f"
 X509 = uuid.UUID("a5c059a1-94e4-4aa7-87b5-ab155c2bf072")
 OWNER = uuid.UUID("77fa9abd-0359-4d32-bd60-28f4e78f784b")
-# Kept, and there at boot and later.
-ATTRIBUTES = 7
+PKCS7 = uuid.UUID("4aafd29d-68df-49ee-8aa9-347d375665a7")
+# Kept, there at boot and later, and authenticated with a time.
+ATTRIBUTES = 0x27
+# A time and a signature without content: a firmware without a platform key, in setup mode, demands
+# the fields and checks neither.
+AUTHENTICATION = (struct.pack("<HBBBBBxIhBx", 2020, 1, 1, 0, 0, 0, 0, 0, 0) +
+                  struct.pack("<IHH", 24, 0x200, 0xEF1) + PKCS7.bytes_le)
 # What modprobe says, by the kernel's error ENOKEY or EKEYREJECTED.
 REFUSALS = ("Required key not available", "Key was rejected by service")
 
@@ -33,8 +38,9 @@ REFUSALS = ("Required key not available", "Key was rejected by service")
 def key_list(certificate):
     """Return a firmware's list with one certificate, as the value of a variable."""
     size = 16 + len(certificate)
-    return (struct.pack("<I", ATTRIBUTES) + X509.bytes_le + struct.pack("<III", 28 + size, 0, size)
-            + OWNER.bytes_le + certificate)
+    return (struct.pack("<I", ATTRIBUTES) + AUTHENTICATION +
+            X509.bytes_le + struct.pack("<III", 28 + size, 0, size) +
+            OWNER.bytes_le + certificate)
 
 
 def refused(guest, command, why):
@@ -70,7 +76,9 @@ def test(name):
                 check(found not in MODULES, f"{drive.kind} drive has its old scheduler ({found})")
             guest.run("mountpoint -q /sys/firmware/efi/efivars || "
                       "mount -t efivarfs efivarfs /sys/firmware/efi/efivars")
-            guest.put(VARIABLE, key_list(guest.get(KEY)))
+            guest.put("/run/lab/db", key_list(guest.get(KEY)))
+            # In one write.
+            guest.run(f"cat /run/lab/db >{VARIABLE}")
         with system.boot(list(CHOICES), ENFORCE) as guest:
             for drive, choice in CHOICES.items():
                 has(guest, drive, choice, "with the key enrolled")
