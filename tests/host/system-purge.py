@@ -15,6 +15,10 @@ from checks import check  # noqa: E402  (in a folder added above)
 from systems import (  # noqa: E402
     CHOICES, MODULES, NAMES, System, device, differences, files, main, prepared, scheduler)
 
+# Parts of paths that the comparison has to see.
+INSTALLED = ("/etc/udev/rules.d/70-ssd-iosched", "/usr/bin/ssdctl", "/updates/dkms/bp-iosched.ko",
+             "/var/lib/dkms/ssd-iosched", "/usr/src/ssd-iosched-")
+
 
 def old_schedulers(guest):
     """Check that no drive has a scheduler of the project."""
@@ -29,6 +33,9 @@ def test(name):
     before = json.loads((kept / "before.json").read_text())
     with System(name, kept=kept) as system:
         with system.boot() as guest:
+            added = " ".join(differences(before, files(guest)))
+            for part in INSTALLED:
+                check(part in added, f"the packages have brought {part}")
             print(guest.run(f"apt-get -q -y remove {' '.join(NAMES)}").out)
             there = guest.run("find /lib/modules -name '*-iosched.ko*' -path '*updates*'").out
             check(not there, f"no module is left {there}")
