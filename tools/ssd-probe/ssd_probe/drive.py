@@ -19,6 +19,8 @@ BOOT_ID = pathlib.Path("/proc/sys/kernel/random/boot_id")
 # are over.
 SETTLE_S = 0.5
 UDEV_S = 2
+# The longest wait for the lock of a drive: udev holds it while it processes an event.
+LOCK_S = 5
 # What is measured with; each if the kernel has it. The scheduler comes first, because a change
 # of it changes others.
 SCHEDULER = "scheduler"
@@ -178,12 +180,16 @@ class Drive:
             device = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError as error:
             raise ProbeError(f"{self.path}: {error.strerror}") from None
+        end = time.monotonic() + LOCK_S
         try:
-            fcntl.flock(device, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(device)
-            raise ProbeError(f"{self.path} is locked by another program") from None
-        try:
+            while True:
+                try:
+                    fcntl.flock(device, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > end:
+                        raise ProbeError(f"{self.path} is locked by another program") from None
+                time.sleep(0.1)
             yield
         finally:
             os.close(device)

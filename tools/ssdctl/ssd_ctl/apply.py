@@ -2,7 +2,6 @@
 """Select the named scheduler until the next boot; without a name, the advised one."""
 import argparse
 import contextlib
-import time
 
 from ssd_ctl import CtlError, UsageError, drives, rules, saved, schedulers
 from ssd_ctl.choice import Choice, parse
@@ -10,8 +9,6 @@ from ssd_probe import ProbeError
 from ssd_probe.drive import Drive, read
 
 OK = 0
-# udev holds the lock of a drive for a moment after each event.
-LOCK_S = 5
 # Settings of the queue that a change of the scheduler does not reset.
 STAY = ("wbt_lat_usec", "read_ahead_kb")
 
@@ -65,16 +62,11 @@ def with_former_queue(drive: Drive, choice: Choice) -> Choice:
 @contextlib.contextmanager
 def locked(drive: Drive):
     """Hold the drive's lock, which a program holds that measures the drive."""
-    end = time.monotonic() + LOCK_S
     with contextlib.ExitStack() as stack:
-        while True:
-            try:
-                stack.enter_context(drive.locked())
-                break
-            except ProbeError as error:
-                if time.monotonic() > end:
-                    raise CtlError(f"{error}: wait until it ends") from None
-            time.sleep(0.1)
+        try:
+            stack.enter_context(drive.locked())
+        except ProbeError as error:
+            raise CtlError(f"{error}: wait until it ends") from None
         yield
 
 
