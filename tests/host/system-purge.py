@@ -16,7 +16,7 @@ from systems import (  # noqa: E402
     CHOICES, MODULES, NAMES, System, device, differences, files, main, prepared, scheduler)
 
 # Parts of paths that the comparison has to see.
-INSTALLED = ("/etc/udev/rules.d/70-ssd-iosched", "/usr/bin/ssdctl", "/updates/dkms/bp-iosched.ko",
+INSTALLED = ("/etc/udev/rules.d/70-ssd-iosched", "/usr/sbin/ssdctl", "/updates/dkms/bp-iosched.ko",
              "/var/lib/dkms/ssd-iosched", "/usr/src/ssd-iosched-")
 
 
