@@ -11,7 +11,7 @@ import time
 
 from labvm import LabError
 
-COLUMNS, ROWS = 100, 28
+COLUMNS, ROWS = 116, 30
 PROMPT = re.compile(r"root@lab:[^\n]*# $")
 # What a terminal is told that is neither text nor the end of a line.
 CONTROL = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()][A-Z0-9]|[=>])")
