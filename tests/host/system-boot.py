@@ -1,8 +1,8 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-# In a whole Debian system, udev selects what ssdctl persist keeps, on a drive that is there at boot
+# In a whole Debian 12, udev selects what ssdctl persist keeps, on a drive that is there at boot
 # and on one that is plugged in
-# kernels: debian-12 debian-13
+# kernels: debian-12
 # check: none
 # timeout: 1800
 """The modules are those that this machine builds for the system's kernel, which an emulated
