@@ -21,8 +21,9 @@ An error is that the best candidate is judged worse than another one, or that a 
 better than none and is not: with K candidates these are 2 (K - 1) one-sided statements, each of
 which gets its share of ERROR (Bonferroni). Half of ERROR is for the confidence sequence. The other
 half is for Student's t when the time is over, which ends the race at a moment that the scores do
-not choose. If that does not decide either, of those that seem better the best one is recommended,
-each tested alone: it is left open whether it is right, but hardly that it does harm.
+not choose. If that does not decide either, the best of those that seem better is recommended: the
+others may be better still. Each is tested alone for not being worse than none by MARGIN, so ERROR
+does not hold for all of them together.
 """
 import collections.abc
 import dataclasses
