@@ -151,7 +151,9 @@ def measure(cases: list[advise_draw.Case], folder: pathlib.Path, longer: int = 1
     """Measure the cases that have no answer yet. @longer: above 1, measure the truth of unclear
     answers again, with so many times the I/Os, the rounds and the time."""
     answers = {case.name: stored(case, folder) for case in cases}
-    left = [case for case in cases if (unclear(answers[case.name]) if longer > 1 else
+    again = {name: answer for name, answer in answers.items()
+             if longer > 1 and unclear(answer)}
+    left = [case for case in cases if (case.name in again if longer > 1 else
                                        not answers[case.name])]
     if not left:
         return
@@ -164,20 +166,17 @@ def measure(cases: list[advise_draw.Case], folder: pathlib.Path, longer: int = 1
         progress.step(line_of(answer))
 
     def lost(case: advise_draw.Case, why: str):
-        if longer > 1:
+        if again:
             progress.step(f"{case.name}: its earlier answer stays: {why.splitlines()[0]}")
         else:
             done(Answer(case, problem=why))
 
-    def took(case: advise_draw.Case) -> float:
-        return answers[case.name].seconds if longer > 1 else 0.0
-
     judging.run(judging.Work(
         PROGRAM, options(),
         lambda case: {**dataclasses.asdict(case), "name": case.name, "probed": tunables[case.seed],
-                      "longer": longer,
-                      "told": answers[case.name].told if longer > 1 else None},
-        lambda case, printed, seconds: done(Answer(case, **printed, seconds=took(case) + seconds)),
+                      "longer": longer, "told": again[case.name].told if again else None},
+        lambda case, printed, seconds: done(Answer(
+            case, **printed, seconds=seconds + (again[case.name].seconds if again else 0))),
         lost), left, folder, BATCH)
 
 

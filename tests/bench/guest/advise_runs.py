@@ -49,36 +49,30 @@ AT_FIRST = 0.6
 ERROR, LOOKS = 0.05, 10
 # What counts: on which side of this a difference is.
 MARGIN = math.log(sequential.MARGIN)
-MS = 1_000_000
 
 
-class Load:
-    """The threads of ioload with a load on a drive, in place of advice.engine.Fio."""
+class Load(engine.Fio):
+    """The threads of ioload with a load on a drive, in place of fio."""
 
     def __init__(self, load, drive, seed):
-        self.load, self.drive, self.seed = load, drive, seed
+        super().__init__([], load, drive, drive.path, seed)
         # The job and the bytes of an I/O of each thread.
         self.jobs, self.blocks = [], []
 
     def __enter__(self):
         if not ioload.IOLOAD.exists():
             command("modprobe", "ioload")
-        size = int((self.drive.sysfs / "size").read_text()) * engine.SECTOR
         for number, job in enumerate(self.load.jobs):
             options = self.load.options(job)
             for thread in range(int(options.pop("numjobs", 1))):
-                made = ioload.settings(dict(options), thread, size)
+                made = ioload.settings(dict(options), thread, self.drive.size)
                 ioload.add(made | {"seed": self.seed * 1000 + len(self.jobs)})
                 self.jobs.append(number)
                 self.blocks.append(made["block"])
-        before, until = engine.completions(self.drive), time.monotonic() + engine.FIRST_S
         ioload.put("device", self.drive.path)
         ioload.put("measure", 1)
         ioload.put("run", 1)
-        while engine.completions(self.drive) - before < len(self.load.jobs):
-            if time.monotonic() > until:
-                sys.exit(f"no I/O in {engine.FIRST_S} s")
-            time.sleep(0.001)
+        self.wait_for_first()
         return self
 
     def __exit__(self, *_):
@@ -94,7 +88,7 @@ class Load:
         """Return the logs of each job, rows of engine.COLUMNS."""
         records = numpy.frombuffer((ioload.IOLOAD / "log").read_bytes(), "u8").reshape(-1, 2)
         thread = (records[:, 1] % ioload.WRITE >> ioload.THREAD).astype("i8")
-        rows = numpy.stack([records[:, 0] // MS, records[:, 1] & ioload.LATENCY,
+        rows = numpy.stack([records[:, 0] // engine.MS, records[:, 1] & ioload.LATENCY,
                             records[:, 1] // ioload.WRITE,
                             numpy.array(self.blocks, "u8")[thread]], 1).astype("i8")
         job = numpy.array(self.jobs)[thread]
@@ -113,8 +107,7 @@ class Told(rounds.Rounds):
         """Evaluate the windows of a session."""
         super().take(windows, logs)
         print(f"@ {self.passed():.1f} s, {self.race.rounds} rounds of {self.window_s:.3f} s, "
-              f"{self.ios()} I/Os, of "
-              f"{' '.join(self.race.left)}", flush=True)
+              f"{self.ios()} I/Os, of {' '.join(self.race.left)}", flush=True)
 
 
 def told_of(drive, case, found):
