@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-# The module ioload makes the same I/O as fio of each of the benchmark's jobs and of jobs with rates
-# and flushes: sizes, places, directions, order, throughput and latencies; its log tells threads
-# apart; it refuses settings that make no sense
+# The module ioload makes the same I/O as fio of each of the benchmark's jobs: sizes, places,
+# directions, order, throughput and latencies; of jobs with rates and flushes all but the latencies;
+# its log tells threads apart; it refuses settings that make no sense
 # virtual-time: yes
 # memory: 1G
 # kernels: 6.12
@@ -16,7 +16,7 @@ import sys
 import time
 
 BENCH = pathlib.Path(__file__).resolve().parent.parent / "bench"
-sys.path[:0] = [str(BENCH), str(BENCH / "guest")]
+sys.path[:0] = [str(BENCH), str(BENCH / "guest"), str(BENCH.parent.parent / "tools/ssd-probe")]
 
 import load  # noqa: E402  (the guest's)
 import matrix  # noqa: E402  (beside the benchmark)
@@ -25,6 +25,7 @@ from blktrace import record  # noqa: E402
 from checks import check, near  # noqa: E402
 from iosched import Disk  # noqa: E402
 from ssd import Device  # noqa: E402
+from ssd_probe.drive import REQUESTS, WAYS, counters  # noqa: E402  (in a folder added above)
 
 # A drive that is slow enough for fio in a guest, with 32 tags.
 PRESET, SCHEDULER = "pass-ssd1", "mq-deadline"
@@ -81,6 +82,7 @@ rw=randrw
 rwmixread=80
 rate_iops=150
 """
+# The field of the kernel's counters (Documentation/block/stat.rst) that counts flushes.
 FLUSHES = 15
 # What has the drive take flushes.
 CACHE = {"write_buffer_kb": 512, "write_cache": 1, "protected": 0}
@@ -142,14 +144,15 @@ def figures(run, how):
         return window.window(device, run, lambda device, run: started(device, run, how))[0]
 
 
-def same_figures(workload, run):
-    """Check that a window has the same throughput and mean latency under fio and ioload."""
+def same_figures(workload, run, latencies=True):
+    """Check that a window has the same throughput and mean latency under fio and ioload.
+    @latencies: false to compare the throughput only."""
     fio, ours = (figures(run, how) for how in (load.Fio, load.Threads))
     tolerance = TOLERANCES.get(workload, TOLERANCE)
     for way in load.DIRECTIONS:
         if fio[way]["bytes"] or ours[way]["bytes"]:
             near(ours[way]["bytes"], fio[way]["bytes"], tolerance, f"{workload}: bytes {way}")
-        if fio[way]["latency"]["count"]:
+        if latencies and fio[way]["latency"]["count"]:
             near(1e3 * ours[way]["latency"]["mean"], 1e3 * fio[way]["latency"]["mean"],
                  tolerance, f"{workload}: mean us of a {way}")
 
@@ -162,16 +165,14 @@ def same_paced():
     run = run_of(JOBS[0]) | {"job": str(job.with_suffix("")), "variables": TIMES | {"SEED": "1"}}
     same_places("rates and flushes", run)
     # The readers' latencies differ by a tenth between runs of fio.
-    fio, ours = (figures(run, how) for how in (load.Fio, load.Threads))
-    for way in load.DIRECTIONS:
-        near(ours[way]["bytes"], fio[way]["bytes"], TOLERANCE, f"rates and flushes: bytes {way}")
+    same_figures("rates and flushes", run, latencies=False)
     job.write_text(PACED + MIXED)
     with Device(PRESET, **CACHE) as device, started(device, run, load.Threads) as running:
         with running.measured():
-            first = counters(device)
+            first = counters(pathlib.Path("/sys/block", device.name))
             time.sleep(2)
-            last = counters(device)
-        writes, flushes = (last[at] - first[at] for at in (4, FLUSHES))
+            last = counters(pathlib.Path("/sys/block", device.name))
+        writes, flushes = (last[at] - first[at] for at in (WAYS["write"] + REQUESTS, FLUSHES))
         records = array.array("Q", (load.IOLOAD / "log").read_bytes())
     made = collections.Counter((taken % load.WRITE >> load.THREAD, taken >= load.WRITE)
                                for taken in records[1::2])
@@ -181,11 +182,6 @@ def same_paced():
     logged = made[2, True] + made[3, True]
     check(abs(flushes - made[2, True] / 4) <= 1 and abs(writes - flushes - logged) <= 3,
           f"{flushes} flushes after {made[2, True]} writes; {writes} writes, {logged} in the log")
-
-
-def counters(device):
-    """Return the kernel's counters of a device (Documentation/block/stat.rst)."""
-    return list(map(int, pathlib.Path(f"/sys/block/{device.name}/stat").read_text().split()))
 
 
 def of_database(how):
