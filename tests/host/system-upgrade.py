@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 
 from checks import check  # noqa: E402  (in a folder added above)
 from systems import (  # noqa: E402
-    CHOICES, System, built, debian, has, main, prepared, replug, upgrade)
+    CHOICES, System, built, debian, has, main, prepared, replug, show, upgrade)
 
 
 def test(name):
@@ -33,10 +33,12 @@ def test(name):
             for drive, choice in CHOICES.items():
                 replug(guest, drive)
                 has(guest, drive, choice, "plugged in again")
-            guest.run(f"apt-get -q -y purge linux-image-{release} linux-headers-{release}")
-            check(not guest.run(f"dkms status | grep {release} || true").out and
-                  not guest.run(f"ls /lib/modules/{release} 2>/dev/null || true").out,
-                  f"the modules for {release} are removed with it")
+            guest.run(f"apt-get -q -y purge linux-image-{release} linux-headers-{release}",
+                      hear=show)
+            status = guest.run("dkms status").out
+            check(release not in status, f"DKMS has no modules for {release} any more: {status}")
+            left = guest.run(f"find /lib/modules/{release} 2>/dev/null || true").out
+            check(not left, f"the modules for {release} are removed with it: {left}")
 
 
 if __name__ == "__main__":
