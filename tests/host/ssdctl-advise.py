@@ -40,6 +40,7 @@ from ssdctl import State  # noqa: E402
 
 PACKAGES = ("fio", "python3-numpy", "python3-scipy", "python3-matplotlib")
 RANDOM = numpy.random.default_rng(1)
+RACES = 300
 NAMES = ["none", "mq-deadline", "kyber", "bfq", "pass", "bp"]
 MOST = math.log(1.02)
 FIO = "fio --clocksource=clock_gettime"
@@ -82,12 +83,17 @@ def noise():
     return lambda: size * RANDOM.standard_t(4) / math.sqrt(2)
 
 
+def served(score):
+    """Return a round with one part, of a score."""
+    return numpy.array([[math.exp(score), 1.0]])
+
+
 def raced(means, error, most=40):
     """Let candidates race; return the outcome and the race."""
-    race = sequential.Race(NAMES)
+    race = sequential.Race(NAMES, numpy.ones(1))
     for number in range(most):
         common = RANDOM.normal(0, 0.3)
-        race.add({name: means[name] + common + error() for name in race.left})
+        race.add({name: served(means[name] + common + error()) for name in race.left})
         if number > 2:
             race.drop()
             outcome = race.decided()
@@ -99,7 +105,7 @@ def raced(means, error, most=40):
 def errors():
     """In races with a known truth a decided outcome is within 2 % of the best, and no outcome
     is worse than none, but for one in twenty."""
-    races = 300
+    races = RACES
     far = worse = decided = dropped = 0
     for _ in range(races):
         means = true_means()
@@ -126,10 +132,10 @@ def check_lost(outcome, race):
 
 def undecided(mean, spread):
     """Return the end of a race in which bp is better by @mean, in eight rounds more or less."""
-    race = sequential.Race(NAMES)
+    race = sequential.Race(NAMES, numpy.ones(1))
     for number in range(8):
-        noise = {name: RANDOM.normal(0, 1e-4) for name in NAMES}
-        race.add(noise | {"bp": mean + spread * (-1) ** number})
+        noise = {name: served(RANDOM.normal(0, 1e-4)) for name in NAMES}
+        race.add(noise | {"bp": served(mean + spread * (-1) ** number)})
     return race.last(), race
 
 
@@ -140,11 +146,11 @@ def rules():
         return raced(values, lambda: RANDOM.normal(0, size))
 
     check(ended()[0] == sequential.Outcome("none", True, []), "equal: none")
-    check(ended(bp=0.012)[0].name == "none", "1.2 % better: none")
+    check(ended(0.004, bp=0.012)[0].name == "none", "1.2 % better: none")
     outcome, race = ended(bp=0.3, **{"pass": -0.2})
     check(outcome.name == "bp" and outcome.sure and "pass" not in race.left, "30 % better: bp")
     check(race.confidence("bp") >= 0.95, f"confidence {race.confidence('bp')}")
-    simple = ended(0.002, bp=0.305, mq_deadline=0.3)[0]
+    simple = ended(0.001, bp=0.302, mq_deadline=0.3)[0]
     check(simple.name == "mq-deadline", "the simpler of two equals")
     likely, race = undecided(0.08, 0.08)
     check(likely.name == "bp" and not likely.sure and race.bounds("bp", "none").low < 0,
@@ -211,13 +217,47 @@ def logs():
     check(found[0].ios == 100 and found[0].bytes == 409600 and found[0].mean == 2 and
           found[1].ios == 1 and found[1].p99 == 8, "a window of 100 ms")
     load = workload.Workload("user", JOB, "user.fio")
-    half = workload.figures(log, 100, 150)
-    full = load.score([found, found], 0.1)
-    check(math.isclose(load.score([found, found], 0.2), full - 2 / 3 * math.log(2)),
+    check(load.parts() == [(0, None, 2 / 3), (1, workload.WRITE, 1 / 3)], f"{load.parts()}")
+    made = load.served([found, found], 0.1)
+    check(made.tolist() == [[100 + 2, 0.1], [1, 8]], "a rate in blocks, a latency in ms")
+    check(load.served([{}, {}], 0.1).tolist() == [[0, 0.1], [0, 100]], "a window without I/O")
+    twice, once = (score_of([load.served([found, found], seconds)], load) for seconds in (0.1, 0.2))
+    check(math.isclose(twice - once, 2 / 3 * math.log(2)),
           "half the rate of a job counts by its weight")
-    check(half[0].mean == 2 and load.job_score(load.jobs[1], half, 0.05) == -math.log(2),
-          "a limited job counts by its latency")
-    check(load.score([{}, {}], 0.1) < full - 3, "a job that does nothing counts")
+    nothing = score_of([load.served([{}, {}], 0.1)], load)
+    check(nothing < twice - 3, "a job that does nothing counts")
+    for options, ways in (
+            ("rw=randrw\nrwmixread=70", [0, 1]), ("rw=rw:8", [0, 1]), ("bs=4k", [0]),
+            ("rw=randrw\nrwmixwrite=100", [1]), ("rw=randwrite:2", [1])):
+        job = workload.Workload("x", f"[x]\nrate_iops=5\n{options}\n", "x")
+        check([part[1:] for part in job.parts()] == [(way, 1 / len(ways)) for way in ways],
+              f"directions of {options.split()}")
+
+
+def score_of(made, load):
+    """Return the score of rounds."""
+    return float(sequential.scores(numpy.array(made), load.weights()).mean())
+
+
+def by_fits():
+    """A job that is served by fits and starts is worth what it gets in all: not less in short
+    windows, in which it may get nothing. The intervals know how uncertain that is."""
+    def scores(rates):
+        return sequential.scores(numpy.stack([rates, numpy.ones(len(rates))], 1)[:, None],
+                                 numpy.ones(1))
+
+    rates = RANDOM.exponential(1, 400) * RANDOM.binomial(1, 0.5, 400)
+    short, longer = scores(rates), scores(rates.reshape(200, 2).mean(1))
+    check(math.isclose(short.mean(), longer.mean()) and
+          math.isclose(short.mean(), math.log(rates.mean())), "in windows twice as long the same")
+    wrong = 0
+    for _ in range(RACES):
+        fits = RANDOM.binomial(1, 0.5, 12) * 2
+        found = sequential.student(scores(fits) - scores(RANDOM.normal(1, 0.1, 12)), 0.05)
+        wrong += found.low > 0 or found.high < 0
+    check(wrong < 0.12 * RACES, f"served in half of the windows: {wrong} of {RACES} outside")
+    check(sequential.student(scores(numpy.zeros(6)) - scores(numpy.full(6, 20.0)), 0.05).high < 0,
+          "nothing in six windows is less than 20 in each")
 
 
 def sentences():
@@ -474,6 +514,7 @@ def main():
     rules()
     job_files()
     logs()
+    by_fits()
     sentences()
     named()
     start_guest()

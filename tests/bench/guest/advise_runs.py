@@ -122,8 +122,8 @@ def told_of(drive, case, found):
             "settle_s": measured.settle_s,
             "gains": {name: [*measured.gain(name), len(measured.of(name))]
                       for name in measured.race.names},
-            "scores": {name: list(map(list, scores.items()))
-                       for name, scores in measured.race.scores.items()},
+            "waits_s": measured.waits_s(),
+            "scores": {name: list(measured.race.scores_of(name)) for name in measured.race.names},
             "left": measured.race.left}
 
 
@@ -134,6 +134,7 @@ class Truth:
         self.drive, self.choice = drive, told["choice"]
         self.found = {candidate.name: candidate for candidate in found}
         self.load = workload.Workload("random", case["job"], case["name"])
+        self.weights = self.load.weights()
         self.settle_s = told["settle_s"]
         # As long as the limits allow.
         possible = min(MOST_IOS * told["seconds"] / told["ios"], MOST_S)
@@ -143,7 +144,8 @@ class Truth:
         self.selector = candidates.Selector(drive)
         self.random = random.Random(f"truth {case['name']} {case['longer']}")
         self.seed = 7_000_000 + 10_000 * case["longer"]
-        self.scores = {name: [] for name in self.found}
+        # By round. Who is left out stays out, so candidates share the first rounds.
+        self.served = {name: [] for name in self.found}
         self.left = list(self.found)
         self.ios = self.rounds = 0
         self.most_ios, self.most_rounds, self.most_s = (
@@ -164,8 +166,9 @@ class Truth:
         self.ios += sum(map(len, logs))
         self.rounds += len(spans)
         for turn in spans:
-            for name in self.found:
-                self.scores[name].append(self.score(logs, *turn[name]) if name in turn else None)
+            for name, (begin, end) in turn.items():
+                done = [workload.figures(log, begin, end) for log in logs]
+                self.served[name].append(self.load.served(done, (end - begin) / 1e3))
 
     def window(self, name):
         """Let a window of a candidate pass; return its begin and end in ms."""
@@ -175,21 +178,17 @@ class Truth:
         time.sleep(self.window_s)
         return begin, engine.milliseconds()
 
-    def score(self, logs, begin, end):
-        """Return the score of a window."""
-        return self.load.score([workload.figures(log, begin, end) for log in logs],
-                               (end - begin) / 1e3)
-
     def difference(self, name, other):
         """Return how much better a candidate is than another one, and the half of the interval, by
         Student's t. The intervals of all candidates hold together, after each session."""
-        values = [mine - theirs for mine, theirs in
-                  zip(self.scores[name], self.scores[other], strict=True)
-                  if mine is not None and theirs is not None]
         if name == other:
             return 0.0, 0.0
-        if len(values) < 2:
-            return sum(values), math.inf
+        count = min(len(self.served[name]), len(self.served[other]))
+        mine, theirs = (sequential.scores(numpy.array(self.served[each][:count]), self.weights)
+                        for each in (name, other))
+        values = mine - theirs
+        if count < 2:
+            return float(values.sum()), math.inf
         error = float(numpy.std(values, ddof=1)) / math.sqrt(len(values))
         return (float(numpy.mean(values)),
                 float(stats.t.ppf(1 - ERROR / LOOKS / 2 / len(self.found), len(values) - 1)) *
@@ -242,8 +241,7 @@ def truth(drive, case, found, told):
     measured.measure()
     return {"ios": measured.ios, "window_s": measured.window_s, "left": measured.left,
             "enough": measured.rounds >= FIRST,
-            "windows": {name: sum(score is not None for score in scores)
-                        for name, scores in measured.scores.items()},
+            "windows": {name: len(served) for name, served in measured.served.items()},
             "over_choice": measured.over(told["choice"]), "over_none": measured.over("none")}
 
 

@@ -4,9 +4,10 @@
 The dictionary: "version", "drive" (its identity), "date", "kernel", "workload", "on", "choice"
 (what is recommended; ssd_ctl.choice), "gain" (over none, a factor, with "gain_low" and
 "gain_high"), "confidence", "sure" (false if the time was over before), "rivals", "minutes",
-"rounds", "window_s", "settle_s", "disturbed", and "candidates": of each "name", "choice", "gain",
-"low", "high", "rounds", "left" (it has not lost), "verdict", "score" (by round), and "jobs": of
-each job "name" and by direction "mbps", "iops", "mean_ms" and "p99_ms".
+"rounds", "window_s", "settle_s", "waits_s" (the longest mean latency of a job), "disturbed", and
+"candidates": of each "name", "choice", "gain", "low", "high", "rounds", "left" (it has not lost),
+"verdict", "score" (a list, by round), and "jobs": of each job "name" and by direction "mbps",
+"iops", "mean_ms" and "p99_ms".
 """
 import datetime
 import html
@@ -57,7 +58,7 @@ def candidate(rounds: Rounds, name: str) -> dict:
             "low": low if known else None, "high": high if known else None,
             "rounds": len(measured), "left": name in rounds.race.left,
             "verdict": verdict(rounds, name),
-            "score": {one.window.round: round(one.score, 5) for one in measured},
+            "score": [round(float(score), 5) for score in rounds.race.scores_of(name)],
             "jobs": [{"name": job.name, **job_figures(measured, number)}
                      for number, job in enumerate(rounds.load.jobs)]}
 
@@ -86,7 +87,7 @@ def made_of(rounds: Rounds, drive: Drive, target: Target, disturbed: list[str]) 
         "confidence": round(min(race.confidence(best.name), MOST_SURE), 3), "sure": best.sure,
         "rivals": best.rivals, "minutes": round(rounds.passed() / 60, 2), "rounds": race.rounds,
         "window_s": round(rounds.window_s, 3), "settle_s": round(rounds.settle_s, 3),
-        "disturbed": disturbed,
+        "waits_s": round(rounds.waits_s(), 3), "disturbed": disturbed,
         "candidates": [candidate(rounds, name) for name in race.names]}
 
 
@@ -164,17 +165,21 @@ def sentence(report: dict) -> str:
         return (f"Use none: nothing is known to be better, but the time was over before {rivals} "
                 "could be ruled out (--minutes).")
     text = (f"Use {best}: {signed(report['gain'])} against none for this load "
-            f"({signed(report['gain_low'])} to {signed(report['gain_high'])}, confidence {sure})")
+            f"({signed(report['gain_low'])} to {signed(report['gain_high'])}")
     unknown = ["it is better than none"] if report["gain_low"] <= 1 else []
     unknown += [f"{rivals} is better still"] if rivals else []
-    return f"{text}." if report["sure"] else (
-        f"{text}; the time was over before it was known whether {' and whether '.join(unknown)} "
+    return f"{text}, confidence {sure})." if report["sure"] else (
+        f"{text}); the time was over before it was known whether {' and whether '.join(unknown)} "
         "(--minutes).")
 
 
 def notes(report: dict) -> list[str]:
     """Return what the reader has to know beside the recommendation."""
     said = [f"Disturbed: {reason}." for reason in report["disturbed"]]
+    if report["waits_s"] > report["settle_s"]:
+        said.append(f"I/Os wait up to {report['waits_s']:.2g} s on average, longer than a "
+                    f"scheduler settles ({report['settle_s']:.2g} s): windows show in part what "
+                    "the one before has left (--minutes).")
     by_name = {found["name"]: found for found in report["candidates"]}
     best, none = (summed(by_name[name], WAYS[READ]) for name in (report["recommended"], NONE))
     if best and none and best["p99_ms"] > LONG_TAIL * none["p99_ms"]:
@@ -238,11 +243,10 @@ def rounds_figure(report: dict, pyplot) -> str:
     """Return the scores round by round, against none's mean."""
     drawn, axes = pyplot.subplots(figsize=(6, 3.8), layout="constrained")
     none = next(found for found in report["candidates"] if found["name"] == NONE)
-    middle = statistics.fmean(none["score"].values())
+    middle = statistics.fmean(none["score"])
     for found in report["candidates"]:
-        axes.plot([int(number) + 1 for number in found["score"]],
-                  [100 * (math.exp(min(score - middle, 20)) - 1)
-                   for score in found["score"].values()],
+        axes.plot(range(1, len(found["score"]) + 1),
+                  [100 * (math.exp(min(score - middle, 20)) - 1) for score in found["score"]],
                   marker=".", linewidth=1, label=found["name"])
     axes.set(xlabel="round", ylabel="score against none's mean, %")
     axes.legend(fontsize=7)

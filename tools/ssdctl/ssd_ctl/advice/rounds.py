@@ -52,10 +52,9 @@ class Plan:
 
 @dataclasses.dataclass
 class Measured:
-    """A window and what each job did in it, by direction; and its score."""
+    """A window and what each job did in it, by direction."""
     window: engine.Window
     jobs: list[dict[int, workload.Figures]]
-    score: float
 
 
 class Rounds:
@@ -68,7 +67,7 @@ class Rounds:
         self.drive, self.place, self.load, self.plan = drive, place, load, plan
         self.command, self.told = command, told
         self.candidates = {candidate.name: candidate for candidate in candidates}
-        self.race = Race(list(self.candidates))
+        self.race = Race(list(self.candidates), load.weights())
         self.selector = Selector(drive)
         self.random = random.Random(plan.seed)
         self.measured: list[Measured] = []
@@ -112,6 +111,8 @@ class Rounds:
             self.outcome = self.race.decided()
             if not self.outcome and self.ends():
                 self.outcome = self.race.last()
+                if not self.outcome.sure and self.unsettled():
+                    self.outcome = Outcome(NONE, False, self.race.rivals(NONE))
             self.told(self)
         return self.outcome
 
@@ -203,14 +204,14 @@ class Rounds:
 
     def take(self, windows: list[engine.Window], logs: list[numpy.ndarray]):
         """Evaluate the windows of a session."""
-        rounds: dict[int, dict[str, float]] = {}
+        rounds: dict[int, dict[str, numpy.ndarray]] = {}
         for window in windows:
             jobs = [workload.figures(log, window.begin, window.end) for log in logs]
-            score = self.load.score(jobs, window.seconds)
-            self.measured.append(Measured(window, jobs, score))
-            rounds.setdefault(window.round, {})[window.candidate] = score
-        for scores in rounds.values():
-            self.race.add(scores)
+            self.measured.append(Measured(window, jobs))
+            rounds.setdefault(window.round, {})[window.candidate] = self.load.served(
+                jobs, window.seconds)
+        for served in rounds.values():
+            self.race.add(served)
 
     def left_s(self) -> float:
         """Return the s that are left, at most."""
@@ -222,6 +223,23 @@ class Rounds:
         ours = sum(way.bytes for one in self.measured for job in one.jobs
                    for way in job.values())
         return max(0.0, 1 - ours / moved) if moved else 0.0
+
+    def waits_s(self) -> float:
+        """Return the longest mean latency that a job has in a direction, under those left."""
+        waits = [0.0]
+        for name in self.race.left:
+            for jobs in zip(*(one.jobs for one in self.of(name)), strict=True):
+                for way in workload.WAYS:
+                    made = [job[way] for job in jobs if way in job]
+                    if made:
+                        waits.append(sum(one.ios * one.mean for one in made) / 1e3 /
+                                     sum(one.ios for one in made))
+        return max(waits)
+
+    def unsettled(self) -> bool:
+        """Return true if I/Os wait longer than a candidate settles: then a window shows in part
+        what the candidate before it has left."""
+        return self.waits_s() > self.settle_s
 
     def of(self, name: str) -> list[Measured]:
         """Return the windows of a candidate."""

@@ -2,11 +2,13 @@
 """The race between candidates: after each round it says which have lost, whether the winner is
 known, and what to recommend.
 
-A round gives each candidate that is left a score: the logarithm of how well it served the load. Two
-candidates are compared by the differences of their scores in the rounds that both were in, so what
-a round does to all of them drops out.
+What counts of a load has parts. A round says of each candidate that is left how much it did of each
+part, and what that took. The score of a candidate is the mean over the parts of the logarithm of
+all that it did by all that it took, and each round has a share of it, scores(). Two candidates are
+compared by the differences of these shares in the rounds that both were in, so what a round does to
+all of them drops out.
 
-The mean of these differences is bounded by a confidence sequence, which holds at all times at
+The mean of the differences is bounded by a confidence sequence, which holds at all times at
 once, so the race may be looked at after each round and may end when it likes. It is the one of the
 t-test with a Gaussian mixture over the effect's size: Wang and Ramdas, "Anytime-valid t-tests and
 confidence sequences for Gaussian means with unknown variance", 2023; Lai, "On confidence
@@ -39,6 +41,8 @@ ERROR, MARGIN = 0.05, 1.02
 C = 0.03
 # The standard deviation of a score is not taken to be below this.
 LEAST_DEVIATION = 0.001
+# A part of which no round did anything counts as if one had done so much.
+NOTHING = 0.5
 NONE = "none"
 
 
@@ -57,6 +61,20 @@ class Bounds:
     def high(self) -> float:
         """The upper bound."""
         return self.mean + self.half
+
+
+def scores(served: numpy.ndarray, weights: numpy.ndarray) -> numpy.ndarray:
+    """Return a value for each round, whose mean is the score of all rounds together and whose
+    spread tells its error (the delta method). @served: by round and part, what was done and what it
+    took.
+
+    The mean of each round's own score would be less the more rounds differ, and so would depend on
+    how long they are: a job that is served by fits and starts may have nothing in a short one."""
+    served = served.copy()
+    served[0, served[:, :, 0].sum(axis=0) == 0, 0] = NOTHING
+    done, took = served.sum(axis=0).T
+    shares = len(served) * (served[:, :, 0] / done - served[:, :, 1] / took)
+    return (numpy.log(done / took) + shares) @ weights
 
 
 def spread(values: numpy.ndarray) -> float:
@@ -96,34 +114,40 @@ class Outcome:
 
 
 class Race:
-    """A race of candidates. @names: in the order of preference among equals; NONE is the first."""
+    """A race of candidates. @names: in the order of preference among equals; NONE is the first.
+    @weights: of the parts, 1 together."""
 
-    def __init__(self, names: collections.abc.Sequence[str], error: float = ERROR,
-                 margin: float = MARGIN):
-        self.names = list(names)
+    def __init__(self, names: collections.abc.Sequence[str], weights: numpy.ndarray,
+                 error: float = ERROR, margin: float = MARGIN):
+        self.names, self.weights = list(names), weights
         self.left = list(names)
         self.margin = math.log(margin)
         # Of a two-sided comparison; each side of it is a statement.
         self.error = error / 2 / max(1, len(names) - 1)
-        self.scores: dict[str, dict[int, float]] = {name: {} for name in names}
+        # By round. Who is left out stays out, so candidates share the first rounds.
+        self.served: dict[str, list[numpy.ndarray]] = {name: [] for name in names}
         self.rounds = 0
         self.bounds_by = sequence
 
-    def add(self, scores: dict[str, float]):
-        """Add a round: the score of each candidate that is left."""
-        for name, score in scores.items():
-            self.scores[name][self.rounds] = score
+    def add(self, served: dict[str, numpy.ndarray]):
+        """Add a round: of each candidate that is left, what was done of each part and what it
+        took."""
+        for name, parts in served.items():
+            self.served[name].append(parts)
         self.rounds += 1
 
     def bounds(self, name: str, other: str, error: float | None = None) -> Bounds:
         """Return the bounds of how much better @name is than @other. @error: that the true value is
         beyond one of them; by default a comparison's share."""
-        mine, theirs = self.scores[name], self.scores[other]
-        both = [number for number in mine if number in theirs]
-        if name == other or not both:
+        count = min(len(self.served[name]), len(self.served[other]))
+        if name == other or not count:
             return Bounds(0.0, 0.0 if name == other else math.inf)
-        return self.bounds_by(numpy.array([mine[at] - theirs[at] for at in both]),
+        return self.bounds_by(self.scores_of(name, count) - self.scores_of(other, count),
                               error or self.error)
+
+    def scores_of(self, name: str, count: int | None = None) -> numpy.ndarray:
+        """Return scores() of the first @count rounds of a candidate, by default of all."""
+        return scores(numpy.array(self.served[name][:count]), self.weights)
 
     def lost(self, name: str) -> bool:
         """Return true if a candidate has lost: it is worse than one that is preferred among equals,

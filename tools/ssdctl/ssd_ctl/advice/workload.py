@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
 """The load: a job file of fio, made to run for as long as is wanted on the file or device that is
-measured on, and the score of a window.
+measured on, and what counts of a window.
 
 Of a user's job file all is kept but what says where and for how long (CHANGED), and what is logged.
 Its jobs run together and without end; what does not fit that is refused.
 
-What counts: of each job with no limit of its own the rate, in bytes a second; of a job that a rate
-or pauses limit, whose rate says little, the inverse of the mean latency of its reads and of its
-writes (the mean of their logarithms). The score of a window is the mean of the logarithms over the
-jobs, so that twice the rate of one job is worth half the rate of another one. A comment
-"# weight=N" in a job's section gives it another weight than 1. Its numjobs are one job together.
+What counts: of each job with no limit of its own the rate; of a job that a rate or pauses limit,
+whose rate says little, the inverse of the mean latency of its reads and of its writes (the mean of
+their logarithms). Each is a part: something done, and what it took. The score is the mean of the
+logarithms over the jobs, so that twice the rate of one job is worth half the rate of another one. A
+comment "# weight=N" in a job's section gives it another weight than 1. Its numjobs are one job
+together.
 """
 import dataclasses
-import math
 import pathlib
 import re
 
@@ -48,8 +48,11 @@ READ, WRITE = 0, 1
 WAYS = {READ: "read", WRITE: "write"}
 # Latencies are logged with the time of completion by this clock, in ms.
 CLOCK_MONOTONIC = 1
-# A window in which a job did nothing counts as if it had done a part of an I/O.
-NOTHING = 0.5
+# Values of rw whose jobs read and write, and what can leave out one of the two.
+MIXED = ("rw", "readwrite", "randrw")
+ONLY = {"rwmixread": {"100": READ, "0": WRITE}, "rwmixwrite": {"100": WRITE, "0": READ}}
+# Bytes in which rates are counted.
+BLOCK = 4096
 
 
 @dataclasses.dataclass
@@ -126,20 +129,42 @@ class Workload:
                                          for key, value in kept.items())]
         return "\n".join(lines) + "\n"
 
-    def score(self, done: list[dict[int, Figures]], seconds: float) -> float:
-        """Return the score of a window. @done: of each job, by direction."""
-        values = [self.job_score(job, figures, seconds) * job.weight
-                  for job, figures in zip(self.jobs, done, strict=True)]
-        return sum(values) / sum(job.weight for job in self.jobs)
+    def ways(self, job: Section) -> list[int]:
+        """Return the directions in which a job does I/O."""
+        options = self.options(job)
+        way = options.get("rw", options.get("readwrite", "read")).partition(":")[0]
+        if way not in MIXED:
+            return [WRITE if "write" in way else READ]
+        for key, only in ONLY.items():
+            if options.get(key) in only:
+                return [only[options[key]]]
+        return list(WAYS)
 
-    def job_score(self, job: Section, done: dict[int, Figures], seconds: float) -> float:
-        """Return the logarithm of how well a job was served."""
-        if self.paced(job) and done:
-            return -sum(math.log(way.mean) for way in done.values()) / len(done)
-        if self.paced(job):
-            return -math.log(seconds * 1e3 / NOTHING)
-        block = 4096 * NOTHING
-        return math.log(max(sum(way.bytes for way in done.values()), block) / seconds)
+    def parts(self) -> list[tuple[int, int | None, float]]:
+        """Return what counts: the number of a job; the direction if its latencies count, None if
+        its rate does; the weight. All weights are 1 together."""
+        total = sum(job.weight for job in self.jobs)
+        return [(number, way, job.weight / total / len(ways))
+                for number, job in enumerate(self.jobs)
+                for ways in [self.ways(job) if self.paced(job) else [None]] for way in ways]
+
+    def weights(self) -> numpy.ndarray:
+        """Return the weights of the parts."""
+        return numpy.array([weight for _, _, weight in self.parts()])
+
+    def served(self, done: list[dict[int, Figures]], seconds: float) -> numpy.ndarray:
+        """Return what a window did of each part, and what it took: blocks and s, or I/Os and ms of
+        their latencies; of no I/O, the window's. @done: of each job, by direction."""
+        made = []
+        for number, way, _ in self.parts():
+            figures = done[number]
+            if way is None:
+                made.append((sum(each.bytes for each in figures.values()) / BLOCK, seconds))
+            elif way in figures:
+                made.append((figures[way].ios, figures[way].ios * figures[way].mean))
+            else:
+                made.append((0, seconds * 1e3))
+        return numpy.array(made)
 
 
 def sections_of(text: str, where: str) -> list[Section]:
