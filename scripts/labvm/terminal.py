@@ -18,6 +18,8 @@ CONTROL = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()][A-Z0-9]|[=>])
 KEY_SECONDS = 0.05
 # A wait longer than so many seconds is recorded as that long.
 LONGEST_WAIT = 1.5
+# A line that changes for more seconds than this, as a progress does, is quickened.
+LONGEST_LINE = 8
 # After a command's output, for the reader.
 LOOK_SECONDS = 1.2
 
@@ -91,18 +93,26 @@ class Terminal:
         self.expect(PROMPT, seconds)
         self.wait(LOOK_SECONDS)
 
-    def cast(self, title):
-        """Return the recording as an asciicast."""
-        head = {"version": 2, "width": COLUMNS, "height": ROWS, "title": title,
-                "env": {"SHELL": "/bin/bash", "TERM": "xterm-256color"}}
-        return "\n".join([json.dumps(head), *(json.dumps([at, "o", text])
-                                              for at, text in self.events)]) + "\n"
+
+def cast(events, title):
+    """Return events as an asciicast."""
+    head = {"version": 2, "width": COLUMNS, "height": ROWS, "title": title,
+            "env": {"SHELL": "/bin/bash", "TERM": "xterm-256color"}}
+    return "\n".join([json.dumps(head), *(json.dumps([at, "o", text])
+                                          for at, text in events)]) + "\n"
 
 
-def read_cast(text):
-    """Return the events of an asciicast."""
-    _, *lines = text.splitlines()
-    return [(at, shown) for at, kind, shown in map(json.loads, lines) if kind == "o"]
+def quickened(events):
+    """Return events in which no line changes for longer than LONGEST_LINE."""
+    made, line, begin, now = [], [], events[0][0], events[0][0]
+    for at, text in events:
+        line.append((at, text))
+        if "\n" not in text and at != events[-1][0]:
+            continue
+        rate = LONGEST_LINE / max(at - begin, LONGEST_LINE)
+        made += [(round(now + (each - begin) * rate, 3), shown) for each, shown in line]
+        begin, now, line = at, now + (at - begin) * rate, []
+    return made
 
 
 class Picture:
