@@ -26,7 +26,6 @@ from ssd import Device
 sys.path[:0] = [str(PROJECT / "tools/ssdctl"), str(PROJECT / "tools/ssd-probe")]
 
 import numpy  # noqa: E402
-from scipy import stats  # noqa: E402
 from ssd_ctl import advise, schedulers  # noqa: E402  (in a folder added above)
 from ssd_ctl.advice import candidates, engine, rounds, sequential, workload  # noqa: E402
 from ssd_probe.drive import Drive  # noqa: E402
@@ -40,6 +39,8 @@ PLAN = rounds.Plan(least_s=0.05, limit_s=advise.MINUTES * 60, most_ios=1_500_000
 LONGER = 3
 # The part of a window in which a candidate settles before it; not shorter than in advise.
 SETTLE = 0.25
+# The time in which a candidate settles, in the longest mean latency, if there is time.
+SETTLED = 2
 # Rounds of the first session; of a later one at least, and its part of those before.
 FIRST, ROUNDS, MORE = 8, 3, 0.5
 # Limits of the truth, and the part of them that is for the first session.
@@ -134,18 +135,17 @@ class Truth:
         self.drive, self.choice = drive, told["choice"]
         self.found = {candidate.name: candidate for candidate in found}
         self.load = workload.Workload("random", case["job"], case["name"])
-        self.weights = self.load.weights()
-        self.settle_s = told["settle_s"]
         # As long as the limits allow.
         possible = min(MOST_IOS * told["seconds"] / told["ios"], MOST_S)
         turn = AT_FIRST * possible / (FIRST * len(found))
+        self.settle_s = max(told["settle_s"], min(SETTLED * told["waits_s"], turn / 2))
         self.window_s = min(max(min(turn - self.settle_s, turn / (1 + SETTLE)), told["window_s"]),
                             LONGER * told["window_s"])
         self.selector = candidates.Selector(drive)
         self.random = random.Random(f"truth {case['name']} {case['longer']}")
         self.seed = 7_000_000 + 10_000 * case["longer"]
-        # By round. Who is left out stays out, so candidates share the first rounds.
-        self.served = {name: [] for name in self.found}
+        self.race = sequential.Race(list(self.found), self.load.weights())
+        self.race.bounds_by = sequential.student
         self.left = list(self.found)
         self.ios = self.rounds = 0
         self.most_ios, self.most_rounds, self.most_s = (
@@ -166,9 +166,7 @@ class Truth:
         self.ios += sum(map(len, logs))
         self.rounds += len(spans)
         for turn in spans:
-            for name, (begin, end) in turn.items():
-                done = [workload.figures(log, begin, end) for log in logs]
-                self.served[name].append(self.load.served(done, (end - begin) / 1e3))
+            self.race.add({name: self.served(logs, *window) for name, window in turn.items()})
 
     def window(self, name):
         """Let a window of a candidate pass; return its begin and end in ms."""
@@ -178,21 +176,16 @@ class Truth:
         time.sleep(self.window_s)
         return begin, engine.milliseconds()
 
+    def served(self, logs, begin, end):
+        """Return what a window did of each part, and what it took."""
+        return self.load.served([workload.figures(log, begin, end) for log in logs],
+                                (end - begin) / 1e3)
+
     def difference(self, name, other):
         """Return how much better a candidate is than another one, and the half of the interval, by
         Student's t. The intervals of all candidates hold together, after each session."""
-        if name == other:
-            return 0.0, 0.0
-        count = min(len(self.served[name]), len(self.served[other]))
-        mine, theirs = (sequential.scores(numpy.array(self.served[each][:count]), self.weights)
-                        for each in (name, other))
-        values = mine - theirs
-        if count < 2:
-            return float(values.sum()), math.inf
-        error = float(numpy.std(values, ddof=1)) / math.sqrt(len(values))
-        return (float(numpy.mean(values)),
-                float(stats.t.ppf(1 - ERROR / LOOKS / 2 / len(self.found), len(values) - 1)) *
-                error)
+        found = self.race.bounds(name, other, ERROR / LOOKS / len(self.found))
+        return found.mean, found.half
 
     def over(self, other):
         """Return how much better each candidate is than another one."""
@@ -241,7 +234,7 @@ def truth(drive, case, found, told):
     measured.measure()
     return {"ios": measured.ios, "window_s": measured.window_s, "left": measured.left,
             "enough": measured.rounds >= FIRST,
-            "windows": {name: len(served) for name, served in measured.served.items()},
+            "windows": {name: len(served) for name, served in measured.race.served.items()},
             "over_choice": measured.over(told["choice"]), "over_none": measured.over("none")}
 
 

@@ -4,10 +4,11 @@
 The dictionary: "version", "drive" (its identity), "date", "kernel", "workload", "on", "choice"
 (what is recommended; ssd_ctl.choice), "gain" (over none, a factor, with "gain_low" and
 "gain_high"), "confidence", "sure" (false if the time was over before), "rivals", "minutes",
-"rounds", "window_s", "settle_s", "waits_s" (the longest mean latency of a job), "disturbed", and
-"candidates": of each "name", "choice", "gain", "low", "high", "rounds", "left" (it has not lost),
-"verdict", "score" (a list, by round), and "jobs": of each job "name" and by direction "mbps",
-"iops", "mean_ms" and "p99_ms".
+"rounds", "window_s", "settle_s", "waits_s" (the longest mean latency that a job has under a
+candidate), "unsettled" (this is longer than a candidate settles), "disturbed", and "candidates": of
+each "name", "choice", "gain", "low", "high", "rounds", "left" (it has not lost), "verdict", "score"
+(each round's share, whose mean is the score), and "jobs": of each job "name" and by direction
+"mbps", "iops", "mean_ms" and "p99_ms".
 """
 import datetime
 import html
@@ -87,7 +88,8 @@ def made_of(rounds: Rounds, drive: Drive, target: Target, disturbed: list[str]) 
         "confidence": round(min(race.confidence(best.name), MOST_SURE), 3), "sure": best.sure,
         "rivals": best.rivals, "minutes": round(rounds.passed() / 60, 2), "rounds": race.rounds,
         "window_s": round(rounds.window_s, 3), "settle_s": round(rounds.settle_s, 3),
-        "waits_s": round(rounds.waits_s(), 3), "disturbed": disturbed,
+        "waits_s": round(rounds.waits_s(), 3), "unsettled": rounds.unsettled(),
+        "disturbed": disturbed,
         "candidates": [candidate(rounds, name) for name in race.names]}
 
 
@@ -161,6 +163,9 @@ def sentence(report: dict) -> str:
     if best == NONE and report["sure"]:
         return (f"Use none: no scheduler is better by more than 2 % for this load (confidence "
                 f"{sure}).")
+    if best == NONE and report["unsettled"]:
+        return ("Use none: no gain is certain; the drive is too slow for this load and so little "
+                "time.")
     if best == NONE:
         return (f"Use none: nothing is known to be better, but the time was over before {rivals} "
                 "could be ruled out (--minutes).")
@@ -176,10 +181,10 @@ def sentence(report: dict) -> str:
 def notes(report: dict) -> list[str]:
     """Return what the reader has to know beside the recommendation."""
     said = [f"Disturbed: {reason}." for reason in report["disturbed"]]
-    if report["waits_s"] > report["settle_s"]:
-        said.append(f"I/Os wait up to {report['waits_s']:.2g} s on average, longer than a "
+    if report["unsettled"]:
+        said.append(f"I/Os of a job wait {report['waits_s']:.2g} s on average, longer than a "
                     f"scheduler settles ({report['settle_s']:.2g} s): windows show in part what "
-                    "the one before has left (--minutes).")
+                    "the one before has left. Longer windows need more --minutes.")
     by_name = {found["name"]: found for found in report["candidates"]}
     best, none = (summed(by_name[name], WAYS[READ]) for name in (report["recommended"], NONE))
     if best and none and best["p99_ms"] > LONG_TAIL * none["p99_ms"]:
@@ -240,15 +245,15 @@ def gains_figure(report: dict, pyplot) -> str:
 
 
 def rounds_figure(report: dict, pyplot) -> str:
-    """Return the scores round by round, against none's mean."""
+    """Return each round's share of the scores, against none's score."""
     drawn, axes = pyplot.subplots(figsize=(6, 3.8), layout="constrained")
     none = next(found for found in report["candidates"] if found["name"] == NONE)
     middle = statistics.fmean(none["score"])
     for found in report["candidates"]:
         axes.plot(range(1, len(found["score"]) + 1),
-                  [100 * (math.exp(min(score - middle, 20)) - 1) for score in found["score"]],
+                  [100 * (score - middle) for score in found["score"]],
                   marker=".", linewidth=1, label=found["name"])
-    axes.set(xlabel="round", ylabel="score against none's mean, %")
+    axes.set(xlabel="round", ylabel="share of the score against none's, %")
     axes.legend(fontsize=7)
     return image(drawn, pyplot)
 

@@ -110,11 +110,16 @@ class Rounds:
             self.race.drop()
             self.outcome = self.race.decided()
             if not self.outcome and self.ends():
-                self.outcome = self.race.last()
-                if not self.outcome.sure and self.unsettled():
-                    self.outcome = Outcome(NONE, False, self.race.rivals(NONE))
+                self.outcome = self.at_the_end()
             self.told(self)
         return self.outcome
+
+    def at_the_end(self) -> Outcome:
+        """Return what to recommend when the time is over."""
+        outcome = self.race.last()
+        if self.unsettled() and not self.race.gains(outcome.name):
+            return Outcome(NONE, False, self.race.rivals(NONE))
+        return outcome
 
     def fio(self) -> engine.Fio:
         """Return fio with other addresses than before."""
@@ -196,7 +201,7 @@ class Rounds:
             logs = self.session(1)[1]
             self.fit(self.passed() - before[0], self.ios() - before[1])
             waited = max((int(log[:, 1].max()) for log in logs if len(log)), default=0) / 1e9
-            most = min(plan.most_s / 2, self.turn_s * MOST_SETTLE)
+            most = self.turn_s * MOST_SETTLE
             if waited <= self.settle_s or self.settle_s >= most:
                 break
             self.settle_s = min(max(waited, 2 * self.settle_s), most)
@@ -225,15 +230,17 @@ class Rounds:
         return max(0.0, 1 - ours / moved) if moved else 0.0
 
     def waits_s(self) -> float:
-        """Return the longest mean latency that a job has in a direction, under those left."""
+        """Return the longest mean latency that a job has in a direction under a candidate; of no
+        I/O, the time of all its windows."""
         waits = [0.0]
-        for name in self.race.left:
-            for jobs in zip(*(one.jobs for one in self.of(name)), strict=True):
-                for way in workload.WAYS:
-                    made = [job[way] for job in jobs if way in job]
-                    if made:
-                        waits.append(sum(one.ios * one.mean for one in made) / 1e3 /
-                                     sum(one.ios for one in made))
+        for name in self.race.names:
+            measured = self.of(name)
+            for number, job in enumerate(self.load.jobs):
+                for way in self.load.ways(job):
+                    made = [one.jobs[number][way] for one in measured if way in one.jobs[number]]
+                    ios = sum(one.ios for one in made)
+                    waits.append(sum(one.ios * one.mean for one in made) / 1e3 / ios if ios else
+                                 sum(one.window.seconds for one in measured))
         return max(waits)
 
     def unsettled(self) -> bool:

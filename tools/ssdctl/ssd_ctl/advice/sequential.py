@@ -6,7 +6,8 @@ What counts of a load has parts. A round says of each candidate that is left how
 part, and what that took. The score of a candidate is the mean over the parts of the logarithm of
 all that it did by all that it took, and each round has a share of it, scores(). Two candidates are
 compared by the differences of these shares in the rounds that both were in, so what a round does to
-all of them drops out.
+both of them nearly drops out. If few rounds make up a part, nothing is known: the shares are far
+from normal then, and their spread says nothing of rounds that are yet to come.
 
 The mean of the differences is bounded by a confidence sequence, which holds at all times at
 once, so the race may be looked at after each round and may end when it likes. It is the one of the
@@ -41,8 +42,13 @@ ERROR, MARGIN = 0.05, 1.02
 C = 0.03
 # The standard deviation of a score is not taken to be below this.
 LEAST_DEVIATION = 0.001
-# A part of which no round did anything counts as if one had done so much.
+# A part of which no round did anything counts as if one had done so much of the least that a round
+# of a candidate did.
 NOTHING = 0.5
+# As many equal rounds have to make up each part.
+CARRIED = 3
+# What rounds take is not taken to be below this.
+LEAST_TOOK = 1e-9
 NONE = "none"
 
 
@@ -63,18 +69,31 @@ class Bounds:
         return self.mean + self.half
 
 
-def scores(served: numpy.ndarray, weights: numpy.ndarray) -> numpy.ndarray:
+def carried(served: numpy.ndarray) -> bool:
+    """Return true if enough rounds make up each part of which anything was done."""
+    total, squares = served.sum(axis=0), (served ** 2).sum(axis=0)
+    return bool((total ** 2 >= CARRIED * squares).all())
+
+
+def scores(served: numpy.ndarray, weights: numpy.ndarray, least: numpy.ndarray) -> numpy.ndarray:
     """Return a value for each round, whose mean is the score of all rounds together and whose
-    spread tells its error (the delta method). @served: by round and part, what was done and what it
-    took.
+    spread tells its error: jackknife's pseudo-values, by how much the score would change without
+    the round. @served: by round and part, what was done and what it took; carried(). @least: what
+    counts as done of a part of which nothing was.
 
     The mean of each round's own score would be less the more rounds differ, and so would depend on
     how long they are: a job that is served by fits and starts may have nothing in a short one."""
-    served = served.copy()
-    served[0, served[:, :, 0].sum(axis=0) == 0, 0] = NOTHING
+    count = len(served)
     done, took = served.sum(axis=0).T
-    shares = len(served) * (served[:, :, 0] / done - served[:, :, 1] / took)
-    return (numpy.log(done / took) + shares) @ weights
+    if count < 2:
+        return numpy.log(numpy.maximum(done, least) / took)[None] @ weights
+    others, longer = (total - served[:, :, at] for at, total in enumerate((done, took)))
+    idle, done = done == 0, numpy.maximum(done, least)
+    shares = (count - 1) * (numpy.log(done / numpy.maximum(others, least)) -
+                            numpy.log(took / numpy.maximum(longer, LEAST_TOOK)))
+    # The spread of a part of which nothing was done is that of a single event.
+    shares += idle * (count * (numpy.arange(count) == 0)[:, None] - 1)
+    return (numpy.log(done / took) + shares - shares.mean(axis=0)) @ weights
 
 
 def spread(values: numpy.ndarray) -> float:
@@ -126,6 +145,8 @@ class Race:
         self.error = error / 2 / max(1, len(names) - 1)
         # By round. Who is left out stays out, so candidates share the first rounds.
         self.served: dict[str, list[numpy.ndarray]] = {name: [] for name in names}
+        # The least above 0 that a round did of each part.
+        self.least = numpy.full(len(weights), numpy.inf)
         self.rounds = 0
         self.bounds_by = sequence
 
@@ -134,6 +155,8 @@ class Race:
         took."""
         for name, parts in served.items():
             self.served[name].append(parts)
+            self.least = numpy.fmin(self.least, numpy.where(parts[:, 0] > 0, parts[:, 0],
+                                                            numpy.inf))
         self.rounds += 1
 
     def bounds(self, name: str, other: str, error: float | None = None) -> Bounds:
@@ -142,12 +165,16 @@ class Race:
         count = min(len(self.served[name]), len(self.served[other]))
         if name == other or not count:
             return Bounds(0.0, 0.0 if name == other else math.inf)
-        return self.bounds_by(self.scores_of(name, count) - self.scores_of(other, count),
-                              error or self.error)
+        found = self.bounds_by(self.scores_of(name, count) - self.scores_of(other, count),
+                               error or self.error)
+        known = all(carried(numpy.array(self.served[each][:count])) for each in (name, other))
+        return found if known else Bounds(found.mean, math.inf)
 
     def scores_of(self, name: str, count: int | None = None) -> numpy.ndarray:
         """Return scores() of the first @count rounds of a candidate, by default of all."""
-        return scores(numpy.array(self.served[name][:count]), self.weights)
+        # What no candidate has done anything of is equal.
+        least = NOTHING * numpy.where(numpy.isfinite(self.least), self.least, 1)
+        return scores(numpy.array(self.served[name][:count]), self.weights, least)
 
     def lost(self, name: str) -> bool:
         """Return true if a candidate has lost: it is worse than one that is preferred among equals,

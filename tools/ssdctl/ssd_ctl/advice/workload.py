@@ -50,6 +50,7 @@ WAYS = {READ: "read", WRITE: "write"}
 CLOCK_MONOTONIC = 1
 # Values of rw whose jobs read and write, and what can leave out one of the two.
 MIXED = ("rw", "readwrite", "randrw")
+SINGLE = {"read": READ, "randread": READ, "write": WRITE, "randwrite": WRITE}
 ONLY = {"rwmixread": {"100": READ, "0": WRITE}, "rwmixwrite": {"100": WRITE, "0": READ}}
 # Bytes in which rates are counted.
 BLOCK = 4096
@@ -90,19 +91,23 @@ class Workload:
                 if key in REFUSED:
                     raise CtlError(f"{where}: {key} in [{section.name}]: {REFUSED[key]}: "
                                    "leave it out")
-            way = section.options.get("rw", section.options.get("readwrite", ""))
+            way = direction(section.options)
             if "trim" in way:
                 raise CtlError(f"{where}: rw={way} in [{section.name}]: discards are not measured")
+            if way not in (*MIXED, *SINGLE):
+                raise CtlError(f"{where}: rw={way} in [{section.name}]: write a direction of fio")
+        if not sum(job.weight for job in self.jobs):
+            raise CtlError(f"{where}: all weights are 0: then nothing counts")
 
     def options(self, job: Section) -> dict[str, str]:
         """Return the options that a job has, with the global ones before it."""
         found: dict[str, str] = {}
         for section in self.sections:
             if section.name == "global":
-                found |= section.options
+                found = later(found, section.options)
             elif section is job:
                 break
-        return found | job.options
+        return later(found, job.options)
 
     def paced(self, job: Section) -> bool:
         """Return true if a rate or pauses limit a job."""
@@ -132,13 +137,11 @@ class Workload:
     def ways(self, job: Section) -> list[int]:
         """Return the directions in which a job does I/O."""
         options = self.options(job)
-        way = options.get("rw", options.get("readwrite", "read")).partition(":")[0]
-        if way not in MIXED:
-            return [WRITE if "write" in way else READ]
-        for key, only in ONLY.items():
-            if options.get(key) in only:
-                return [only[options[key]]]
-        return list(WAYS)
+        way = direction(options)
+        if way in SINGLE:
+            return [SINGLE[way]]
+        shares = [ONLY[key].get(value) for key, value in options.items() if key in ONLY]
+        return list(WAYS) if not shares or shares[-1] is None else [shares[-1]]
 
     def parts(self) -> list[tuple[int, int | None, float]]:
         """Return what counts: the number of a job; the direction if its latencies count, None if
@@ -165,6 +168,17 @@ class Workload:
             else:
                 made.append((0, seconds * 1e3))
         return numpy.array(made)
+
+
+def later(options: dict[str, str], more: dict[str, str]) -> dict[str, str]:
+    """Return options with @more behind them: of two names of an option the last one counts."""
+    return {key: value for key, value in options.items() if key not in more} | more
+
+
+def direction(options: dict[str, str]) -> str:
+    """Return the value of rw, or of its other name, without what follows a colon."""
+    values = [value for key, value in options.items() if key in ("rw", "readwrite")]
+    return values[-1].partition(":")[0] if values else "read"
 
 
 def sections_of(text: str, where: str) -> list[Section]:
