@@ -44,6 +44,11 @@ class Terminal:
         self.recording, self.last = True, time.monotonic()
         self.events.append((round(self.now, 3), self.tail.rsplit("\n", 1)[-1]))
 
+    def pause(self):
+        """Record nothing until record(): a system that goes down resets the terminal."""
+        self.recording = False
+        self.events.append((round(self.now, 3), "\r\n"))
+
     def wait(self, seconds):
         """Let time pass for the reader."""
         self.now += seconds
