@@ -8,25 +8,16 @@
 """The modules are those that this machine builds for the system's kernel, which an emulated
 processor needs minutes for: system-install has DKMS build them."""
 import pathlib
-import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 
-from checks import check, fail  # noqa: E402  (in a folder added above)
+from checks import check  # noqa: E402  (in a folder added above)
 from systems import (  # noqa: E402
-    CHOICES, MODULES, PROJECT, System, debian, device, has, main, packages, replug, show)
+    CHOICES, System, debian, device, has, main, packages, replug, show)
+from labvm.kernel import Kernel, stage_project  # noqa: E402
 
 DISK, STICK, *_ = CHOICES
-
-
-def modules(release):
-    """Build the modules for a kernel; return their paths."""
-    for command in (["scripts/fetch-kernel", release], ["make", "-s", "-j2", f"KVER={release}"]):
-        done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
-        if done.returncode:
-            fail(f"{command}: {done.stdout[-1000:]}{done.stderr[-1000:]}")
-    return [PROJECT / f"build/{release}/{name}-iosched.ko" for name in MODULES]
 
 
 def test(name):
@@ -35,11 +26,12 @@ def test(name):
     with System(name) as system:
         release = system.newest()
         utils = next(path for path in packages() if "utils" in path.name)
-        built = modules(release)
+        built = f"{system.folder}/modules"
+        stage_project(Kernel.find(release), built, bare=True)
         with system.boot([DISK]) as guest:
             guest.put(f"/root/{utils.name}", utils.read_bytes())
             guest.run(f"dpkg -i /root/{utils.name}", hear=show)
-            for path in built:
+            for path in pathlib.Path(built).glob("*-iosched.ko"):
                 guest.put(f"/lib/modules/{release}/updates/{path.name}", path.read_bytes())
             guest.run("depmod")
             guest.plug(STICK)
