@@ -14,7 +14,8 @@ truth no candidate is better than the recommended one by more than 2 %, and safe
 better by more than 2 %; it is unclear if the interval of the truth holds 2 % (95 % for all
 candidates, however often the truth was looked at), or if the truth has too few rounds. Prints a
 table, and each answer that is wrong. The answers are left in build/advise-score/, so an interrupted
-run continues; with the table as score.json.
+run continues; with the table as score.json. After a change of advise use another --folder, with a
+copy of the folder probe/ if ssd-probe has not changed.
 """
 import argparse
 import collections
@@ -268,7 +269,8 @@ def explain(answer: Answer) -> list[str]:
         return [*lines, answer.problem]
     rows = []
     for name, (gain, low, high, count) in answer.told["gains"].items():
-        rows.append([name, count, percent(math.log(gain), math.log(high / gain)),
+        half = max(math.log(high / gain), math.log(gain / low)) if low and high else math.inf
+        rows.append([name, count, percent(math.log(gain), half),
                      "" if name in answer.told["left"] else "lost",
                      answer.truth["windows"][name], percent(*answer.truth["over_none"][name])])
         del low

@@ -185,7 +185,7 @@ class Truth:
         """Return how much better a candidate is than another one, and the half of the interval, by
         Student's t. The intervals of all candidates hold together, after each session."""
         found = self.race.bounds(name, other, ERROR / LOOKS / len(self.found))
-        return found.mean, found.half
+        return found.mean, max(found.high - found.mean, found.mean - found.low)
 
     def over(self, other):
         """Return how much better each candidate is than another one."""

@@ -54,9 +54,8 @@ def candidate(rounds: Rounds, name: str) -> dict:
     """Return what is known of a candidate."""
     gain, low, high = rounds.gain(name)
     measured = rounds.of(name)
-    known = math.isfinite(rounds.race.bounds(name, NONE).half)
     return {"name": name, "choice": rounds.candidates[name].choice.as_json(), "gain": gain,
-            "low": low if known else None, "high": high if known else None,
+            "low": low, "high": high,
             "rounds": len(measured), "left": name in rounds.race.left,
             "verdict": verdict(rounds, name),
             "score": [round(float(score), 5) for score in rounds.race.scores_of(name)],
@@ -109,7 +108,7 @@ def counted(rounds: int) -> str:
 
 def interval(found: dict) -> str:
     """Return the bounds of a candidate's gain."""
-    if found["name"] == NONE or found["high"] is None:
+    if found["name"] == NONE or found["low"] is None and found["high"] is None:
         return ""
     return f"{signed(found['low'])} to {signed(found['high'])}"
 

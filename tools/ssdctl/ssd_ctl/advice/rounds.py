@@ -252,8 +252,10 @@ class Rounds:
         """Return the windows of a candidate."""
         return [one for one in self.measured if one.window.candidate == name]
 
-    def gain(self, name: str) -> tuple[float, float, float]:
-        """Return how much better a candidate is than none, as a factor, and its bounds."""
+    def gain(self, name: str) -> tuple[float, float | None, float | None]:
+        """Return how much better a candidate is than none, as a factor, and its bounds; None where
+        there is none."""
         bounds = self.race.bounds(name, NONE)
-        low, high = (math.exp(min(value, 50)) for value in (bounds.low, bounds.high))
+        low, high = (math.exp(min(value, 50)) if math.isfinite(value) else None
+                     for value in (bounds.low, bounds.high))
         return math.exp(bounds.mean), low, high

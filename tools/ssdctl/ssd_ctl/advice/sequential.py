@@ -6,8 +6,9 @@ What counts of a load has parts. A round says of each candidate that is left how
 part, and what that took. The score of a candidate is the mean over the parts of the logarithm of
 all that it did by all that it took, and each round has a share of it, scores(). Two candidates are
 compared by the differences of these shares in the rounds that both were in, so what a round does to
-both of them nearly drops out. If few rounds make up a part, nothing is known: the shares are far
-from normal then, and their spread says nothing of rounds that are yet to come.
+both of them nearly drops out. If few rounds make up what was done of a part, or it is nothing, this
+may have been luck: it is known how much it is at most, but not at least. If few make up what a part
+took, by a long wait, nothing is known.
 
 The mean of the differences is bounded by a confidence sequence, which holds at all times at
 once, so the race may be looked at after each round and may end when it likes. It is the one of the
@@ -54,46 +55,49 @@ NONE = "none"
 
 @dataclasses.dataclass(frozen=True)
 class Bounds:
-    """Of the mean of differences of scores."""
+    """Of the mean of differences of scores. @least, @most: false if it has no such bound."""
     mean: float
     half: float
+    least: bool = True
+    most: bool = True
 
     @property
     def low(self) -> float:
         """The lower bound."""
-        return self.mean - self.half
+        return self.mean - self.half if self.least else -math.inf
 
     @property
     def high(self) -> float:
         """The upper bound."""
-        return self.mean + self.half
+        return self.mean + self.half if self.most else math.inf
 
 
-def carried(served: numpy.ndarray) -> bool:
-    """Return true if enough rounds make up each part of which anything was done."""
-    total, squares = served.sum(axis=0), (served ** 2).sum(axis=0)
-    return bool((total ** 2 >= CARRIED * squares).all())
+def few(values: numpy.ndarray) -> numpy.ndarray:
+    """Return of each part whether few rounds make it up, or none. @values: by round and part."""
+    total = values.sum(axis=0)
+    return (total == 0) | (total ** 2 < CARRIED * (values ** 2).sum(axis=0))
 
 
 def scores(served: numpy.ndarray, weights: numpy.ndarray, least: numpy.ndarray) -> numpy.ndarray:
     """Return a value for each round, whose mean is the score of all rounds together and whose
     spread tells its error: jackknife's pseudo-values, by how much the score would change without
-    the round. @served: by round and part, what was done and what it took; carried(). @least: what
-    counts as done of a part of which nothing was.
+    the round. @served: by round and part, what was done and what it took. @least: what counts as
+    done of a part of which nothing was.
 
     The mean of each round's own score would be less the more rounds differ, and so would depend on
     how long they are: a job that is served by fits and starts may have nothing in a short one."""
-    count = len(served)
+    count, rare = len(served), few(served[:, :, 0])
     done, took = served.sum(axis=0).T
-    if count < 2:
-        return numpy.log(numpy.maximum(done, least) / took)[None] @ weights
-    others, longer = (total - served[:, :, at] for at, total in enumerate((done, took)))
-    idle, done = done == 0, numpy.maximum(done, least)
-    shares = (count - 1) * (numpy.log(done / numpy.maximum(others, least)) -
-                            numpy.log(took / numpy.maximum(longer, LEAST_TOOK)))
-    # The spread of a part of which nothing was done is that of a single event.
-    shares += idle * (count * (numpy.arange(count) == 0)[:, None] - 1)
-    return (numpy.log(done / took) + shares - shares.mean(axis=0)) @ weights
+    shares = numpy.zeros(served.shape[:2])
+    if count > 1:
+        less, shorter = (total - served[:, :, at] for at, total in enumerate((done, took)))
+        # What few rounds have done has the spread of a single event.
+        single = count * (numpy.arange(count) == 0)[:, None] - 1
+        shares = numpy.where(rare, single, (count - 1) * numpy.log(
+            numpy.maximum(done, least) / numpy.maximum(less, least)))
+        shares -= (count - 1) * numpy.log(took / numpy.maximum(shorter, LEAST_TOOK))
+        shares -= shares.mean(axis=0)
+    return (numpy.log(numpy.maximum(done, least) / took) + shares) @ weights
 
 
 def spread(values: numpy.ndarray) -> float:
@@ -167,8 +171,11 @@ class Race:
             return Bounds(0.0, 0.0 if name == other else math.inf)
         found = self.bounds_by(self.scores_of(name, count) - self.scores_of(other, count),
                                error or self.error)
-        known = all(carried(numpy.array(self.served[each][:count])) for each in (name, other))
-        return found if known else Bounds(found.mean, math.inf)
+        served = [numpy.array(self.served[each][:count]) for each in (name, other)]
+        rare = [bool(few(each[:, :, 0]).any()) for each in served]
+        if any(few(each[:, :, 1]).any() for each in served):
+            return Bounds(found.mean, math.inf)
+        return Bounds(found.mean, found.half, not rare[0], not rare[1])
 
     def scores_of(self, name: str, count: int | None = None) -> numpy.ndarray:
         """Return scores() of the first @count rounds of a candidate, by default of all."""
