@@ -273,7 +273,6 @@ def explain(answer: Answer) -> list[str]:
         rows.append([name, count, percent(math.log(gain), half),
                      "" if name in answer.told["left"] else "lost",
                      answer.truth["windows"][name], percent(*answer.truth["over_none"][name])])
-        del low
     head = ["candidate", "windows", "advise: over none", "", "windows", "truth: over none"]
     return [*lines, *tables.markdown(head, rows), "", line_of(answer)]
 

@@ -108,9 +108,8 @@ def raced(means, error, most=40):
 def errors():
     """In races with a known truth a decided outcome is within 2 % of the best, and no outcome
     is worse than none, but for one in twenty."""
-    races = RACES
     far = worse = decided = dropped = 0
-    for _ in range(races):
+    for _ in range(RACES):
         means = true_means()
         outcome, race = raced(means, noise())
         best = max(means.values())
@@ -120,11 +119,11 @@ def errors():
         check_lost(outcome, race)
         dropped += any(means[name] == best for name in set(NAMES) - set(race.left)
                        if best > MOST)
-    print(f"{races} races, {decided} decided, {far} not the best, {worse} worse than none, "
+    print(f"{RACES} races, {decided} decided, {far} not the best, {worse} worse than none, "
           f"{dropped} in which the best one had lost")
-    check(decided > races / 2, "most races are decided")
-    check(far <= 0.05 * races and worse <= 0.05 * races, "errors are as rare as allowed")
-    check(dropped <= 0.05 * races, "the best one is rarely left out")
+    check(decided > RACES / 2, "most races are decided")
+    check(far <= 0.05 * RACES and worse <= 0.05 * RACES, "errors are as rare as allowed")
+    check(dropped <= 0.05 * RACES, "the best one is rarely left out")
 
 
 def check_lost(outcome, race):

@@ -86,8 +86,10 @@ def measure(args: argparse.Namespace, drive: Drive, where: target.Target,
         disturbed = load.watch(drive, LOOK_S)
         target.fill(where, lambda part: shown(f"write {amount(where.size)} once: {part:.0%}"))
         plan = rounds.Plan(limit_s=args.minutes * 60, seed=args.seed)
+        # The text takes some ms, between windows: not for a line that is not shown.
         made = rounds.Rounds(drive, where.path, workload.load(args.workload), found, plan,
-                             engine.program(args.fio), lambda now: shown(progress_text(now)))
+                             engine.program(args.fio),
+                             lambda now: shown.due() and shown(progress_text(now)))
         made.run()
         if made.foreign() > MOST_FOREIGN:
             disturbed.append(f"{made.foreign():.0%} of what the drive moved was not fio's (other "

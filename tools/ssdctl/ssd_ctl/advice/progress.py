@@ -13,12 +13,15 @@ class Shown(Line):
         super().__init__(quiet)
         self.last = 0.0
 
-    def __call__(self, text: str, now: bool = False):
-        moment = time.monotonic()
+    def due(self) -> bool:
+        """Return true if it is time for a line."""
         least = self.AGAIN_S if self.terminal else self.EACH_S
-        if self.quiet or (moment - self.last < least and not now):
+        return not self.quiet and time.monotonic() - self.last >= least
+
+    def __call__(self, text: str, now: bool = False):
+        if self.quiet or not (now or self.due()):
             return
-        self.last = moment
+        self.last = time.monotonic()
         if self.terminal:
             self.put(self.fitted(text), "")
         else:

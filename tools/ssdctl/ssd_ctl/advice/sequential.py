@@ -169,19 +169,23 @@ class Race:
         count = min(len(self.served[name]), len(self.served[other]))
         if name == other or not count:
             return Bounds(0.0, 0.0 if name == other else math.inf)
-        found = self.bounds_by(self.scores_of(name, count) - self.scores_of(other, count),
-                               error or self.error)
         served = [numpy.array(self.served[each][:count]) for each in (name, other)]
+        mine, theirs = map(self.scores, served)
+        found = self.bounds_by(mine - theirs, error or self.error)
         rare = [bool(few(each[:, :, 0]).any()) for each in served]
         if any(few(each[:, :, 1]).any() for each in served):
             return Bounds(found.mean, math.inf)
         return Bounds(found.mean, found.half, not rare[0], not rare[1])
 
-    def scores_of(self, name: str, count: int | None = None) -> numpy.ndarray:
-        """Return scores() of the first @count rounds of a candidate, by default of all."""
+    def scores(self, served: numpy.ndarray) -> numpy.ndarray:
+        """Return scores() of rounds of this race."""
         # What no candidate has done anything of is equal.
         least = NOTHING * numpy.where(numpy.isfinite(self.least), self.least, 1)
-        return scores(numpy.array(self.served[name][:count]), self.weights, least)
+        return scores(served, self.weights, least)
+
+    def scores_of(self, name: str) -> numpy.ndarray:
+        """Return scores() of all rounds of a candidate."""
+        return self.scores(numpy.array(self.served[name]))
 
     def lost(self, name: str) -> bool:
         """Return true if a candidate has lost: it is worse than one that is preferred among equals,
