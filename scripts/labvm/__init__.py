@@ -13,6 +13,8 @@ command.
 """
 import os
 import shutil
+import signal
+import sys
 
 PROJECT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or
@@ -25,6 +27,11 @@ GUEST_PROJECT = "/ssd-iosched"
 
 class LabError(Exception):
     """The guest cannot be started; the text says why and what to do."""
+
+
+def end_at_sigterm():
+    """Have SIGTERM end this program by an exception, so that guests end and folders are removed."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
 def find_tool(name):

@@ -25,12 +25,11 @@ import contextlib
 import json
 import os
 import re
-import signal
 import sys
 import tempfile
 
-from labvm import (BUILD, GUEST_PROJECT, PROJECT, LabError, image, kernel, machine, qemu,
-                   uml)
+from labvm import (BUILD, GUEST_PROJECT, PROJECT, LabError, end_at_sigterm, image, kernel, machine,
+                   qemu, uml)
 from labvm.protocol import NO_GUEST, Guest, Progress, show
 
 # The guest's memory grows with its files in steps of so many MB: a byte more must not
@@ -238,7 +237,7 @@ def run_lab(args, command):
 def main():
     """Run the lab; return its exit status."""
     args, command = parse_args(sys.argv[1:])
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    end_at_sigterm()
     try:
         return run_lab(args, command)
     except LabError as error:

@@ -15,10 +15,9 @@ It exits with the last command's status, or with
 import argparse
 import os
 import shlex
-import signal
 import sys
 
-from labvm import LabError, debian, whole
+from labvm import LabError, debian, end_at_sigterm, whole
 from labvm.protocol import LOST, NO_GUEST
 
 KINDS = ", ".join(whole.DEVICES)
@@ -93,7 +92,7 @@ def run(args):
 def main(argv=None):
     """Run the command; return the exit status."""
     args = parse_args(sys.argv[1:] if argv is None else argv)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    end_at_sigterm()
     try:
         debian.find(args.system)
     except LabError as error:
