@@ -11,8 +11,8 @@ Each seed is a random emulated SSD (probe_draw.py), full, under five random load
 It is probed once (ssd-probe, in a simulated guest), then advise measures each load in a simulated
 guest, and the truth is measured by itself (guest/advise_runs.py). An answer is right if by the
 truth no candidate is better than the recommended one by more than 2 %, and safe if none is not
-better by more than 2 %; it is unclear if the interval of the truth holds 2 % (95 % for all
-candidates, however often the truth was looked at), or if the truth has too few rounds. Prints a
+better by more than 2 %; it is unclear if neither is known by the truth, or if the truth has too few
+rounds. At most 5 % of the verdicts are false, however often the truth was looked at. Prints a
 table, and each answer that is wrong. The answers are left in build/advise-score/, so an interrupted
 run continues; with the table as score.json. After a change of advise use another --folder, with a
 copy of the folder probe/ if ssd-probe has not changed.
@@ -80,25 +80,11 @@ class Answer:
 
     def near_best(self) -> str:
         """Return the verdict on whether it is the best one."""
-        if not self.truth:
-            return WRONG
-        if not self.truth["enough"]:
-            return UNCLEAR
-        found = {verdict(*self.truth["over_choice"][name]) for name in self.truth["left"]}
-        return next((one for one in (WRONG, UNCLEAR) if one in found), RIGHT)
+        return self.truth["near_best"] if self.truth else WRONG
 
     def safe(self) -> str:
         """Return the verdict on whether it is no worse than none."""
-        if not self.truth:
-            return WRONG
-        return verdict(*self.loss()) if self.truth["enough"] else UNCLEAR
-
-
-def verdict(mean: float, half: float) -> str:
-    """Return the verdict on an answer that another candidate exceeds by @mean +- @half."""
-    if mean + half <= MARGIN:
-        return RIGHT
-    return WRONG if mean - half > MARGIN else UNCLEAR
+        return self.truth["safe"] if self.truth else WRONG
 
 
 def likely(mean: float) -> bool:
@@ -175,7 +161,8 @@ def measure(cases: list[advise_draw.Case], folder: pathlib.Path, longer: int = 1
     judging.run(judging.Work(
         PROGRAM, options(),
         lambda case: {**dataclasses.asdict(case), "name": case.name, "probed": tunables[case.seed],
-                      "longer": longer, "told": again[case.name].told if again else None},
+                      "longer": longer, "told": again[case.name].told if again else None,
+                      "truth": again[case.name].truth if again else None},
         lambda case, printed, seconds: done(Answer(
             case, **printed, seconds=seconds + (again[case.name].seconds if again else 0))),
         lost), left, folder, BATCH)

@@ -42,14 +42,16 @@ SETTLE = 0.25
 # The time in which a candidate settles, in the longest mean latency, if there is time.
 SETTLED = 2
 # Rounds of the first session; of a later one at least, and its part of those before.
-FIRST, ROUNDS, MORE = 8, 3, 0.5
+FIRST, ROUNDS, MORE = 8, 3, 1
 # Limits of the truth, and the part of them that is for the first session.
 MOST_IOS, MOST_ROUNDS, MOST_S = 1_500_000, 150, 4 * 3600
 AT_FIRST = 0.6
-# Probability that any of the truth's intervals does not hold the true value, at any of the LOOKS.
-ERROR, LOOKS = 0.05, 10
+# Probability that a verdict is false, at any of the LOOKS. Half of it is for candidates that are
+# dropped.
+ERROR, LOOKS = 0.05, 16
 # What counts: on which side of this a difference is.
 MARGIN = math.log(sequential.MARGIN)
+RIGHT, WRONG, UNCLEAR = "right", "wrong", "unclear"
 
 
 class Load(engine.Fio):
@@ -129,9 +131,10 @@ def told_of(drive, case, found):
 
 
 class Truth:
-    """The scores of candidates in long windows; how they compare with the one called @choice."""
+    """The scores of candidates in long windows; how they compare with the one called @choice.
+    @before: what an earlier truth has left unclear, {}: none."""
 
-    def __init__(self, drive, case, found, told):
+    def __init__(self, drive, case, found, told, before):
         self.drive, self.choice = drive, told["choice"]
         self.found = {candidate.name: candidate for candidate in found}
         self.load = workload.Workload("random", case["job"], case["name"])
@@ -142,11 +145,13 @@ class Truth:
         self.window_s = min(max(min(turn - self.settle_s, turn / (1 + SETTLE)), told["window_s"]),
                             LONGER * told["window_s"])
         self.selector = candidates.Selector(drive)
-        self.random = random.Random(f"truth {case['name']} {case['longer']}")
-        self.seed = 7_000_000 + 10_000 * case["longer"]
         self.race = sequential.Race(list(self.found), self.load.weights())
         self.race.bounds_by = sequential.student
-        self.left = list(self.found)
+        # After an earlier truth of the same choice: without those that were dropped.
+        self.left = before.get("left", list(self.found))
+        self.looks = before.get("looks", 0)
+        self.random = random.Random(f"truth {case['name']} {self.looks}")
+        self.seed = 7_000_000 + 10_000 * self.looks
         self.ios = self.rounds = 0
         self.most_ios, self.most_rounds, self.most_s = (
             case["longer"] * most for most in (MOST_IOS, MOST_ROUNDS, MOST_S))
@@ -181,31 +186,42 @@ class Truth:
         return self.load.served([workload.figures(log, begin, end) for log in logs],
                                 (end - begin) / 1e3)
 
-    def difference(self, name, other):
-        """Return how much better a candidate is than another one, and the half of the interval, by
-        Student's t. The intervals of all candidates hold together, after each session."""
-        found = self.race.bounds(name, other, ERROR / LOOKS / len(self.found))
-        return found.mean, max(found.high - found.mean, found.mean - found.low)
+    def bounds(self, name, other, share=1):
+        """Return how much better a candidate is than another one, by Student's t. Each bound errs
+        with a probability of ERROR / 2 / @share at any of the LOOKS."""
+        return self.race.bounds(name, other, ERROR / LOOKS / share)
 
     def over(self, other):
-        """Return how much better each candidate is than another one."""
-        return {name: self.difference(name, other) for name in self.found}
+        """Return how much better each candidate is than another one: mean and half of the
+        interval."""
+        found = {name: self.bounds(name, other) for name in self.found}
+        return {name: (each.mean, max(each.high - each.mean, each.mean - each.low))
+                for name, each in found.items()}
 
     def drop(self):
         """Leave out those that are certainly not the best one. None and the choice stay."""
-        over = self.over(self.choice)
-        best = max(self.left, key=lambda name: over[name][0])
-        behind = {name: self.difference(best, name) for name in self.left}
-        self.left = [name for name, (mean, half) in behind.items()
-                     if name in (best, "none", self.choice) or mean < half]
+        best = max(self.left, key=lambda name: self.bounds(name, self.choice).mean)
+        self.left = [name for name in self.left if name in (best, "none", self.choice) or
+                     self.bounds(best, name, len(self.found)).low <= 0]
 
-    def known(self):
-        """Return true if both verdicts of advise-score.py are clear."""
-        over = [self.difference(name, self.choice) for name in self.left]
-        none, half = self.difference("none", self.choice)
-        better = any(mean - half > MARGIN for mean, half in over)
-        return abs(none - MARGIN) > half and (
-            better or all(mean + half <= MARGIN for mean, half in over))
+    def verdict(self, names, share):
+        """Return whether the choice is known not to be worse than any of these by more than the
+        MARGIN, or known to be. If one of them is better by more, this one has to be judged wrongly
+        for RIGHT, so its error is not divided (the intersection-union test; Berger, "Multiparameter
+        hypothesis testing and acceptance sampling", 1982). Any of @share candidates can be judged
+        wrongly for WRONG."""
+        if any(self.bounds(name, self.choice, share).low > MARGIN for name in names):
+            return WRONG
+        return RIGHT if all(self.bounds(name, self.choice).high <= MARGIN
+                            for name in names) else UNCLEAR
+
+    def verdicts(self):
+        """Return the verdicts on whether the choice is near the best one, and no worse than
+        none."""
+        if self.rounds < FIRST:
+            return {"near_best": UNCLEAR, "safe": UNCLEAR}
+        return {"near_best": self.verdict(self.left, len(self.found)),
+                "safe": self.verdict(["none"], 1)}
 
     def measure(self):
         """Measure until all is known or the I/Os are used up."""
@@ -217,7 +233,8 @@ class Truth:
             now = time.monotonic()
             if self.rounds >= FIRST:
                 self.drop()
-                if self.known():
+                self.looks += 1
+                if UNCLEAR not in self.verdicts().values() or self.looks >= LOOKS:
                     break
             share = len(self.left) / had / (self.rounds - past)
             count = min(max(ROUNDS, round(MORE * self.rounds)), self.most_rounds - self.rounds,
@@ -229,13 +246,17 @@ class Truth:
 
 def truth(drive, case, found, told):
     """Return how much better each candidate is than the recommended one, and than none: mean and
-    half of the interval."""
-    measured = Truth(drive, case, found, told)
+    half of the interval; and the verdicts."""
+    before = case["truth"] or {}
+    if before.get("looks", 0) >= LOOKS:
+        return before
+    measured = Truth(drive, case, found, told, before)
     measured.measure()
     return {"ios": measured.ios, "window_s": measured.window_s, "left": measured.left,
-            "enough": measured.rounds >= FIRST,
+            "looks": measured.looks, "enough": measured.rounds >= FIRST,
             "windows": {name: len(served) for name, served in measured.race.served.items()},
-            "over_choice": measured.over(told["choice"]), "over_none": measured.over("none")}
+            "over_choice": measured.over(told["choice"]), "over_none": measured.over("none"),
+            **measured.verdicts()}
 
 
 def measure(case):
