@@ -48,14 +48,15 @@ class Machine(machine.Machine):
                 "loglevel=5", "log_buf_len=4M", "oops=panic", *self.args.append]
 
     def start(self, run, ports, prefix, **how):
-        """See machine.Machine. The guest's processes are in the kernel's process group."""
+        """See machine.Machine. The guest's processes are in the kernel's process group, but of the
+        lab's session, whose share of the CPUs is theirs."""
         environment = {"PATH": os.environ.get("PATH", ""), "HOME": run,
                        "TMPDIR": memory_folder(self.args, run)}
         numbers = [os.dup2(end.fileno(), FIRST_PORT + number) for number, end in
                    enumerate(ports.values())]
         try:
             return super().start(run, ports, prefix, pass_fds=numbers, env=environment, cwd=run,
-                                 start_new_session=True, **how)
+                                 process_group=0, **how)
         finally:
             for number in numbers:
                 os.close(number)

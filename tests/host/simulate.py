@@ -75,15 +75,15 @@ def kernel_of(process):
     return None
 
 
-def in_session(session):
-    """Return the IDs of the processes of a @session that have not ended."""
+def in_group(group):
+    """Return the IDs of the processes of a process @group that have not ended."""
     found = []
     for place in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            state, _, _, its_session = place.joinpath("stat").read_text().rsplit(")")[1].split()[:4]
+            state, _, its_group = place.joinpath("stat").read_text().rsplit(")")[1].split()[:3]
         except (FileNotFoundError, ProcessLookupError):
             continue
-        if int(its_session) == session and state not in "ZX":
+        if int(its_group) == group and state not in "ZX":
             found.append(place.name)
     return found
 
@@ -95,11 +95,11 @@ def check_end(status, end, command, *options):
     process = lab(*options, "--no-modules", "--", "sh", "-c", f"echo started; sleep 1; {command}")
     check(process.stdout.readline() == "started\n", "a guest runs")
     kernel = kernel_of(process)
-    check(len(in_session(kernel)) > 1, "its processes are found")
+    check(len(in_group(kernel)) > 1, "its processes are found")
     end(process, kernel)
     _, err = process.communicate()
     check(process.returncode == status, f"status {process.returncode}: {err[:60]}")
-    wait_for(lambda: not in_session(kernel), "no process is left", seconds=10)
+    wait_for(lambda: not in_group(kernel), "no process is left", seconds=10)
 
 
 def check_figures():
