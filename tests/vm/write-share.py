@@ -20,11 +20,11 @@ SHARES = {75: 12, 30: 4, 1: 1, 100: TAGS}
 WRITER = {"rw": "randwrite", "iodepth": 64}
 # The readers begin before the writer and end after it.
 BOTH = {"readers": {"rw": "randread", "numjobs": 2, "ioengine": "psync", "time_based": 1,
-                    "runtime": 1},
-        "writer": {**WRITER, "time_based": 1, "startdelay": "250ms", "runtime": "500ms"}}
+                    "runtime": "400ms"},
+        "writer": {**WRITER, "time_based": 1, "startdelay": "100ms", "runtime": "200ms"}}
 # The readers have requests queued at nearly any time.
-DEEP = {"readers": {"rw": "randread", "iodepth": 16, "time_based": 1, "runtime": 1},
-        "writer": {**WRITER, "time_based": 1, "runtime": 1}}
+DEEP = {"readers": {"rw": "randread", "iodepth": 16, "time_based": 1, "runtime": "600ms"},
+        "writer": {**WRITER, "time_based": 1, "runtime": "600ms"}}
 ALONE = {"writer": {**WRITER, "number_ios": 2000}}
 
 
