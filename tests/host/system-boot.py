@@ -3,7 +3,7 @@
 # In a whole Debian 12, udev selects what ssdctl persist keeps, on a drive that is there at boot
 # and on one that is plugged in
 # kernels: debian-12
-# check: none
+# precedence: yes
 # timeout: 1800
 """The modules are those that this machine builds for the system's kernel, which an emulated
 processor needs minutes for: system-install has DKMS build them."""
