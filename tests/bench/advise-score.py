@@ -147,6 +147,7 @@ def measure(cases: list[advise_draw.Case], folder: pathlib.Path, longer: int = 1
     folder.mkdir(parents=True, exist_ok=True)
     tunables = probed(sorted({case.seed for case in left}), folder / "probe")
     progress = guests.Progress(len(left))
+    earlier = {case.name: again.get(case.name, Answer(case)) for case in left}
 
     def done(answer: Answer):
         file_of(answer.case, folder).write_text(json.dumps(dataclasses.asdict(answer), indent=1))
@@ -161,10 +162,10 @@ def measure(cases: list[advise_draw.Case], folder: pathlib.Path, longer: int = 1
     judging.run(judging.Work(
         PROGRAM, options(),
         lambda case: {**dataclasses.asdict(case), "name": case.name, "probed": tunables[case.seed],
-                      "longer": longer, "told": again[case.name].told if again else None,
-                      "truth": again[case.name].truth if again else None},
+                      "longer": longer, "told": earlier[case.name].told,
+                      "truth": earlier[case.name].truth},
         lambda case, printed, seconds: done(Answer(
-            case, **printed, seconds=seconds + (again[case.name].seconds if again else 0))),
+            case, **printed, seconds=seconds + earlier[case.name].seconds)),
         lost), left, folder, BATCH)
 
 

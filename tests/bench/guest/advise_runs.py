@@ -215,10 +215,14 @@ class Truth:
         return RIGHT if all(self.bounds(name, self.choice).high <= MARGIN
                             for name in names) else UNCLEAR
 
+    def enough(self):
+        """Return true if there are rounds enough for a verdict."""
+        return self.rounds >= FIRST
+
     def verdicts(self):
         """Return the verdicts on whether the choice is near the best one, and no worse than
         none."""
-        if self.rounds < FIRST:
+        if not self.enough():
             return {"near_best": UNCLEAR, "safe": UNCLEAR}
         return {"near_best": self.verdict(self.left, len(self.found)),
                 "safe": self.verdict(["none"], 1)}
@@ -231,7 +235,7 @@ class Truth:
             had = len(self.left)
             self.session(count)
             now = time.monotonic()
-            if self.rounds >= FIRST:
+            if self.enough():
                 self.drop()
                 self.looks += 1
                 if UNCLEAR not in self.verdicts().values() or self.looks >= LOOKS:
@@ -247,13 +251,13 @@ class Truth:
 def truth(drive, case, found, told):
     """Return how much better each candidate is than the recommended one, and than none: mean and
     half of the interval; and the verdicts."""
-    before = case["truth"] or {}
+    before = case["truth"]
     if before.get("looks", 0) >= LOOKS:
         return before
     measured = Truth(drive, case, found, told, before)
     measured.measure()
     return {"ios": measured.ios, "window_s": measured.window_s, "left": measured.left,
-            "looks": measured.looks, "enough": measured.rounds >= FIRST,
+            "looks": measured.looks, "enough": measured.enough(),
             "windows": {name: len(served) for name, served in measured.race.served.items()},
             "over_choice": measured.over(told["choice"]), "over_none": measured.over("none"),
             **measured.verdicts()}
