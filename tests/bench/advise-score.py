@@ -4,15 +4,17 @@
 
     tests/bench/advise-score.py [--drives N] [--first K] [--just CASE...] [--jobs J]
     tests/bench/advise-score.py --again              # judge the answers left by an earlier run
+    tests/bench/advise-score.py --patience 4         # let advise measure undecided ones again
     tests/bench/advise-score.py --longer 4           # measure the truth of unclear ones again
     tests/bench/advise-score.py --explain CASE       # load, truth and answer of a case, as 9001-3
 
 Each seed is a random emulated SSD (probe_draw.py), full, under five random loads (advise_draw.py).
 It is probed once (ssd-probe, in a simulated guest), then advise measures each load in a simulated
-guest, and the truth is measured by itself (guest/advise_runs.py). An answer is right if by the
-truth no candidate is better than the recommended one by more than 2 %, and safe if none is not
-better by more than 2 %; it is unclear if neither is known by the truth, or if the truth has too few
-rounds. At most 5 % of the verdicts are false, however often the truth was looked at. Prints a
+guest, and the truth is measured by itself, in long runs of each candidate alone, which have the
+same drive and the same addresses (guest/advise_runs.py). An answer is right if by the truth no
+candidate is better than the recommended one by more than 2 %, and safe if none is not better by
+more than 2 %; it is unclear if neither is known by the truth, or if the truth has too few rounds.
+At most 5 % of the verdicts are false, however often the truth was looked at. Prints a
 table, and each answer that is wrong. The answers are left in build/advise-score/, so an interrupted
 run continues; with the table as score.json. After a change of advise use another --folder, with a
 copy of the folder probe/ if ssd-probe has not changed.
@@ -53,12 +55,13 @@ RIGHT, WRONG, UNCLEAR = "right", "wrong", "unclear"
 @dataclasses.dataclass
 class Answer:
     """A case, what advise @told and the @truth (guest/advise_runs.py), @problem: instead of both,
-    @seconds: real time."""
+    @seconds: real time, @patience: how many times its limits advise was allowed."""
     case: advise_draw.Case
     told: dict = dataclasses.field(default_factory=dict)
     truth: dict = dataclasses.field(default_factory=dict)
     problem: str = ""
     seconds: float = 0.0
+    patience: int = 1
 
     @classmethod
     def restored(cls, kept: dict) -> "Answer":
@@ -67,7 +70,7 @@ class Answer:
 
     def best(self) -> str:
         """Return the name of the best candidate by the truth."""
-        return max(self.truth["left"], key=lambda name: self.truth["over_choice"][name][0])
+        return max(self.truth["over_choice"], key=lambda name: self.truth["over_choice"][name][0])
 
     def regret(self) -> tuple[float, float]:
         """Return how much better the best candidate is than the recommended one, and the half of
@@ -85,6 +88,18 @@ class Answer:
     def safe(self) -> str:
         """Return the verdict on whether it is no worse than none."""
         return self.truth["safe"] if self.truth else WRONG
+
+    def unclear(self) -> bool:
+        """Return true if the truth was measured and does not tell what the answer is."""
+        return UNCLEAR in (self.near_best(), self.safe())
+
+    def undecided(self) -> bool:
+        """Return true if the time or the I/Os were over before advise knew."""
+        return bool(self.told) and not self.told["sure"]
+
+    def unfinished(self) -> bool:
+        """Return true if there is no truth yet and nothing that has prevented it."""
+        return not self.truth and not self.problem
 
 
 def likely(mean: float) -> bool:
@@ -129,44 +144,42 @@ def probed(seeds: list[int], folder: pathlib.Path) -> dict[int, dict]:
         for seed, drive in drives.items()}
 
 
-def unclear(answer: Answer | None) -> bool:
-    """Return true if it is not known what an answer is."""
-    return bool(answer) and UNCLEAR in (answer.near_best(), answer.safe())
-
-
-def measure(cases: list[advise_draw.Case], folder: pathlib.Path, longer: int = 1):
-    """Measure the cases that have no answer yet. @longer: above 1, measure the truth of unclear
-    answers again, with so many times the I/Os, the rounds and the time."""
-    answers = {case.name: stored(case, folder) for case in cases}
-    again = {name: answer for name, answer in answers.items()
-             if longer > 1 and unclear(answer)}
-    left = [case for case in cases if (case.name in again if longer > 1 else
-                                       not answers[case.name])]
+def measure(cases: list[advise_draw.Case], folder: pathlib.Path, patience: int = 1,
+            longer: int = 1):
+    """Measure the cases that have no answer yet. @patience: above 1, let advise measure undecided
+    ones again, with so many times the I/Os and the time. @longer: above 1, measure the truth of
+    unclear ones again, likewise."""
+    answers = {case.name: stored(case, folder) or Answer(case) for case in cases}
+    wanted = (Answer.unclear if longer > 1 else Answer.unfinished if patience == 1 else
+              lambda answer: answer.undecided() and answer.patience < patience)
+    left = [case for case in cases if wanted(answers[case.name])]
     if not left:
         return
     folder.mkdir(parents=True, exist_ok=True)
     tunables = probed(sorted({case.seed for case in left}), folder / "probe")
     progress = guests.Progress(len(left))
-    earlier = {case.name: again.get(case.name, Answer(case)) for case in left}
+
+    def plan(case: advise_draw.Case) -> dict:
+        known = answers[case.name] if patience == 1 else Answer(case, patience=patience)
+        return {**dataclasses.asdict(known), **dataclasses.asdict(case), "name": case.name,
+                "probed": tunables[case.seed], "longer": longer}
 
     def done(answer: Answer):
         file_of(answer.case, folder).write_text(json.dumps(dataclasses.asdict(answer), indent=1))
         progress.step(line_of(answer))
 
+    def measured(case: advise_draw.Case, printed: dict, seconds: float):
+        before = answers[case.name]
+        done(dataclasses.replace(before, **printed, problem="", seconds=before.seconds + seconds,
+                                 patience=max(before.patience, patience)))
+
     def lost(case: advise_draw.Case, why: str):
-        if again:
+        if answers[case.name].told:
             progress.step(f"{case.name}: its earlier answer stays: {why.splitlines()[0]}")
         else:
             done(Answer(case, problem=why))
 
-    judging.run(judging.Work(
-        PROGRAM, options(),
-        lambda case: {**dataclasses.asdict(case), "name": case.name, "probed": tunables[case.seed],
-                      "longer": longer, "told": earlier[case.name].told,
-                      "truth": earlier[case.name].truth},
-        lambda case, printed, seconds: done(Answer(
-            case, **printed, seconds=seconds + earlier[case.name].seconds)),
-        lost), left, folder, BATCH)
+    judging.run(judging.Work(PROGRAM, options(), plan, measured, lost), left, folder, BATCH)
 
 
 # Reports
@@ -209,7 +222,7 @@ def table(answers: list[Answer]) -> list[str]:
     head = ["question", RIGHT, WRONG, UNCLEAR, "right of the clear ones, %",
             "right by the mean, %"]
     parts = {"all": answers, "decided": [one for one in answers if one.told.get("sure")],
-             "undecided": [one for one in answers if one.truth and not one.told["sure"]]}
+             "undecided": [one for one in answers if one.undecided()]}
     rows = []
     for name, some in parts.items():
         told = [one for one in some if one.truth and one.truth["enough"]]
@@ -276,19 +289,23 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=guests.GUESTS, metavar="J")
     parser.add_argument("--folder", type=pathlib.Path, default=FOLDER)
     parser.add_argument("--again", action="store_true")
+    parser.add_argument("--patience", type=int, default=1, metavar="N")
     parser.add_argument("--longer", type=int, default=1, metavar="N")
     parser.add_argument("--explain", metavar="CASE")
     given = parser.parse_args()
-    if given.longer < 1:
-        raise model.Failed("--longer is below 1")
+    if min(given.longer, given.patience) < 1:
+        raise model.Failed("--longer or --patience is below 1")
+    if given.longer > 1 < given.patience:
+        raise model.Failed("first --patience, then --longer")
     guests.GUESTS = given.jobs
     wanted = [given.explain] if given.explain else given.just or [
         str(seed) for seed in range(given.first, given.first + given.drives)]
     cases = [case for text in wanted for case in advise_draw.cases(int(text.partition("-")[0]))
              if text in (case.name, str(case.seed))]
     if not (given.again or given.explain):
-        measure(cases, given.folder, given.longer)
-    answers = [answer for case in cases if (answer := stored(case, given.folder))]
+        measure(cases, given.folder, given.patience, given.longer)
+    answers = [answer for case in cases
+               if (answer := stored(case, given.folder)) and not answer.unfinished()]
     if not answers:
         raise model.Failed("there are no answers yet: run it without --again and --explain")
     if given.explain:

@@ -7,15 +7,16 @@ is true. Print a line of JSON for each case.
 The module ioload makes the load, because fio takes ten times as long in a simulated guest; it logs
 each I/O as fio does.
 
-The truth is measured apart, on a drive made anew, in windows that are longer than advise's if the
-limit of I/Os allows: all candidates, then those that may be the best one, none and the recommended
-one, until both verdicts of advise-score.py are clear or a limit is reached. It has the score in
-common with advise, but neither the race nor the rules of recommendation."""
+The truth is measured apart: each candidate has long runs of its own, on drives made anew. First all
+candidates have one, then those that may be better than the recommended one by more than the margin,
+until both verdicts of advise-score.py are clear or a limit is reached. It has the score in common
+with advise, but neither the rounds, in which candidates take turns, nor the race, nor the rules of
+recommendation."""
 import dataclasses
+import itertools
 import json
 import math
 import pathlib
-import random
 import sys
 import time
 
@@ -31,20 +32,20 @@ from ssd_ctl.advice import candidates, engine, rounds, sequential, workload  # n
 from ssd_probe.drive import Drive  # noqa: E402
 
 # Limits of advise: its default, but for the shortest window and the I/Os: a guest has to get by
-# with fewer than a fast drive makes.
+# with fewer than a fast drive makes. Of undecided cases they may be raised (--patience).
 # A process has the log of a session in memory, of which the host maps a limited number of pages.
 PLAN = rounds.Plan(least_s=0.05, limit_s=advise.MINUTES * 60, most_ios=1_500_000,
                    most_logged=400_000)
 # Windows of the truth in those of advise, at most.
-LONGER = 3
-# The part of a window in which a candidate settles before it; not shorter than in advise.
+LONGER = 6
+# The part of a run in which a candidate settles before its windows; not shorter than in advise.
 SETTLE = 0.25
 # The time in which a candidate settles, in the longest mean latency, if there is time.
 SETTLED = 2
 # Rounds of the first session; of a later one at least, and its part of those before.
 FIRST, ROUNDS, MORE = 8, 3, 1
 # Limits of the truth, and the part of them that is for the first session.
-MOST_IOS, MOST_ROUNDS, MOST_S = 1_500_000, 150, 4 * 3600
+MOST_IOS, MOST_S = 1_500_000, 4 * 3600
 AT_FIRST = 0.6
 # Probability that a verdict is false, at any of the LOOKS. Half of it is for candidates that are
 # dropped.
@@ -117,7 +118,9 @@ def told_of(drive, case, found):
     """Return what advise says, and the length of its windows."""
     load = workload.Workload("random", case["job"], case["name"])
     measured = Told(drive, drive.path, load, found,
-                    dataclasses.replace(PLAN, seed=case["number"]), [])
+                    dataclasses.replace(PLAN, seed=case["number"],
+                                        limit_s=case["patience"] * PLAN.limit_s,
+                                        most_ios=case["patience"] * PLAN.most_ios), [])
     outcome = measured.run()
     return {"choice": outcome.name, "sure": outcome.sure, "rounds": measured.race.rounds,
             "sessions": measured.sessions, "ios": measured.ios(),
@@ -131,55 +134,51 @@ def told_of(drive, case, found):
 
 
 class Truth:
-    """The scores of candidates in long windows; how they compare with the one called @choice.
-    @before: what an earlier truth has left unclear, {}: none."""
+    """The scores of candidates in long runs, each alone on a drive made anew; how they compare with
+    the one called @choice. In a session all candidates have the same drive and the same addresses,
+    so that chance treats them alike, and those that do the same have the same score. @before: what
+    an earlier truth has left unclear, {}: none."""
 
-    def __init__(self, drive, case, found, told, before):
-        self.drive, self.choice = drive, told["choice"]
+    def __init__(self, case, found, told, before):
+        self.case, self.choice = case, told["choice"]
         self.found = {candidate.name: candidate for candidate in found}
         self.load = workload.Workload("random", case["job"], case["name"])
         # As long as the limits allow.
         possible = min(MOST_IOS * told["seconds"] / told["ios"], MOST_S)
-        turn = AT_FIRST * possible / (FIRST * len(found))
-        self.settle_s = max(told["settle_s"], min(SETTLED * told["waits_s"], turn / 2))
-        self.window_s = min(max(min(turn - self.settle_s, turn / (1 + SETTLE)), told["window_s"]),
-                            LONGER * told["window_s"])
-        self.selector = candidates.Selector(drive)
+        run = AT_FIRST * possible / len(found)
+        self.settle_s = max(told["settle_s"], min(SETTLED * told["waits_s"], run / 2))
+        self.window_s = min(max(min(run - self.settle_s, run * (1 - SETTLE)) / FIRST,
+                                told["window_s"]), LONGER * told["window_s"])
         self.race = sequential.Race(list(self.found), self.load.weights())
         self.race.bounds_by = sequential.student
         # After an earlier truth of the same choice: without those that were dropped.
         self.left = before.get("left", list(self.found))
         self.looks = before.get("looks", 0)
-        self.random = random.Random(f"truth {case['name']} {self.looks}")
         self.seed = 7_000_000 + 10_000 * self.looks
         self.ios = self.rounds = 0
-        self.most_ios, self.most_rounds, self.most_s = (
-            case["longer"] * most for most in (MOST_IOS, MOST_ROUNDS, MOST_S))
+        self.most_ios, self.most_s = case["longer"] * MOST_IOS, case["longer"] * MOST_S
 
     def session(self, count):
         """Measure @count windows of each candidate that is left, or fewer."""
-        spans = []
-        self.selector.select(self.found["none"])
-        with Load(self.load, self.drive, self.seed + self.rounds) as load:
-            before = engine.completions(self.drive)
-            while len(spans) < count and (
-                    engine.completions(self.drive) - before < PLAN.most_logged):
-                order = list(self.left)
-                self.random.shuffle(order)
-                spans.append({name: self.window(name) for name in order})
-        logs = load.logs()
-        self.ios += sum(map(len, logs))
-        self.rounds += len(spans)
-        for turn in spans:
-            self.race.add({name: self.served(logs, *window) for name, window in turn.items()})
+        runs = {name: self.alone(self.found[name], count) for name in self.left}
+        for turn in zip(*runs.values(), strict=False):
+            self.race.add(dict(zip(runs, turn, strict=True)))
+            self.rounds += 1
 
-    def window(self, name):
-        """Let a window of a candidate pass; return its begin and end in ms."""
-        self.selector.select(self.found[name])
-        time.sleep(max(SETTLE * self.window_s, self.settle_s))
-        begin = engine.milliseconds()
-        time.sleep(self.window_s)
-        return begin, engine.milliseconds()
+    def alone(self, candidate, count):
+        """Return what a candidate has served in each of @count windows or fewer."""
+        with Device(self.case["preset"], **self.case["keys"]) as device:
+            drive = Drive(device.path)
+            candidates.Selector(drive).select(candidate)
+            with Load(self.load, drive, self.seed + self.rounds) as load:
+                time.sleep(max(self.settle_s, SETTLE / (1 - SETTLE) * count * self.window_s))
+                edges = [engine.milliseconds()]
+                while len(edges) <= count and engine.completions(drive) < PLAN.most_logged:
+                    time.sleep(self.window_s)
+                    edges.append(engine.milliseconds())
+            logs = load.logs()
+        self.ios += sum(map(len, logs))
+        return [self.served(logs, *window) for window in itertools.pairwise(edges)]
 
     def served(self, logs, begin, end):
         """Return what a window did of each part, and what it took."""
@@ -199,10 +198,15 @@ class Truth:
                 for name, each in found.items()}
 
     def drop(self):
-        """Leave out those that are certainly not the best one. None and the choice stay."""
+        """Leave out those that are certainly worse than the best one, and those that are known not
+        to be better than the choice by more than the MARGIN. None stays until it is known, too."""
         best = max(self.left, key=lambda name: self.bounds(name, self.choice).mean)
-        self.left = [name for name in self.left if name in (best, "none", self.choice) or
-                     self.bounds(best, name, len(self.found)).low <= 0]
+        known = {name for name in self.left
+                 if name != best and self.bounds(best, name, len(self.found)).low > 0 or
+                 self.bounds(name, self.choice).high <= MARGIN}
+        if self.safe() == UNCLEAR:
+            known.discard("none")
+        self.left = [name for name in self.left if name == self.choice or name not in known]
 
     def verdict(self, names, share):
         """Return whether the choice is known not to be worse than any of these by more than the
@@ -219,13 +223,16 @@ class Truth:
         """Return true if there are rounds enough for a verdict."""
         return self.rounds >= FIRST
 
+    def safe(self):
+        """Return the verdict on whether the choice is no worse than none."""
+        return self.verdict(["none"], 1)
+
     def verdicts(self):
         """Return the verdicts on whether the choice is near the best one, and no worse than
         none."""
         if not self.enough():
             return {"near_best": UNCLEAR, "safe": UNCLEAR}
-        return {"near_best": self.verdict(self.left, len(self.found)),
-                "safe": self.verdict(["none"], 1)}
+        return {"near_best": self.verdict(self.left, len(self.found)), "safe": self.safe()}
 
     def measure(self):
         """Measure until all is known or the I/Os are used up."""
@@ -241,24 +248,26 @@ class Truth:
                 if UNCLEAR not in self.verdicts().values() or self.looks >= LOOKS:
                     break
             share = len(self.left) / had / (self.rounds - past)
-            count = min(max(ROUNDS, round(MORE * self.rounds)), self.most_rounds - self.rounds,
+            count = min(max(ROUNDS, round(MORE * self.rounds)),
                         int((self.most_ios - self.ios) / share / max(1, self.ios - before)),
                         int((self.most_s - now + began) / share / (now - since)))
             print(f"@ the truth: {self.ios} I/Os, {self.rounds} rounds, left "
                   f"{' '.join(self.left)}", flush=True)
 
 
-def truth(drive, case, found, told):
+def truth(case, found, told):
     """Return how much better each candidate is than the recommended one, and than none: mean and
     half of the interval; and the verdicts."""
     before = case["truth"]
     if before.get("looks", 0) >= LOOKS:
         return before
-    measured = Truth(drive, case, found, told, before)
+    measured = Truth(case, found, told, before)
     measured.measure()
     return {"ios": measured.ios, "window_s": measured.window_s, "left": measured.left,
             "looks": measured.looks, "enough": measured.enough(),
             "windows": {name: len(served) for name, served in measured.race.served.items()},
+            "served": {name: numpy.array(served).tolist()
+                       for name, served in measured.race.served.items()},
             "over_choice": measured.over(told["choice"]), "over_none": measured.over("none"),
             **measured.verdicts()}
 
@@ -269,8 +278,7 @@ def measure(case):
         drive = Drive(device.path)
         found = candidates.candidates(schedulers.available(drive), case["probed"])
         told = case["told"] or told_of(drive, case, found)
-    with Device(case["preset"], **case["keys"]) as device:
-        return {"told": told, "truth": truth(Drive(device.path), case, found, told)}
+    return {"told": told, "truth": truth(case, found, told)}
 
 
 def main():
