@@ -1,6 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-# The man page and the completions of ssdctl know every command and option, and bash completes them
+# The man page and the completions of ssdctl know every command and option; bash and zsh complete
+# them; ssdctl, DKMS and the build support the same kernels
 
 import argparse
 import pathlib
@@ -14,13 +15,17 @@ TOOL = PROJECT / "tools/ssdctl"
 sys.path[:0] = [str(PROJECT / "tests/lib"), str(TOOL), str(PROJECT / "tools/ssd-probe")]
 
 from checks import check, run  # noqa: E402  (in a folder added above)
-from ssd_ctl import command  # noqa: E402
+from ssd_ctl import command, schedulers  # noqa: E402
+from terminal import Terminal  # noqa: E402
 
 PAGE, BASH, ZSH = (TOOL / name for name in
                    ("ssdctl.8", "completion/ssdctl.bash", "completion/_ssdctl"))
 # Call the completion of the words that are given; the last one is being typed.
 COMPLETE = ('source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _ssdctl; '
             'printf "%s\\n" "${COMPREPLY[@]}"')
+# What zsh is told before it completes.
+COMPLETER = (f"unset zle_bracketed_paste; PS1='READY> '; fpath=({ZSH.parent} $fpath); "
+             "autoload -Uz compinit; compinit -u -D\n")
 
 
 def options_of(name):
@@ -41,11 +46,14 @@ def part(text, name, start, end):
 def all_named():
     """Each file names all options of each command."""
     page = PAGE.read_text().replace("\\-", "-")
-    bash, zsh = BASH.read_text(), ZSH.read_text()
+    bash, zsh = BASH.read_text(), ZSH.read_text().replace("$json", "--json")
     for name in command.COMMANDS:
+        check("--json" in options_of(name), f"{name} knows --json")
         for option in sorted(options_of(name)):
-            places = {PAGE: part(page, name, r"^\.SS {}$", r"^\.S[SH]"),
-                      BASH: part(bash, name, r"^\t{}\) options", ";;"),
+            synopsis = re.search(rf"^\.B ssdctl {name}\n.*", page, re.M)
+            places = {PAGE: part(page, name, r"^\.SS {}$", r"^\.S[SH]") +
+                      (synopsis[0] if synopsis else ""),
+                      BASH: part(bash, name, r"^\t(\S+\|)?{}(\|\S+)?\) options", ";;"),
                       ZSH: part(zsh, name, r"^\t{}\)$", ";;")}
             lacks = [path.name for path, text in places.items() if option not in text]
             check(not lacks, f"{name} {option} {lacks or ''}")
@@ -61,13 +69,53 @@ def completes():
     for words, meant in ((("re",), ["revert"]), (("apply", "x", "p"), ["pass", "piq", "pai"]),
                          (("persist", "--b"), ["--by-model"]), (("hwdb", "o"), ["on", "off"]),
                          (("persist", "--by-model", "x", "bp", "nr_"), ["nr_requests="]),
-                         (("apply", "x", "bp", "depth", "=", "1"), [])):
+                         (("apply", "x", "bp", "depth", "=", "1"), []),
+                         (("advise", "--workload", "desktop", "--pro"), ["--probe"]),
+                         (("--json", "--i"), ["--interval"])):
         check(completed(*words) == meant, f"{' '.join(words)}: {completed(*words)}")
+    drives = completed("status", "")
+    for words in (("advise", "--on", "/file"), ("top", "--interval", "1"), ("--json",)):
+        found = [word for word in completed(*words, "") if not word.startswith("--")]
+        check(found == [word for word in drives if not word.startswith("--")],
+              f"{' '.join(words)}: {found}")
+
+
+def zsh_completes():
+    """zsh completes words and shows options."""
+    shell = Terminal(["zsh", "-f", "-i"])
+    shell.type(COMPLETER.encode())
+    shell.until(rb"\x1b\[JREADY> ", "zsh is ready")
+    for typed, shown in (("rev", "revert"), ("status --i", "--interval"), ("--v", "--version"),
+                         ("apply x mq", "mq-deadline"), ("persist --by", "--by-model"),
+                         ("persist x bp nr", "nr_requests="), ("hwdb of", "off"),
+                         ("top --o", "--once"), ("undo-all --j", "--json"),
+                         ("advise --workload da", "database"), ("revert --h", "--help")):
+        # Ctrl-U empties the line.
+        shell.type(f"\x15ssdctl {typed}\t".encode())
+        rest = re.escape(shown[len(typed.split()[-1]):])
+        shell.until(rf"{re.escape(typed)}(\x1b\[\S*?m)*{rest}".encode(), f"zsh: {typed}")
+    check(b"_arguments" not in shell.said, "zsh does not complain")
+    shell.type(b"\x15exit\n")
+    shell.child.wait(10)
+
+
+def same_kernels():
+    """ssdctl names the series of kernels that DKMS and the build take."""
+    dkms = re.search(r'BUILD_EXCLUSIVE_KERNEL="(.*)"', (PROJECT / "dkms.conf").read_text())[1]
+    build = (PROJECT / "scripts/find-headers").read_text()
+    named = ", ".join(schedulers.SERIES)
+    check(f"tested: {named})" in build, f"scripts/find-headers: {named}")
+    for series in ("5.10", "6.1", "6.6", "6.12", "6.18", "7.1", "7.2"):
+        check(bool(re.match(dkms, f"{series}.0-1-amd64")) == (series in schedulers.SERIES),
+              f"dkms.conf: {series}")
 
 
 def main():
     all_named()
     completes()
+    same_kernels()
+    if shutil.which("zsh"):
+        zsh_completes()
     if not shutil.which("man"):
         return
     said = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", PAGE],

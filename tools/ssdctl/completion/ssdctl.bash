@@ -35,13 +35,19 @@ _ssdctl()
 	local commands="status advise apply persist revert undo-all top hwdb"
 	local schedulers="none mq-deadline kyber bfq pass piq bp pai"
 	local cur=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} drive='' scheduler='' word
-	local i number=0 options='' words=''
+	local i number=0 options='' words='' valued
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" = 1 ]; then
 		mapfile -t COMPREPLY < <(compgen -W "$commands --help --version --json --interval" -- "$cur")
 		return
 	fi
+	# Options alone are of status.
+	case $command in
+	--json | --interval) COMP_WORDS=(ssdctl status "${COMP_WORDS[@]:1}")
+		COMP_CWORD=$((COMP_CWORD + 1))
+		command=status ;;
+	esac
 	case $command${COMP_WORDS[COMP_CWORD - 1]} in
 	*--workload)
 		mapfile -t COMPREPLY < <(compgen -W "desktop database copy" -- "$cur"
@@ -55,10 +61,14 @@ _ssdctl()
 	if [ "$cur" = "=" ] || [ "${COMP_WORDS[COMP_CWORD - 1]}" = "=" ]; then
 		return
 	fi
+	# Options with a value, which is no drive.
+	valued=" --workload --on --size --probe --minutes --seed --html --contribute --fio "
+	valued+="--interval --batch "
+	[ "$command" != advise ] || valued+="--json "
 	for ((i = 2; i < COMP_CWORD; i++)); do
 		word=${COMP_WORDS[i]}
 		case $word in
-		-*) ;;
+		-*) [[ $valued != *" $word "* ]] || i=$((i + 1)) ;;
 		*)
 			number=$((number + 1))
 			[ "$number" != 1 ] || drive=$word
@@ -67,11 +77,11 @@ _ssdctl()
 	done
 	case $command in
 	status) options="--json --interval" ;;
+	apply|revert|undo-all|hwdb) options="--json" ;;
 	advise) options="--workload --on --size --probe --minutes --seed --json --html --contribute \
 			--apply --fio --quiet" ;;
-	persist) options="--by-model" ;;
+	persist) options="--by-model --json" ;;
 	top) options="--interval --batch --once --json" ;;
-	hwdb) options="--json" ;;
 	esac
 	case $command:$number in
 	hwdb:0) words="on off" ;;
