@@ -73,7 +73,9 @@ def reverts(name):
     has(name, "bp", block_size_kb=2048, open_blocks=2, nr_requests=128, wbt_lat_usec=0)
     check(status_of(name)["changed"] == {"block_size_kb": "2048", "open_blocks": "2"},
           "the tunables that were changed")
-    ssdctl("apply", name, "bp", "depth=4")
+    made = json.loads(ssdctl("apply", name, "bp", "depth=4", "--json")[0])
+    check(made["drive"] == f"/dev/{name}" and made["choice"]["tunables"] == {"depth": "4"} and
+          "until the next boot" in made["messages"][0], f"JSON of apply: {made}")
     has(name, "bp", depth=4, block_size_kb=1024, open_blocks=1)
     ssdctl("apply", name, "pass", "read_ahead_kb=256")
     has(name, "pass", wbt_lat_usec=5000, read_ahead_kb=256)
@@ -136,10 +138,10 @@ def module_fails(name):
     run("mount", "-t", "tmpfs", "none", modules)
     try:
         state = State(name)
-        refused("no scheduler pass: to be built by", "apply", name, "pass")
+        refused("no scheduler pass: install ssd-iosched-dkms", "apply", name, "pass")
         state.same("without the module")
         made = ssdctl("status", "--interval", 0)[0]
-        check("it lacks pass piq bp pai: to be built by" in made, "status says so")
+        check("it lacks pass piq bp pai: install ssd-iosched-dkms" in made, "status says so")
     finally:
         run("umount", modules)
 

@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 # ssdctl persist: a drive that is removed and appears again has its scheduler and tunables by udev;
-# no other drive has; revert and undo-all leave nothing. What advise contributes to the hardware
-# database gives drives of the model what was recommended
+# no other drive has; revert and undo-all leave nothing. Without a scheduler it keeps the advice, or
+# what was selected since. What advise contributes to the hardware database gives drives of the
+# model what was recommended
 # check: 6.12
 # nvme: 256M
 # timeout: 900
 
+import json
 import os
 import pathlib
 
@@ -16,7 +18,7 @@ from scsi_target import units
 from ssdctl import (State, has, nothing_left, refused, replug, settle, ssdctl, status_of,
                     udev)
 
-from ssd_ctl import hwdb  # (in a folder that ssdctl.py has added)
+from ssd_ctl import drives, hwdb, saved, schedulers  # (in a folder that ssdctl.py has added)
 from ssd_ctl.choice import Choice
 from ssd_probe.drive import Drive
 
@@ -78,6 +80,31 @@ def by_model(one, other):
 def scheduler(unit):
     """Name of the scheduler of a drive."""
     return State(unit.name).files["scheduler"]
+
+
+def advised(one):
+    """Without a scheduler the advice is kept, but if another one was selected since, that."""
+    drive = Drive(f"/dev/{one.name}")
+    plain = schedulers.read_choice(drive)
+    saved.write_text(saved.ADVICE / f"{drives.key(drive)}.json", json.dumps(
+        {"choice": Choice("pass", {"depth": 8}).as_json(), "had": plain.as_json()}))
+    made = json.loads(ssdctl("persist", one.name, "--json")[0])
+    check(made["advised"] and made["choice"]["scheduler"] == "pass" and
+          pathlib.Path(made["rule"]).exists(), f"the advice is kept: {made}")
+    replug(one)
+    has(one.name, "pass", depth=8)
+    made = json.loads(ssdctl("revert", one.name, "--json")[0])
+    check(len(made["removed"]) == 1 and made["drives"][drive.path]["scheduler"] == plain.scheduler,
+          f"JSON of revert: {made}")
+    ssdctl("apply", one.name, "kyber")
+    made = json.loads(ssdctl("persist", one.name, "--json")[0])
+    check(not made["advised"] and made["choice"]["scheduler"] == "kyber",
+          f"what was selected since is kept: {made}")
+    made = json.loads(ssdctl("undo-all", "--json")[0])
+    check(len(made["removed"]) == 1 and list(made["drives"]) == [drive.path],
+          f"JSON of undo-all: {made}")
+    has(one.name, plain.scheduler)
+    nothing_left()
 
 
 def module_missing(one):
@@ -172,7 +199,7 @@ def hardware_database(one):
     replug(one)
     has(one.name, plain)
     check("bp block_size_kb=512 depth=2" in ssdctl("hwdb")[0], "the entry is shown")
-    ssdctl("hwdb", "on")
+    check(json.loads(ssdctl("hwdb", "on", "--json")[0])["enabled"], "JSON of hwdb on")
     replug(one)
     has(one.name, "bp", block_size_kb=512, depth=2, nr_requests=128)
     ssdctl("persist", one.name, "pass")
@@ -195,6 +222,7 @@ def main():
         refuses(one)
         hot_plug(one, other)
         by_model(one, other)
+        advised(one)
         module_missing(one)
         weird_names(one)
         hardware_database(one)

@@ -116,12 +116,13 @@ def advise(args: argparse.Namespace, drive: Drive) -> dict:
     if where.kind == "drive" and not confirmed(
             drive.name, "ssdctl", " (--on FILE measures on a file instead)"):
         raise CtlError("another name was typed: nothing was written")
+    had = schedulers.read_choice(drive)
     with target.held(where, drive):
         if where.kind == "drive":
             # Again: the answer may have taken long.
             refuse(drive)
         measured, disturbed = measure(args, drive, where, found)
-    return report.made_of(measured, drive, where, disturbed)
+    return report.made_of(measured, drive, where, disturbed, had)
 
 
 def write(path: str, text: str):

@@ -5,6 +5,7 @@ import contextlib
 
 from ssd_ctl import CtlError, UsageError, drives, rules, saved, schedulers
 from ssd_ctl.choice import Choice, parse
+from ssd_ctl.said import Said, add_option
 from ssd_probe import ProbeError
 from ssd_probe.drive import Drive, read
 
@@ -17,6 +18,7 @@ def add_options(parser: argparse.ArgumentParser):
     """Add the options of the command."""
     parser.add_argument("device", metavar="DEVICE", help="the drive, as in /dev/sdb")
     add_choice(parser)
+    add_option(parser)
 
 
 def add_choice(parser: argparse.ArgumentParser):
@@ -78,7 +80,7 @@ def select(drive: Drive, choice: Choice):
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    words = named(args)
+    words, said = named(args), Said(args.json)
     with saved.alone():
         drive = drives.find(args.device)
         choice = typed(drive, words) if words else saved.advised(drive)
@@ -86,11 +88,14 @@ def run(args: argparse.Namespace) -> int:
             raise CtlError(f"no advice is stored for {drive.path}: run ssdctl advise "
                            f"{drive.path}, or name a scheduler")
         select(drive, choice)
-        print(f"{drive.path} has {schedulers.as_shown(drive, choice)} until the next boot")
+        choice = schedulers.as_shown(drive, choice)
+        said(f"{drive.path} has {choice} until the next boot", drive=drive.path,
+             choice=choice.as_json())
         if read(drive.queue / "rotational") == "1" and choice.scheduler in schedulers.OURS:
-            print(f"{drive.path} is no SSD, as the kernel says: {choice.scheduler} is for SSDs")
+            said(f"{drive.path} is no SSD, as the kernel says: {choice.scheduler} is for SSDs")
         kept = rules.of(drive)
         if kept and not schedulers.holds(drive, kept[-1].choice):
-            print(f"{kept[-1].path} selects {kept[-1].choice} when the drive appears: "
-                  "ssdctl persist keeps the present choice instead")
+            said(f"{kept[-1].path} selects {kept[-1].choice} when the drive appears: "
+                 "ssdctl persist keeps the present choice instead")
+    said.end()
     return OK

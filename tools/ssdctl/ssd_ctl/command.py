@@ -71,7 +71,7 @@ def remedy(missing: str) -> str:
 
 def split(argv: list[str]) -> tuple[str, list[str]]:
     """Return the command and its arguments."""
-    if not argv or argv[0].startswith("-"):
+    if not argv or argv[0].startswith("-") or "/" in argv[0]:
         return "status", argv
     if argv[0] in COMMANDS or argv[0] in HIDDEN:
         return argv[0], argv[1:]

@@ -42,7 +42,7 @@ def find(path: str) -> Drive:
         if (place / "partition").exists():
             path = device_path(place.parent.name)
     except OSError as error:
-        raise CtlError(f"{path}: {error.strerror}") from None
+        raise CtlError(f"{path}: {error.strerror}: ssdctl lists the drives") from None
     try:
         return Drive(path)
     except ProbeError as error:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from ssd_ctl import CtlError, drives, rules, saved, udev
 from ssd_ctl.choice import Choice, parse
+from ssd_ctl.said import Said, add_option
 from ssd_ctl.schedulers import with_sbin
 from ssd_probe.drive import Drive
 
@@ -23,7 +24,7 @@ SCHEDULER, TUNABLES = "SSD_IOSCHED", "SSD_IOSCHED_TUNABLES"
 def add_options(parser: argparse.ArgumentParser):
     """Add the options of the command."""
     parser.add_argument("state", nargs="?", choices=("on", "off"), help="turn it on or off")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_option(parser)
 
 
 def choice_in(found: Mapping[str, str]) -> Choice | None:
@@ -71,22 +72,22 @@ def glob(model: str) -> str:
     return re.sub(r"[][*?\\]", lambda char: "?" if char[0] in "]\\" else f"[{char[0]}]", model)
 
 
-def enable():
+def enable(said: Said):
     """Have udev apply the database."""
     saved.write_text(ENABLED, "# Written by ssdctl hwdb on; ssdctl hwdb off removes it.\n")
-    print("drives of models in the hardware database get its settings when they appear")
-    print(udev.reload() or "for those that are here now: udevadm trigger --action=add "
-          "--subsystem-match=block")
+    said("drives of models in the hardware database get its settings when they appear")
+    said(udev.reload() or "for those that are here now: udevadm trigger --action=add "
+         "--subsystem-match=block")
 
 
-def disable():
+def disable(said: Said):
     """Have udev ignore the database."""
     if not ENABLED.exists():
         return
     ENABLED.unlink()
     if not os.listdir(ENABLED.parent):
         ENABLED.parent.rmdir()
-    print(f"removed {ENABLED}")
+    said(f"removed {ENABLED}")
 
 
 def show(as_json: bool):
@@ -106,9 +107,11 @@ def run(args: argparse.Namespace) -> int:
     if not args.state:
         show(args.json)
         return OK
+    said = Said(args.json, enabled=args.state == "on")
     with saved.alone():
         if args.state == "on":
-            enable()
+            enable(said)
         else:
-            disable()
+            disable(said)
+    said.end()
     return OK

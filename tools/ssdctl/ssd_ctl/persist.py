@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Keep a scheduler across boots, by a udev rule: the named one, which is selected now, too;
-without a name, what the drive has."""
+without a name, the advised one if nothing was selected since the advice, otherwise what the drive
+has."""
 import argparse
 import os
 import shutil
@@ -8,6 +9,7 @@ import sys
 
 from ssd_ctl import apply, drives, rules, saved, schedulers, udev
 from ssd_ctl.choice import Choice
+from ssd_ctl.said import Said, add_option
 from ssd_probe.drive import Drive
 
 OK = 0
@@ -19,6 +21,7 @@ def add_options(parser: argparse.ArgumentParser):
     parser.add_argument("--by-model", action="store_true",
                         help="for all drives of this model, not only for this one")
     apply.add_choice(parser)
+    add_option(parser)
 
 
 def present(drive: Drive) -> Choice:
@@ -30,6 +33,17 @@ def present(drive: Drive) -> Choice:
              if name in needed or name in apply.STAY and former and
              former.queue.get(name, value) != value}
     return Choice(now.scheduler, dict(schedulers.changed(drive)), queue)
+
+
+def advised(drive: Drive) -> Choice | None:
+    """Return the advised choice if the drive still has the scheduler and the tunables that it had
+    before the advice, otherwise None: what was selected since counts."""
+    made = saved.advice(drive)
+    if not made or "had" not in made:
+        return None
+    had = Choice.from_json(made["had"])
+    unchanged = schedulers.holds(drive, Choice(had.scheduler, had.tunables))
+    return saved.advised(drive) if unchanged else None
 
 
 def program() -> str:
@@ -45,24 +59,28 @@ def made(drive: Drive, choice: Choice, match: dict[str, str], by_model: bool) ->
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    words = apply.named(args)
+    words, said = apply.named(args), Said(args.json)
     with saved.alone():
         drive = drives.find(args.device)
         match = rules.recognized_by(drive, args.by_model)
         with saved.changing(drive, rules.choices(drive)):
-            if words:
-                choice = apply.typed(drive, words)
+            advice = None if words else advised(drive)
+            if words or advice:
+                choice = advice or apply.typed(drive, words)
                 apply.select(drive, choice)
                 choice = schedulers.as_shown(drive, choice)
             else:
                 choice = present(drive)
             rule = made(drive, choice, match, args.by_model)
             rules.install(rule, drive)
-        print(f"{drive.path} keeps {choice}: {rule.path}")
+        source = ", as ssdctl advise recommends" if advice else ""
+        said(f"{drive.path} keeps {choice}{source}: {rule.path}", drive=drive.path,
+             choice=choice.as_json(), advised=bool(advice), rule=str(rule.path))
         decides = rules.of(drive)[-1]
         if decides.path != rule.path:
-            print(f"{drive.path} itself has another rule, which decides: {decides.path}")
+            said(f"{drive.path} itself has another rule, which decides: {decides.path}")
         failed = udev.reload()
         if failed:
-            print(failed)
+            said(failed)
+    said.end()
     return OK

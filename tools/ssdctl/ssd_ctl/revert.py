@@ -4,6 +4,7 @@ import argparse
 
 from ssd_ctl import apply, drives, rules, saved, schedulers, udev
 from ssd_ctl.choice import Choice
+from ssd_ctl.said import Said, add_option
 from ssd_probe.drive import Drive
 
 OK, FAILED = 0, 1
@@ -12,34 +13,36 @@ OK, FAILED = 0, 1
 def add_options(parser: argparse.ArgumentParser):
     """Add the options of the command."""
     parser.add_argument("device", metavar="DEVICE", help="the drive, as in /dev/sdb")
+    add_option(parser)
 
 
-def remove_rules(found: list[rules.Rule]):
+def remove_rules(found: list[rules.Rule], said: Said):
     """Remove rules, and have udev forget them."""
     for rule in found:
         rules.remove(rule.path)
-        print(f"removed {rule.path}" + (f", for all drives of the model {rule.model}"
-                                        if rule.by_model else ""))
+        said(f"removed {rule.path}" + (f", for all drives of the model {rule.model}"
+                                       if rule.by_model else ""))
     if found:
         udev.reload()
 
 
-def restore(drive: Drive, kept: list[Choice]) -> int:
+def restore(drive: Drive, kept: list[Choice], said: Said) -> int:
     """Select what a drive had before; return the exit status. @kept: what rules selected when it
     appeared."""
     before = saved.before(drive)
     if before and (kept or saved.is_present(drive)):
         with apply.locked(drive):
             wrong = schedulers.restore(drive, before)
-        print(f"{drive.path} has {schedulers.present(drive)} as before")
+        said(f"{drive.path} has {schedulers.present(drive)} as before")
+        said.facts["drives"][drive.path] = schedulers.read_choice(drive).as_json()
         if wrong:
-            print(f"{drive.path} does not take its former {' '.join(wrong)}: "
-                  "the next boot restores it")
+            said(f"{drive.path} does not take its former {' '.join(wrong)}: "
+                 "the next boot restores it")
             return FAILED
     elif any(schedulers.holds(drive, choice) for choice in kept):
-        print(f"{drive.path}: what it had before is not known, the next boot restores it")
+        said(f"{drive.path}: what it had before is not known, the next boot restores it")
     else:
-        print(f"{drive.path}: there is nothing to undo")
+        said(f"{drive.path}: there is nothing to undo")
     saved.path_of(drive).unlink(missing_ok=True)
     return OK
 
@@ -49,5 +52,8 @@ def run(args: argparse.Namespace) -> int:
     with saved.alone():
         drive = drives.find(args.device)
         found = rules.of(drive)
-        remove_rules(found)
-        return restore(drive, [rule.choice for rule in found])
+        said = Said(args.json, removed=[str(rule.path) for rule in found], drives={})
+        remove_rules(found, said)
+        status = restore(drive, [rule.choice for rule in found], said)
+    said.end()
+    return status

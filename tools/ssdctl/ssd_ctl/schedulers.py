@@ -14,6 +14,10 @@ from ssd_ctl.choice import QUEUE, Choice
 from ssd_probe.drive import SETTLE_S, Drive, chosen, read
 
 OURS = ("pass", "piq", "bp", "pai")
+# Series of the kernel that ours are built for, as dkms.conf and scripts/find-headers have them.
+SERIES = ("6.1", "6.12", "7.2")
+# Where the package ssd-iosched-dkms has the source of ours.
+SOURCE = pathlib.Path("/usr/src")
 KERNELS = ("mq-deadline", "kyber", "bfq")
 NONE = "none"
 # A tunable of each that no other one has.
@@ -176,7 +180,7 @@ def refusal(drive: Drive, name: str, error: OSError) -> str:
     there = available(drive)
     if name in there:
         return (f"{drive.path} does not take {name}, whose module is there: see what the kernel "
-                "says (dmesg)")
+                "says (dmesg); with Secure Boot a module needs a signature")
     return (f"the running kernel has no scheduler {name}: "
             f"{remedy(name) or 'it has ' + ' '.join(there)}")
 
@@ -184,9 +188,14 @@ def refusal(drive: Drive, name: str, error: OSError) -> str:
 def remedy(name: str) -> str:
     """Return what to do about a scheduler that is missing, "" if no kernel has it."""
     release = os.uname().release
-    if name in OURS:
-        return f"to be built by dkms autoinstall -k {release}, or by make install in the source"
-    return "the kernel has no module of this name" if name in KERNELS else ""
+    if name not in OURS:
+        return "the kernel has no module of this name" if name in KERNELS else ""
+    if ".".join(re.findall(r"\d+", release)[:2]) not in SERIES:
+        return f"they are for the kernels {', '.join(SERIES[:-1])} and {SERIES[-1]}"
+    if any(SOURCE.glob("ssd-iosched-*")):
+        return f"to be built by dkms autoinstall -k {release}"
+    return (f"install ssd-iosched-dkms and linux-headers-{release}, or run make install in the "
+            "source")
 
 
 def complaint(drive: Drive, file: str, value: str, error: OSError) -> str:

@@ -42,10 +42,10 @@ def times(text: str) -> int:
 
 def add_options(parser):
     """Add the options of `ssdctl top`."""
-    parser.add_argument("drive", metavar="DRIVE",
-                        help="the drive, such as /dev/sda; for a partition its drive is shown")
+    parser.add_argument("device", metavar="DEVICE",
+                        help="the drive, as in /dev/sdb; for a partition its drive is shown")
     parser.add_argument("--interval", type=seconds, default=INTERVAL, metavar="S",
-                        help="seconds between two views (default: 1)")
+                        help=f"seconds between two views, from {SHORTEST:g} on (default: 1)")
     parser.add_argument("--batch", type=times, metavar="N",
                         help="print N views as text instead of drawing on the terminal")
     parser.add_argument("--once", action="store_true",
@@ -63,7 +63,7 @@ def end(number, _frame):
 def run(args) -> int:
     """Watch a drive; return the exit status."""
     count = 1 if args.once else args.batch
-    drive = drives.find(args.drive)
+    drive = drives.find(args.device)
     if not (count or args.json):
         top_view.check_terminal()
     for number in (signal.SIGTERM, signal.SIGHUP):

@@ -5,16 +5,18 @@ import argparse
 import shutil
 
 from ssd_ctl import STATE, CtlError, drives, hwdb, revert, rules, saved, udev
+from ssd_ctl.said import Said, add_option
 from ssd_probe import ProbeError
 
 OK, FAILED = 0, 1
 
 
-def add_options(_: argparse.ArgumentParser):
-    """The command has no options."""
+def add_options(parser: argparse.ArgumentParser):
+    """Add the options of the command."""
+    add_option(parser)
 
 
-def remove_rules() -> list[rules.Rule]:
+def remove_rules(said: Said) -> list[rules.Rule]:
     """Remove all rules; return them."""
     found = []
     for path in rules.files():
@@ -22,13 +24,14 @@ def remove_rules() -> list[rules.Rule]:
         if rule:
             rules.remove(path)
             found.append(rule)
-            print(f"removed {path}")
+            said.facts["removed"].append(str(path))
+            said(f"removed {path}")
         else:
-            print(f"{path} is left: ssdctl did not write it")
+            said(f"{path} is left: ssdctl did not write it")
     return found
 
 
-def restore_drives(found: list[rules.Rule]) -> int:
+def restore_drives(found: list[rules.Rule], said: Said) -> int:
     """Restore all drives that were changed; return the exit status. @found: the rules that were
     removed."""
     status = OK
@@ -37,21 +40,23 @@ def restore_drives(found: list[rules.Rule]) -> int:
         if not kept and not saved.path_of(drive).exists():
             continue
         try:
-            status |= revert.restore(drive, kept)
+            status |= revert.restore(drive, kept, said)
         except (CtlError, ProbeError) as error:
-            print(f"{drive.path} is left as it is: {error}")
+            said(f"{drive.path} is left as it is: {error}")
             status = FAILED
     return status
 
 
-def run(_: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Run the command."""
+    said = Said(args.json, removed=[], drives={})
     with saved.alone():
-        hwdb.disable()
-        found = remove_rules()
+        hwdb.disable(said)
+        found = remove_rules(said)
         udev.reload()
-        status = restore_drives(found)
+        status = restore_drives(found, said)
         if STATE.exists():
             shutil.rmtree(STATE)
-            print(f"removed {STATE}")
+            said(f"removed {STATE}")
+    said.end()
     return status

@@ -5,10 +5,11 @@ The dictionary: "version", "drive" (its identity), "date", "kernel", "workload",
 (what is recommended; ssd_ctl.choice), "gain" (over none, a factor, with "gain_low" and
 "gain_high"), "confidence", "sure" (false if the time was over before), "rivals", "minutes",
 "rounds", "window_s", "settle_s", "waits_s" (the longest mean latency that a job has under a
-candidate), "unsettled" (this is longer than a candidate settles), "disturbed", and "candidates": of
-each "name", "choice", "gain", "low", "high", "rounds", "left" (it has not lost), "verdict", "score"
-(each round's share, whose mean is the score), and "jobs": of each job "name" and by direction
-"mbps", "iops", "mean_ms" and "p99_ms".
+candidate), "unsettled" (this is longer than a candidate settles), "disturbed", "had" (the choice
+that the drive had before, and has again), and "candidates": of each "name", "choice", "gain",
+"low", "high", "rounds", "left" (it has not lost), "verdict", "score" (each round's share, whose
+mean is the score), and "jobs": of each job "name" and by direction "mbps", "iops", "mean_ms" and
+"p99_ms".
 """
 import datetime
 import html
@@ -74,8 +75,9 @@ def verdict(rounds: Rounds, name: str) -> str:
     return "no better" if rounds.outcome.name == NONE else "not ahead"
 
 
-def made_of(rounds: Rounds, drive: Drive, target: Target, disturbed: list[str]) -> dict:
-    """Return the report of a measurement that has ended."""
+def made_of(rounds: Rounds, drive: Drive, target: Target, disturbed: list[str],
+            had: Choice) -> dict:
+    """Return the report of a measurement that has ended. @had: the drive's choice before."""
     best, race = rounds.outcome, rounds.race
     gain, low, high = rounds.gain(best.name)
     return {
@@ -88,7 +90,7 @@ def made_of(rounds: Rounds, drive: Drive, target: Target, disturbed: list[str]) 
         "rivals": best.rivals, "minutes": round(rounds.passed() / 60, 2), "rounds": race.rounds,
         "window_s": round(rounds.window_s, 3), "settle_s": round(rounds.settle_s, 3),
         "waits_s": round(rounds.waits_s(), 3), "unsettled": rounds.unsettled(),
-        "disturbed": disturbed,
+        "disturbed": disturbed, "had": had.as_json(),
         "candidates": [candidate(rounds, name) for name in race.names]}
 
 
