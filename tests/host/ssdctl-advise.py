@@ -35,7 +35,7 @@ if not SIMULATED:
 import numpy  # noqa: E402
 
 from checks import check, run, wait_for  # noqa: E402  (in a folder added above)
-from ssd_ctl import CtlError, command  # noqa: E402
+from ssd_ctl import CtlError, command, schedulers  # noqa: E402
 from ssd_ctl.advice import (  # noqa: E402
     candidates, engine, report, rounds, sequential, workload)
 from ssdctl import State  # noqa: E402
@@ -188,12 +188,13 @@ def job_files():
     load = workload.Workload("user", JOB, "user.fio")
     check([(job.name, job.weight, load.paced(job)) for job in load.jobs] ==
           [("reader", 2.0, False), ("writer", 1.0, True)], "jobs, weights and limits")
-    made = load.job_file("/mnt/x", "/logs", 7)
+    made = load.job_file("/mnt/x", 1 << 30, "/logs", 7)
     reader, writer = (dict(line.split("=") for line in part.splitlines()[1:])
                       for part in made.split("[")[1:])
-    check(reader["filename"] == "/mnt/x" and reader["size"] == "100%" and
-          reader["offset"] == "10%" and reader["numjobs"] == "3" and reader["direct"] == "1" and
-          reader["ioengine"] == "libaio" and reader["runtime"] == "1000000", "the reader's options")
+    check(reader["filename"] == "/mnt/x" and reader["offset"] == str(102 << 20) and
+          reader["size"] == str(922 << 20) and reader["numjobs"] == "3" and
+          reader["direct"] == "1" and reader["ioengine"] == "libaio" and
+          reader["runtime"] == "1000000", "the reader's options")
     check(writer["rate"] == "10m" and writer["bs"] == "128k" and "write_bw_log" not in writer and
           writer["write_lat_log"] == "/logs/1", "the writer's options")
     for text, because in (("[a]\nstonewall\n", "stonewall in [a]"), ("rw=read\n", "in no section"),
@@ -206,6 +207,22 @@ def job_files():
             check(because in str(error), f"refused: {error}")
     for name in workload.NAMED:
         check(len(workload.load(name).jobs) > 1, f"the load {name}")
+    inside(STREAMS, 200 << 20, {"size": 50 << 20, "offset_increment": 50 << 20})
+    inside("[a]\nrw=read\nsize=100%\nnumjobs=4\noffset_increment=25%\n", 256 << 20,
+           {"size": 64 << 20, "offset_increment": 64 << 20})
+    inside("[a]\nrw=read\nsize=0.1%\noffset=99%\n", 64 << 20, {"size": 1 << 20, "offset": 63 << 20})
+    try:
+        inside("[a]\nrw=read\noffset=100%\n", 64 << 20, {})
+        check(False, "an offset at the end: not refused")
+    except CtlError as error:
+        check("leaves nothing" in str(error), f"refused: {error}")
+
+
+def inside(text, size, meant):
+    """Check where a job does I/O in the first @size bytes."""
+    load = workload.Workload("user", text, "user.fio")
+    found = load.parts_of(load.jobs[0], size)
+    check(found == meant, f"in {size >> 20} MiB: {found}")
 
 
 def logs():
@@ -444,13 +461,13 @@ def one_gains(dev):
 
 def counts_agree(dev):
     """fio's logs hold what the kernel counts, window by window."""
-    from ssd_ctl.advice import rounds
+    from ssd_ctl.advice import rounds, target
     from ssd_probe.drive import Drive
     # A whole ms, which logs have, is 0.5 % of a window.
     plan = rounds.Plan(least_s=0.2, limit_s=8, enough=20)
     found = candidates.candidates(["none", "kyber"], {})
-    measured = rounds.Rounds(Drive(dev.path), dev.path, workload.Workload("x", READS, "x"), found,
-                             plan, FIO.split())
+    measured = rounds.Rounds(Drive(dev.path), target.Target(dev.path, 64 << 20, "drive"),
+                             workload.Workload("x", READS, "x"), found, plan, FIO.split())
     measured.run()
     worst = max(abs(sum(way.bytes for way in one.jobs[0].values()) / sum(one.window.kernel) - 1)
                 for one in measured.measured)
@@ -503,6 +520,27 @@ def on_a_file(dev, mount):
     check(subprocess.run(["pgrep", "fio"], check=False).returncode == 1, "fio has ended")
 
 
+def one_is_refused(dev, mount):
+    """A scheduler that the kernel does not select is left out, the others are measured."""
+    known = schedulers.select
+
+    def select(drive, name):
+        if name == "bp":
+            raise CtlError("bp is not signed")
+        known(drive, name)
+
+    schedulers.select = select
+    before = State(dev.name)
+    _, said = advise(dev.path, "--on", mount / "measured", "--size", "64M", "--workload",
+                     job(READS), "--minutes", "0.1", "--json", "/tmp/advice.json")
+    schedulers.select = known
+    names = [one["name"] for one in json.loads(pathlib.Path("/tmp/advice.json").read_text())
+             ["candidates"]]
+    check("without bp: bp is not signed" in said and "bp" not in names and "pass" in names,
+          f"without bp: {' '.join(names)}")
+    before.same("the drive's settings")
+
+
 def on_a_partition(dev):
     """The named loads on a partition; what is around it stays, and the advice is applied. A
     partition with a file system is refused."""
@@ -516,6 +554,10 @@ def on_a_partition(dev):
     run("mkfs.ext4", "-q", part)
     refused("ext4", dev.path, "--on", part)
     run("wipefs", "-q", "-a", part)
+    rest = (first + (64 << 20), 64 << 20)
+    kept = part_of(dev, *rest)
+    advise(dev.path, "--on", part, "--workload", "copy", "--minutes", "0.1", "--size", "64M")
+    check(part_of(dev, *rest) == kept, "nothing beyond --size was written to")
     for load in ("desktop", "database"):
         # Without --apply, the drive would have this one again.
         dev.scheduler("mq-deadline")
@@ -558,6 +600,7 @@ def guest():
         run("mount", dev.path, mount)
         refuses(dev, mount)
         on_a_file(dev, mount)
+        one_is_refused(dev, mount)
         run("umount", mount)
     with Device("small", capacity_mb=256, memory_backed=1, read_ns=400000) as dev:
         on_a_partition(dev)

@@ -28,7 +28,8 @@ sys.path[:0] = [str(PROJECT / "tools/ssdctl"), str(PROJECT / "tools/ssd-probe")]
 
 import numpy  # noqa: E402
 from ssd_ctl import advise, schedulers  # noqa: E402  (in a folder added above)
-from ssd_ctl.advice import candidates, engine, rounds, sequential, workload  # noqa: E402
+from ssd_ctl.advice import (  # noqa: E402
+    candidates, engine, rounds, sequential, target, workload)
 from ssd_probe.drive import Drive  # noqa: E402
 
 # Limits of advise: its default, but for the shortest window and the I/Os: a guest has to get by
@@ -55,11 +56,16 @@ MARGIN = math.log(sequential.MARGIN)
 RIGHT, WRONG, UNCLEAR = "right", "wrong", "unclear"
 
 
+def whole(drive):
+    """Return a drive as what is measured on."""
+    return target.Target(drive.path, drive.size, "drive")
+
+
 class Load(engine.Fio):
     """The threads of ioload with a load on a drive, in place of fio."""
 
     def __init__(self, load, drive, seed):
-        super().__init__([], load, drive, drive.path, seed)
+        super().__init__([], load, drive, whole(drive), seed)
         # The job and the bytes of an I/O of each thread.
         self.jobs, self.blocks = [], []
 
@@ -117,7 +123,7 @@ class Told(rounds.Rounds):
 def told_of(drive, case, found):
     """Return what advise says, and the length of its windows."""
     load = workload.Workload("random", case["job"], case["name"])
-    measured = Told(drive, drive.path, load, found,
+    measured = Told(drive, whole(drive), load, found,
                     dataclasses.replace(PLAN, seed=case["number"],
                                         limit_s=case["patience"] * PLAN.limit_s,
                                         most_ios=case["patience"] * PLAN.most_ios), [])

@@ -77,17 +77,36 @@ def progress_text(measured: rounds.Rounds) -> str:
             f"{gain}; {duration(measured.left_s())} left at most")
 
 
-def measure(args: argparse.Namespace, drive: Drive, where: target.Target,
-            found: list[candidates.Candidate]) -> tuple[rounds.Rounds, list[str]]:
-    """Measure on a target; return what was measured, and what disturbed it."""
-    shown = Shown(args.quiet)
-    before = schedulers.read_choice(drive)
+def told(text: str):
+    """Say what is no result and no progress."""
+    print(f"ssdctl: {text}", file=sys.stderr)
+
+
+def give_back(drive: Drive, had: Choice):
+    """Select what a drive had before it was measured."""
+    if not drive.exists():
+        return
     try:
+        wrong = schedulers.restore(drive, had)
+    except CtlError as error:
+        wrong = [str(error)]
+    if wrong:
+        told(f"{drive.path} does not take back its former {' '.join(wrong)}")
+
+
+def measure(args: argparse.Namespace, drive: Drive, where: target.Target,
+            found: list[candidates.Candidate], had: Choice) -> tuple[rounds.Rounds, list[str]]:
+    """Measure on a target; return what was measured, and what disturbed it. @had: what the drive
+    has, and gets back."""
+    shown = Shown(args.quiet)
+    try:
+        found = candidates.selectable(drive, found, told)
+        give_back(drive, had)
         disturbed = load.watch(drive, LOOK_S)
         target.fill(where, lambda part: shown(f"write {amount(where.size)} once: {part:.0%}"))
         plan = rounds.Plan(limit_s=args.minutes * 60, seed=args.seed)
         # The text takes some ms, between windows: not for a line that is not shown.
-        made = rounds.Rounds(drive, where.path, workload.load(args.workload), found, plan,
+        made = rounds.Rounds(drive, where, workload.load(args.workload), found, plan,
                              engine.program(args.fio),
                              lambda now: shown.due() and shown(progress_text(now)))
         made.run()
@@ -97,10 +116,7 @@ def measure(args: argparse.Namespace, drive: Drive, where: target.Target,
         return made, disturbed
     finally:
         shown.clear()
-        if drive.exists():
-            wrong = schedulers.restore(drive, before)
-            if wrong:
-                shown(f"not restored: {' '.join(wrong)}", now=True)
+        give_back(drive, had)
 
 
 def advise(args: argparse.Namespace, drive: Drive) -> dict:
@@ -121,7 +137,7 @@ def advise(args: argparse.Namespace, drive: Drive) -> dict:
         if where.kind == "drive":
             # Again: the answer may have taken long.
             refuse(drive)
-        measured, disturbed = measure(args, drive, where, found)
+        measured, disturbed = measure(args, drive, where, found, had)
     return report.made_of(measured, drive, where, disturbed, had)
 
 
@@ -135,7 +151,7 @@ def write(path: str, text: str):
 
 def leave(args: argparse.Namespace, drive: Drive, made: dict):
     """Print the report and write its files."""
-    saved.write_text(saved.ADVICE / f"{drives.key(drive)}.json", report.as_json(made))
+    # The result first: another file may not be writable.
     if args.json != "-":
         print(report.text(made))
     if args.json:
@@ -145,6 +161,7 @@ def leave(args: argparse.Namespace, drive: Drive, made: dict):
     if args.contribute:
         write(args.contribute, hwdb.entry(drive, Choice.from_json(made["choice"]),
                                           report.evidence(made)))
+    saved.keep_advice(drive, made)
 
 
 def select(drive: Drive, choice: Choice):

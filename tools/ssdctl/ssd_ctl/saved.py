@@ -31,16 +31,17 @@ def alone():
 
 def write_text(path: pathlib.Path, text: str):
     """Write a file, all of it or nothing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.new")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with open(new, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
         new.replace(path)
     except OSError as error:
-        new.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            new.unlink()
         raise CtlError(f"{path} cannot be written: {error.strerror}") from None
 
 
@@ -107,9 +108,19 @@ def changing(drive: Drive, kept: list[Choice]):
         raise
 
 
+def keep_advice(drive: Drive, made: dict):
+    """Store advice for a drive."""
+    text = json.dumps({**made, "instance": drive.instance()}, indent=1) + "\n"
+    write_text(ADVICE / f"{drives.key(drive)}.json", text)
+
+
 def advice(drive: Drive) -> dict | None:
-    """Return the advice that is stored for a drive; its choice is in "choice"."""
-    return read_json(ADVICE / f"{drives.key(drive)}.json")
+    """Return the advice that is stored for a drive; its choice is in "choice". Without a serial
+    number, another drive may have the name now: then there is none."""
+    key = drives.key(drive)
+    made = read_json(ADVICE / f"{key}.json")
+    known = key != drives.slug(drive.name) or made and made.get("instance") == drive.instance()
+    return made if known else None
 
 
 def advised(drive: Drive) -> Choice | None:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """The schedulers that are measured, and how one is selected on the drive."""
+import collections.abc
 import dataclasses
 
-from ssd_ctl import schedulers
+from ssd_ctl import CtlError, schedulers
 from ssd_ctl.choice import Choice
 from ssd_probe import report, settings
 from ssd_probe.drive import Drive, read
@@ -66,3 +67,19 @@ class Selector:
             self.throttle(self.throttling)
             # As the kernel shows it.
             self.throttling = read(self.drive.queue / WBT)
+
+
+def selectable(drive: Drive, found: list[Candidate],
+               left_out: collections.abc.Callable[[str], None]) -> list[Candidate]:
+    """Return those candidates that the kernel selects; the drive has the last one then. @left_out:
+    is called with why another one is left out."""
+    selector, made = Selector(drive), []
+    for candidate in found:
+        try:
+            selector.select(candidate)
+            made.append(candidate)
+        except CtlError as error:
+            if candidate.choice.scheduler == schedulers.NONE or not drive.exists():
+                raise
+            left_out(f"without {candidate.name}: {error}")
+    return made

@@ -16,6 +16,7 @@ import numpy
 
 from ssd_ctl import CtlError
 from ssd_ctl.advice import workload
+from ssd_ctl.advice.target import Target
 from ssd_probe.drive import MERGES, REQUESTS, SECTOR, SECTORS, WAYS, Drive, counters, read
 
 # Directions that count.
@@ -58,15 +59,23 @@ def program(command: str) -> list[str]:
     return words
 
 
+def counted(drive: Drive) -> list[int]:
+    """Return the kernel's counters of a drive."""
+    fields = counters(drive.sysfs)
+    if not fields:
+        raise CtlError(f"{drive.path} has disappeared")
+    return fields
+
+
 def moved(drive: Drive) -> tuple[int, int]:
     """Return the bytes that the kernel has read from a drive and written to it."""
-    fields = counters(drive.sysfs)
+    fields = counted(drive)
     return tuple(fields[WAYS[way] + SECTORS] * SECTOR for way in BOTH)
 
 
 def completions(drive: Drive) -> int:
     """Return the number of requests that a drive has completed, with those merged into them."""
-    fields = counters(drive.sysfs)
+    fields = counted(drive)
     return sum(fields[WAYS[way] + field] for way in BOTH for field in (REQUESTS, MERGES))
 
 
@@ -85,7 +94,7 @@ def milliseconds() -> int:
 class Fio:
     """fio under way with a load. The end of the with block ends it; logs() are there then."""
 
-    def __init__(self, command: list[str], load: workload.Workload, drive: Drive, place: str,
+    def __init__(self, command: list[str], load: workload.Workload, drive: Drive, place: Target,
                  seed: int):
         self.command, self.load, self.drive = command, load, drive
         self.place, self.seed = place, seed
@@ -97,8 +106,8 @@ class Fio:
                                        else None)
         try:
             job = pathlib.Path(self.folder, "job.fio")
-            job.write_text(self.load.job_file(self.place, self.folder, self.seed),
-                           encoding="utf-8")
+            job.write_text(self.load.job_file(self.place.path, self.place.size, self.folder,
+                                              self.seed), encoding="utf-8")
             self.process = subprocess.Popen(
                 [*WITH_US, *self.command, "--output-format=terse", str(job)], cwd=self.folder,
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,

@@ -19,6 +19,7 @@ import numpy
 from ssd_ctl.advice import engine, workload
 from ssd_ctl.advice.candidates import Candidate, Selector
 from ssd_ctl.advice.sequential import NONE, Outcome, Race
+from ssd_ctl.advice.target import Target
 from ssd_probe.drive import Drive
 
 # The pilot ends when the jobs have done so many times what they ought to do in a window; not before
@@ -61,7 +62,7 @@ class Rounds:
     """The measurement of @candidates with a @load on a @place of a @drive. @told: is called with
     this object now and then."""
 
-    def __init__(self, drive: Drive, place: str, load: workload.Workload,
+    def __init__(self, drive: Drive, place: Target, load: workload.Workload,
                  candidates: list[Candidate], plan: Plan, command: list[str],
                  told: collections.abc.Callable = lambda rounds: None):
         self.drive, self.place, self.load, self.plan = drive, place, load, plan

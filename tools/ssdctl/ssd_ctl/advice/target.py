@@ -7,6 +7,7 @@ import errno
 import mmap
 import os
 import pathlib
+import re
 import stat
 
 from ssd_ctl import CtlError
@@ -14,10 +15,16 @@ from ssd_probe.drive import (NUMBERS, SECTOR, Drive, amount, claimed, device_num
                              mounts_of, place_of, protected, read, refuse, signatures_of, swaps_of,
                              users_of)
 
+MOUNTS, BTRFS = pathlib.Path("/proc/self/mountinfo"), pathlib.Path("/sys/fs/btrfs")
+
 # Bytes that are measured on unless the user says otherwise; at least; and of a write.
 SIZE, LEAST, CHUNK = 4 << 30, 64 << 20, 1 << 20
 # The mark by which a file that an interrupted run has left is known.
 MARK = "user.ssdctl.advise"
+# FAT has no longer files.
+LONGEST, FAT = (4 << 30) - CHUNK, "vfat"
+# What means something else in the name of a file in a job file of fio.
+SPECIAL = re.compile(r"[:$\\\x00-\x1f]")
 
 
 class Partition:
@@ -43,6 +50,8 @@ class Target:
 
     def __init__(self, path: str, size: int, kind: str):
         self.path, self.size, self.kind = path, size, kind
+        # Whether the file is ours, to remove.
+        self.made = False
 
     def describe(self) -> str:
         """Return it in a few words."""
@@ -58,18 +67,32 @@ def drives_below(number: str) -> set[str]:
     return below or {place.parent.name if (place / "partition").exists() else place.name}
 
 
-def number_below(folder: str) -> str:
-    """Return the number of the block device that holds a folder. Some file systems have a number
-    of their own, and name the device."""
+def mount_of(folder: str) -> tuple[str, str]:
+    """Return the type of the file system that holds a folder, and what is mounted there."""
+    folder, best, found = os.path.realpath(folder), "", ("", "")
+    for line in read(MOUNTS).splitlines():
+        fields = line.split()
+        place = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), fields[4])
+        # A later one covers an earlier one.
+        if os.path.commonpath((place, folder)) == place and len(place) >= len(best):
+            at = fields.index("-")
+            best, found = place, (fields[at + 1], fields[at + 2])
+    return found
+
+
+def numbers_below(folder: str) -> list[str]:
+    """Return the numbers of the block devices that hold a folder. btrfs has numbers of its own, and
+    names one of its devices as what is mounted."""
     number = device_number(os.stat(folder).st_dev)
     if (NUMBERS / number).exists():
-        return number
-    for line in read(pathlib.Path("/proc/self/mountinfo")).splitlines():
-        fields = line.split()
-        source = fields[fields.index("-") + 2]
-        if fields[2] == number and source.startswith("/") and os.path.exists(source):
-            return device_number(os.stat(source).st_rdev)
-    return number
+        return [number]
+    _, source = mount_of(folder)
+    if not os.path.exists(source) or not stat.S_ISBLK(os.stat(source).st_mode):
+        return [number]
+    number = device_number(os.stat(source).st_rdev)
+    name = place_of(number).name
+    pools = [path.parent for path in BTRFS.glob(f"*/devices/{name}")]
+    return [read(path / "dev") for pool in pools for path in pool.glob("*")] or [number]
 
 
 def free_bytes(folder: str) -> int:
@@ -89,19 +112,30 @@ def marked(path: str) -> bool:
 def file_target(path: str, drive: Drive, wanted: int | None) -> Target:
     """Return a new file on a file system of the drive, or what an interrupted run has left."""
     path = os.path.abspath(path)
+    if SPECIAL.search(path):
+        raise CtlError(f"{path!r}: fio takes no name with : $ \\ or a control character")
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         raise CtlError(f"{folder} is no folder")
-    on = drives_below(number_below(folder))
+    on = {name for number in numbers_below(folder) for name in drives_below(number)}
     if on != {drive.name}:
         where = f"on {' '.join(sorted(on))}" if on else "on no block device"
         raise CtlError(f"{folder} is {where}, not on {drive.path}")
-    if os.path.lexists(path):
-        if not (stat.S_ISREG(os.lstat(path).st_mode) and marked(path)):
-            raise CtlError(f"{path} exists: name a file that does not, it is removed afterwards")
-        os.unlink(path)
     free = free_bytes(folder)
-    return Target(path, chosen_size(free // 2, wanted, free - LEAST, folder), "file")
+    if os.path.lexists(path):
+        if not is_left(path):
+            raise CtlError(f"{path} exists: name a file that does not, it is removed afterwards")
+        # It is removed once no other command has the drive's lock.
+        free += os.lstat(path).st_blocks * SECTOR
+    most, possible = free // 2, free - LEAST
+    if mount_of(folder)[0] == FAT:
+        most, possible = min(most, LONGEST), min(possible, LONGEST)
+    return Target(path, chosen_size(most, wanted, possible, folder), "file")
+
+
+def is_left(path: str) -> bool:
+    """Return true if an interrupted run has left a file."""
+    return stat.S_ISREG(os.lstat(path).st_mode) and marked(path)
 
 
 def chosen_size(most: int, wanted: int | None, possible: int, where: str) -> int:
@@ -143,10 +177,11 @@ def open_direct(path: str, flags: int) -> int:
 def fill(target: Target, progress):
     """Write it once in ascending order. @progress: is called with the part that is done."""
     flags = os.O_WRONLY | (os.O_CREAT | os.O_EXCL if target.kind == "file" else os.O_EXCL)
-    chunk = mmap.mmap(-1, CHUNK)
-    file = open_direct(target.path, flags)
+    chunk, file = mmap.mmap(-1, CHUNK), -1
     try:
+        file = open_direct(target.path, flags)
         if target.kind == "file":
+            target.made = True
             with contextlib.suppress(OSError):
                 os.setxattr(target.path, MARK, b"1")
         for offset in range(0, target.size, CHUNK):
@@ -160,17 +195,20 @@ def fill(target: Target, progress):
     except OSError as error:
         raise CtlError(f"{target.path} cannot be written: {error.strerror}") from None
     finally:
-        os.close(file)
+        if file >= 0:
+            os.close(file)
         chunk.close()
 
 
 @contextlib.contextmanager
 def held(target: Target, drive: Drive):
-    """Keep udev and other commands away from the drive, and remove a file at the end."""
+    """Keep udev and other commands away from the drive, and remove the file at the end."""
     with drive.locked():
+        if target.kind == "file" and os.path.lexists(target.path) and is_left(target.path):
+            os.unlink(target.path)
         try:
             yield
         finally:
-            if target.kind == "file":
-                with contextlib.suppress(FileNotFoundError):
+            if target.made:
+                with contextlib.suppress(OSError):
                     os.unlink(target.path)

@@ -24,6 +24,9 @@ JOBS = pathlib.Path(__file__).resolve().parents[2] / "jobs"
 NAMED = ("desktop", "database", "copy")
 # Options that are kept only if they are in percent.
 PARTS = ("size", "offset", "offset_increment")
+PERCENT = re.compile(r"(\d*\.?\d+)%")
+# Parts are whole numbers of so many bytes, one at least.
+ALIGN = 1 << 20
 # Options that are ours.
 CHANGED = {
     "filename", "directory", "filename_format", "nrfiles", "filesize", "file_size", "openfiles",
@@ -114,16 +117,28 @@ class Workload:
         return any(PACED.fullmatch(key) and value not in ("", "0")
                    for key, value in self.options(job).items())
 
-    def job_file(self, place: str, logs: str, seed: int) -> str:
-        """Return the job file for fio. @place: what is measured on, @logs: the folder for logs,
-        @seed: of this run."""
+    def parts_of(self, job: Section, size: int) -> dict[str, int]:
+        """Return where a job does I/O, in bytes of the first @size of what is measured on. What is
+        no part of the whole fits only the file that the user had in mind."""
+        options = self.options(job)
+        share = {key: float(match[1]) / 100 for key in PARTS
+                 if (match := PERCENT.fullmatch(options.get(key, "")))}
+        made = {key: int(size * share[key]) // ALIGN * ALIGN for key in PARTS if key in share}
+        jobs = int(options.get("numjobs") or 1)
+        last = made.get("offset", 0) + (jobs - 1) * made.get("offset_increment", 0)
+        if last + ALIGN > size:
+            raise CtlError(f"[{job.name}]: its offset leaves nothing of {size >> 20} MiB")
+        made["size"] = max(ALIGN, min(made.get("size", size), size - last))
+        return made
+
+    def job_file(self, place: str, size: int, logs: str, seed: int) -> str:
+        """Return the job file for fio. @place: what is measured on, the first @size bytes of it,
+        @logs: the folder for logs, @seed: of this run."""
         lines = []
         for number, job in enumerate(self.jobs):
             options = self.options(job)
             kept = {key: value for key, value in options.items() if key not in CHANGED}
-            # What is no part of the whole fits only the file that the user had in mind.
-            kept |= {key: options[key] for key in PARTS if options.get(key, "").endswith("%")}
-            kept.setdefault("size", "100%")
+            kept |= {key: str(value) for key, value in self.parts_of(job, size).items()}
             kept |= {"filename": place, "time_based": "1", "runtime": "1000000",
                      "overwrite": "1", "fallocate": "none", "disable_slat": "1",
                      "disable_clat": "1",

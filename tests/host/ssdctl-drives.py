@@ -1,0 +1,168 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0
+# By made-up files of the kernel: which drives ssdctl lists, which ones a file system is on, which
+# rule is for which drive; what cannot be written or has disappeared ends in one line
+
+import contextlib
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import types
+
+PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
+                str(PROJECT / "tools/ssd-probe")]
+
+from checks import check  # noqa: E402  (in a folder added above)
+from ssd_ctl import CtlError, drives, rules, saved, udev  # noqa: E402
+from ssd_ctl.advice import engine, target  # noqa: E402
+from ssd_ctl.choice import Choice  # noqa: E402
+
+MOUNTS = r"""21 1 8:1 / / rw - ext4 /dev/sda1 rw
+30 21 0:39 / /mnt/my\040pool rw - btrfs {device} rw
+31 21 8:17 / /mnt/card rw - vfat /dev/sdb1 rw
+32 21 0:50 / /mnt/my\040pool/below rw - tmpfs tmpfs rw
+33 21 8:33 / /mnt/card rw - exfat /dev/sdc1 rw
+"""
+
+
+def failed(call, because):
+    """Check that a call fails with a message that says why."""
+    try:
+        call()
+    except CtlError as error:
+        check(because in str(error), f"it says {error}")
+        return
+    check(False, f"{because}: it does not fail")
+
+
+def listed(folder):
+    """Hidden paths of multipath drives, devices without a scheduler and without a medium are not
+    listed; what is no drive only if it is asked for."""
+    for name, size, hidden in (("sdzz", 8, 0), ("nvme0n1", 8, 0), ("nvme0c0n1", 8, 1),
+                               ("sr0", 0, 0), ("loop0", 8, 0), ("cciss!c0d0", 8, 0)):
+        (folder / name / "queue").mkdir(parents=True)
+        (folder / name / "queue/scheduler").write_text("[none]")
+        (folder / name / "size").write_text(str(size))
+        (folder / name / "hidden").write_text(str(hidden))
+    (folder / "nvme0n1/queue/scheduler").unlink()
+    drives.BLOCK = folder
+    check(drives.names() == ["cciss!c0d0", "sdzz"], f"drives: {drives.names()}")
+    check(drives.names(others=True) == ["cciss!c0d0", "loop0", "sdzz"], "with others")
+    check(drives.every() == [], "drives that have been removed meanwhile are left out")
+
+
+def mounted(folder):
+    """The nearest and latest mount holds a folder; btrfs may be on several devices."""
+    target.MOUNTS = folder / "mountinfo"
+    target.MOUNTS.write_text(MOUNTS.format(device="/dev/sdx"))
+    for place, meant in (("/home/me", ("ext4", "/dev/sda1")), ("/", ("ext4", "/dev/sda1")),
+                         ("/mnt/my pool/me", ("btrfs", "/dev/sdx")),
+                         ("/mnt/my pool/below/me", ("tmpfs", "tmpfs")),
+                         ("/mnt/my poolx", ("ext4", "/dev/sda1")),
+                         ("/mnt/card", ("exfat", "/dev/sdc1"))):
+        check(target.mount_of(place) == meant, f"{place}: {target.mount_of(place)}")
+    disk = next((str(path) for path in pathlib.Path("/dev").glob("*") if path.is_block_device()),
+                None)
+    if not disk:
+        return
+    number = target.device_number(os.stat(disk).st_rdev)
+    target.MOUNTS.write_text(MOUNTS.format(device=disk).replace(r"/mnt/my\040pool", str(folder)))
+    target.NUMBERS, target.BTRFS = folder / "numbers", folder / "btrfs"
+    check(target.numbers_below(str(folder)) == [number], f"one device: {number}")
+    devices = folder / "btrfs/uuid/devices"
+    for name, dev in ((target.place_of(number).name, number), ("sdy", "8:400")):
+        (devices / name).mkdir(parents=True)
+        (devices / name / "dev").write_text(dev)
+    check(sorted(target.numbers_below(str(folder))) == sorted([number, "8:400"]), "two devices")
+
+
+def rule(by_model=False, **match):
+    """Return a rule that recognizes drives by these properties."""
+    return rules.Rule(Choice("bp"), rules.kernel_names("sda"), match, "a model", by_model,
+                      "/usr/sbin/ssdctl")
+
+
+def fits():
+    """A rule is for the drives that udev's rule is for: by all properties, exactly."""
+    evo, qvo = {"ID_MODEL": "860_EVO_1TB"}, {"ID_MODEL": "860_QVO_1TB"}
+    one = evo | {"ID_SERIAL_SHORT": "1"}
+    for what, made, name, found, meant in (
+            ("its drive", rule(**one), "sdb", one, True),
+            ("another serial number", rule(**one), "sda", one | {"ID_SERIAL_SHORT": "2"}, False),
+            ("no serial number", rule(**one), "sda", evo, False),
+            ("a similar model", rule(True, **evo), "sda", qvo, False),
+            ("a part of a card", rule(**one), "mmcblk0boot0", one, False),
+            ("udev knows nothing", rule(**one), "sda", {}, False)):
+        drive = types.SimpleNamespace(name=name)
+        check(made.fits(drive, found) == meant, f"{what}: {meant}")
+    made = json.loads(json.dumps(rules.dataclasses.asdict(rule(**one))))
+    with tempfile.TemporaryDirectory() as place:
+        rules.FOLDER = pathlib.Path(place)
+        text = rule(**one).text()
+        rule(**one).path.write_text(text.replace(json.dumps(made),
+                                                 json.dumps(made | {"key": "older"})))
+        check(rules.every() == [rule(**one)], "a rule with another field is read")
+
+
+def without_udev():
+    """Without udev no rule is for a drive, and a drive's serial number is not known."""
+    def missing(*_):
+        raise CtlError("udevadm is missing")
+    known, udev.udevadm = udev.udevadm, missing
+    drive = types.SimpleNamespace(name="sda", sysfs=pathlib.Path("/sys/block/sda"))
+    check(rules.fitting(drive, [rule(ID_MODEL="x")]) == [], "no rule")
+    check(drives.udev_serial(drive) == "", "no serial number")
+    udev.udevadm = known
+
+
+def ends(folder):
+    """What cannot be written, and a drive that has disappeared, are told."""
+    failed(lambda: saved.write_text(pathlib.Path("/proc/nothing/file"), "x"), "cannot be written")
+    gone = types.SimpleNamespace(path="/dev/gone", sysfs=folder / "gone")
+    failed(lambda: engine.completions(gone), "/dev/gone has disappeared")
+    failed(lambda: engine.moved(gone), "/dev/gone has disappeared")
+
+
+def files(folder):
+    """A file that is not ours is not removed, whenever it appears; one that is left is."""
+    @contextlib.contextmanager
+    def locked():
+        yield
+    drive = types.SimpleNamespace(locked=locked)
+    path = folder / "measured"
+    where = target.Target(str(path), 1 << 20, "file")
+    with target.held(where, drive):
+        path.write_text("precious")
+        failed(lambda: target.fill(where, lambda part: None), "File exists")
+    check(path.read_text() == "precious", "the other file is there")
+    with target.held(where, drive):
+        check(path.exists(), "it is there while the lock is held")
+    with contextlib.suppress(OSError):
+        os.setxattr(path, target.MARK, b"1")
+        with target.held(where, drive):
+            check(not path.exists(), "what an interrupted run has left is removed")
+    path.unlink(missing_ok=True)
+    with target.held(where, drive):
+        target.fill(where, lambda part: None)
+        check(path.stat().st_size == 1 << 20, "the file is written")
+    check(not path.exists(), "the file is removed")
+    for name in ("a:b", "a$b", "a\\b", "a\nb"):
+        failed(lambda name=name: target.file_target(f"{folder}/{name}", None, None), "fio takes no")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as place:
+        folder = pathlib.Path(place)
+        listed(folder / "block")
+        files(folder)
+        mounted(folder)
+        fits()
+        without_udev()
+        ends(folder)
+
+
+if __name__ == "__main__":
+    main()
