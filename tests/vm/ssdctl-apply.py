@@ -14,6 +14,8 @@ from iosched import Disk, insert, ours, remove_all
 from ssd import Device
 from ssdctl import PROGRAM, State, as_nobody, has, link, nothing_left, refused, ssdctl, status_of
 
+from ssd_probe.drive import Drive  # (in a folder that ssdctl.py has added)
+
 DEBUG = "/sys/kernel/debug"
 
 
@@ -92,7 +94,10 @@ def advised(name):
     folder = pathlib.Path("/var/lib/ssd-iosched/advice")
     folder.mkdir(parents=True)
     file = folder / f"{name}.json"
-    file.write_text(json.dumps({"choice": {"scheduler": "pass", "tunables": {"depth": 8}}}))
+    made = {"choice": {"scheduler": "pass", "tunables": {"depth": 8}}}
+    file.write_text(json.dumps(made | {"instance": "another drive of this name"}))
+    refused("no advice", "apply", name)
+    file.write_text(json.dumps(made | {"instance": Drive(f"/dev/{name}").instance()}))
     ssdctl("apply", name)
     has(name, "pass", depth=8)
     check(status_of(name)["advice"]["scheduler"] == "pass", "status shows the advice")

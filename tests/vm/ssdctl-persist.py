@@ -8,6 +8,8 @@
 # nvme: 256M
 # timeout: 900
 
+import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -15,6 +17,7 @@ import pathlib
 from checks import check, modprobe, run, wait_for
 from iosched import insert, ours, remove, remove_all
 from scsi_target import units
+from ssd import Device
 from ssdctl import (State, has, nothing_left, refused, replug, settle, ssdctl, status_of,
                     udev)
 
@@ -104,6 +107,67 @@ def advised(one):
     check(len(made["removed"]) == 1 and list(made["drives"]) == [drive.path],
           f"JSON of undo-all: {made}")
     has(one.name, plain.scheduler)
+    nothing_left()
+
+
+def measured(one):
+    """A drive that another program measures keeps what it has, and nothing is lost that another
+    try needs."""
+    state = State(one.name)
+    with held(one):
+        refused("is locked by another program", "persist", one.name)
+        refused("is locked by another program", "persist", one.name, "pass")
+    state.same("persist of a locked drive", one.name)
+    check(not rules(), f"no rule: {rules()}")
+    ssdctl("persist", one.name, "pass")
+    # What is saved is not of this drive any more: only the rule says that it counts.
+    replug(one)
+    with held(one):
+        refused("is locked by another program", "revert", one.name)
+        said = ssdctl("undo-all", status=1)[0]
+        check("is left as it is" in said and "again for" in said, "undo-all says so")
+    check(len(rules()) == 1, f"the rule is there: {rules()}")
+    ssdctl("undo-all")
+    state.same("undone at last", one.name)
+    nothing_left()
+
+
+@contextlib.contextmanager
+def held(unit):
+    """Hold a drive's lock, as a program does that measures it."""
+    with open(f"/dev/{unit.name}", "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def stick():
+    """Of drives whose serial number only udev knows, as of USB sticks, each has its own rule, and
+    the next one of the same name has none."""
+    for serial in ("A", "B", "A"):
+        TRACKS.write_text('KERNEL=="ssdemu*", ENV{ID_MODEL}="stick", '
+                          f'ENV{{ID_SERIAL}}="{serial}", ENV{{ID_SERIAL_SHORT}}="{serial}"\n')
+        run("udevadm", "control", "--reload")
+        with Device("small") as device:
+            # The device's first scheduler is set after udev has seen it.
+            run("udevadm", "trigger", "--action=add", f"/sys/block/{device.name}")
+            settle()
+            if not rules():
+                ssdctl("persist", device.name, "bp", "depth=3")
+                has(device.name, "bp", depth=3)
+            elif serial == "B":
+                has(device.name, "none")
+                check(not status_of(device.name)["kept"], "the other stick has no rule")
+                check("nothing to undo" in ssdctl("revert", device.name)[0], "nor what to undo")
+                check(len(rules()) == 1, "the first one's rule is there")
+            else:
+                has(device.name, "bp", depth=3)
+                ssdctl("revert", device.name)
+                has(device.name, "none")
+        settle()
+    check(not rules(), "its rule is found by another name, too")
+    ssdctl("undo-all")
+    TRACKS.unlink()
+    run("udevadm", "control", "--reload")
     nothing_left()
 
 
@@ -223,6 +287,8 @@ def main():
         hot_plug(one, other)
         by_model(one, other)
         advised(one)
+        measured(one)
+        stick()
         module_missing(one)
         weird_names(one)
         hardware_database(one)

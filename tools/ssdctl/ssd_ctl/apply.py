@@ -72,9 +72,16 @@ def locked(drive: Drive):
         yield
 
 
+@contextlib.contextmanager
+def changing(drive: Drive):
+    """Hold the drive's lock, remember what was there before, and restore it after an error."""
+    with locked(drive), saved.changing(drive, rules.choices(drive)):
+        yield
+
+
 def select(drive: Drive, choice: Choice):
     """Select a choice, and remember what was there before."""
-    with locked(drive), saved.changing(drive, rules.choices(drive)):
+    with changing(drive):
         schedulers.apply(drive, with_former_queue(drive, choice))
 
 
@@ -95,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
             said(f"{drive.path} is no SSD, as the kernel says: {choice.scheduler} is for SSDs")
         kept = rules.of(drive)
         if kept and not schedulers.holds(drive, kept[-1].choice):
-            said(f"{kept[-1].path} selects {kept[-1].choice} when the drive appears: "
+            said(f"{kept[-1].path} selects {kept[-1].choice} when the drive appears or changes: "
                  "ssdctl persist keeps the present choice instead")
     said.end()
     return OK

@@ -11,6 +11,7 @@ import sys
 
 from ssd_ctl import CtlError, UsageError
 from ssd_probe import ProbeError
+from ssd_probe.drive import BLOCK
 from ssd_probe.version import VERSION
 
 # {command: (its module, what it does)}. The module has add_options(parser) and run(args), which
@@ -71,10 +72,10 @@ def remedy(missing: str) -> str:
 
 def split(argv: list[str]) -> tuple[str, list[str]]:
     """Return the command and its arguments."""
-    if not argv or argv[0].startswith("-") or "/" in argv[0]:
-        return "status", argv
-    if argv[0] in COMMANDS or argv[0] in HIDDEN:
+    if argv and (argv[0] in COMMANDS or argv[0] in HIDDEN):
         return argv[0], argv[1:]
+    if not argv or argv[0].startswith("-") or "/" in argv[0] or (BLOCK / argv[0]).exists():
+        return "status", argv
     raise UsageError(f"there is no command {argv[0]} (ssdctl --help)")
 
 
@@ -104,6 +105,9 @@ def main() -> int:
     except BrokenPipeError:
         # The reader of the output has ended; the interpreter must not write to it at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except OSError as error:
+        print(f"ssdctl: {error.filename or 'the system'}: {error.strerror}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         return 128 + signal.SIGINT

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """The drives of the machine: which there are, and what they are."""
+import contextlib
 import hashlib
 import os
 import re
 
-from ssd_ctl import CtlError
+from ssd_ctl import CtlError, udev
 from ssd_probe import ProbeError
 from ssd_probe.drive import BLOCK, Drive, device_number, place_of, read
 
@@ -16,16 +17,23 @@ KINDS = (("nvme", "NVMe"), ("nvme-subsystem", "NVMe"), ("usb", "USB"),
          ("virtio", "virtio"), ("end_device", "SAS"), ("host", "SCSI"))
 
 
-def names() -> list[str]:
-    """Return the names of all drives, as in /sys/block."""
-    found = (path.name for path in sorted(BLOCK.glob("*")))
-    return [name for name in found if not NO_DRIVE.match(name) and read(BLOCK / name / "size")
-            not in ("", "0") and (BLOCK / name / "queue/scheduler").exists()]
+def names(others: bool = False) -> list[str]:
+    """Return the names of all drives, as in /sys/block. @others: also of what is no drive, but has
+    a scheduler."""
+    found = [path.name for path in sorted(BLOCK.glob("*"))
+             if (path / "queue/scheduler").exists() and read(path / "size") not in ("", "0") and
+             # A path of a multipath drive.
+             read(path / "hidden") != "1"]
+    return found if others else [name for name in found if not NO_DRIVE.match(name)]
 
 
-def every() -> list[Drive]:
-    """Return all drives."""
-    return [Drive(device_path(name)) for name in names()]
+def every(others: bool = False) -> list[Drive]:
+    """Return all drives, without those that are removed meanwhile."""
+    found = []
+    for name in names(others):
+        with contextlib.suppress(ProbeError):
+            found.append(Drive(device_path(name)))
+    return found
 
 
 def device_path(name: str) -> str:
@@ -33,8 +41,9 @@ def device_path(name: str) -> str:
     return "/dev/" + name.replace("!", "/")
 
 
-def find(path: str) -> Drive:
-    """Return the drive that a user means: by a path, a name, or one of its partitions."""
+def find(path: str, bare: bool = False) -> Drive:
+    """Return the drive that a user means: by a path, a name, or one of its partitions. @bare: it
+    need not have a scheduler."""
     if "/" not in path:
         path = f"/dev/{path}"
     try:
@@ -44,9 +53,12 @@ def find(path: str) -> Drive:
     except OSError as error:
         raise CtlError(f"{path}: {error.strerror}: ssdctl lists the drives") from None
     try:
-        return Drive(path)
+        found = Drive(path)
     except ProbeError as error:
         raise CtlError(str(error)) from None
+    if not (bare or (found.queue / "scheduler").exists()):
+        raise CtlError(f"{path} has no scheduler of its own: what it consists of may have one")
+    return found
 
 
 def kind(of: Drive) -> str:
@@ -60,8 +72,17 @@ def kind(of: Drive) -> str:
 
 
 def serial(of: Drive) -> str:
-    """Return the serial number of a drive, "" if the kernel knows none."""
-    return str(of.identity()["serial"]) or read(of.sysfs / "serial")
+    """Return the serial number of a drive, "" if it is not known."""
+    return (str(of.identity()["serial"]) or read(of.sysfs / "serial") or
+            ("" if of.identity()["wwid"] else udev_serial(of)))
+
+
+def udev_serial(of: Drive) -> str:
+    """Return the serial number that udev knows of a drive, "" if none: of USB drives the kernel
+    knows none."""
+    with contextlib.suppress(CtlError):
+        return udev.properties(of).get("ID_SERIAL_SHORT", "")
+    return ""
 
 
 def key(of: Drive) -> str:

@@ -53,7 +53,7 @@ def program() -> str:
 
 def made(drive: Drive, choice: Choice, match: dict[str, str], by_model: bool) -> rules.Rule:
     """Return the rule that keeps a choice. @match: what it recognizes the drive by."""
-    return rules.Rule(choice, rules.kernel_names(drive.name), match, drives.key(drive),
+    return rules.Rule(choice, rules.kernel_names(drive.name), match,
                       str(drive.identity()["model"]), by_model, program())
 
 
@@ -63,11 +63,11 @@ def run(args: argparse.Namespace) -> int:
     with saved.alone():
         drive = drives.find(args.device)
         match = rules.recognized_by(drive, args.by_model)
-        with saved.changing(drive, rules.choices(drive)):
+        with apply.changing(drive):
             advice = None if words else advised(drive)
             if words or advice:
                 choice = advice or apply.typed(drive, words)
-                apply.select(drive, choice)
+                schedulers.apply(drive, apply.with_former_queue(drive, choice))
                 choice = schedulers.as_shown(drive, choice)
             else:
                 choice = present(drive)

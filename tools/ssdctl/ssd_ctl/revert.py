@@ -31,8 +31,7 @@ def restore(drive: Drive, kept: list[Choice], said: Said) -> int:
     appeared."""
     before = saved.before(drive)
     if before and (kept or saved.is_present(drive)):
-        with apply.locked(drive):
-            wrong = schedulers.restore(drive, before)
+        wrong = schedulers.restore(drive, before)
         said(f"{drive.path} has {schedulers.present(drive)} as before")
         said.facts["drives"][drive.path] = schedulers.read_choice(drive).as_json()
         if wrong:
@@ -41,9 +40,8 @@ def restore(drive: Drive, kept: list[Choice], said: Said) -> int:
             return FAILED
     elif any(schedulers.holds(drive, choice) for choice in kept):
         said(f"{drive.path}: what it had before is not known, the next boot restores it")
-    else:
+    elif not kept:
         said(f"{drive.path}: there is nothing to undo")
-    saved.path_of(drive).unlink(missing_ok=True)
     return OK
 
 
@@ -53,7 +51,11 @@ def run(args: argparse.Namespace) -> int:
         drive = drives.find(args.device)
         found = rules.of(drive)
         said = Said(args.json, removed=[str(rule.path) for rule in found], drives={})
-        remove_rules(found, said)
-        status = restore(drive, [rule.choice for rule in found], said)
+        # A rule or a saved state is removed only once it is not needed for another try.
+        with apply.locked(drive):
+            status = restore(drive, [rule.choice for rule in found], said)
+            remove_rules(found, said)
+            if status == OK:
+                saved.path_of(drive).unlink(missing_ok=True)
     said.end()
     return status

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """The udev rules by which drives keep a choice: a file for each drive, or for each model."""
 import dataclasses
+import fnmatch
 import json
 import pathlib
 import re
+from collections.abc import Mapping
 
 from ssd_ctl import CtlError, drives, saved, schedulers, udev
 from ssd_ctl.choice import Choice
@@ -23,12 +25,11 @@ PROGRAM = re.compile(r"/[A-Za-z0-9_./+-]+")
 
 @dataclasses.dataclass
 class Rule:
-    """A file of rules. @match: the properties of udev that a drive has; @key: of the drive that
-    it was made for, @model: whose model it was; @program: the path of ssdctl."""
+    """A file of rules. @kernel: pattern of a drive's names, @match: the properties of udev that it
+    has; @model: of the drive that it was made for; @program: the path of ssdctl."""
     choice: Choice
     kernel: str
     match: dict[str, str]
-    key: str
     model: str
     by_model: bool
     program: str
@@ -40,11 +41,10 @@ class Rule:
         # In the order of the names a drive's own rule follows its model's, and wins.
         return FOLDER / f"{PREFIX}{how}-{drives.slug(*self.match.values())}.rules"
 
-    def fits(self, drive: Drive) -> bool:
-        """Return true if the rule is for a drive."""
-        if self.by_model:
-            return self.model == drive.identity()["model"]
-        return self.key == drives.key(drive)
+    def fits(self, drive: Drive, found: Mapping[str, str]) -> bool:
+        """Return true if the rule is for a drive. @found: its properties of udev."""
+        named = any(fnmatch.fnmatchcase(drive.name, name) for name in self.kernel.split("|"))
+        return named and all(found.get(name) == value for name, value in self.match.items())
 
     def condition(self) -> str:
         """Return what is true of the events of the drive."""
@@ -131,7 +131,8 @@ def read_rule(path: pathlib.Path) -> Rule | None:
     try:
         head, about, *_ = path.read_text(encoding="utf-8").splitlines()
         made = json.loads(about.removeprefix(ABOUT))
-        rule = Rule(**{**made, "choice": Choice.from_json(made["choice"])})
+        rule = Rule(**{field.name: made[field.name] for field in dataclasses.fields(Rule)} |
+                    {"choice": Choice.from_json(made["choice"])})
         return rule if head + "\n" == FIRST and rule.path == path else None
     except (OSError, ValueError, TypeError, KeyError, CtlError):
         return None
@@ -142,9 +143,26 @@ def files() -> list[pathlib.Path]:
     return sorted(FOLDER.glob(f"{PREFIX}*.rules"))
 
 
-def of(drive: Drive) -> list[Rule]:
-    """Return the rules of a drive; the last one decides."""
-    return [rule for rule in map(read_rule, files()) if rule and rule.fits(drive)]
+def every() -> list[Rule]:
+    """Return the rules that ssdctl has written."""
+    return list(filter(None, map(read_rule, files())))
+
+
+def fitting(drive: Drive, rules: list[Rule], found: Mapping[str, str] | None = None) -> list[Rule]:
+    """Return those of some rules that are for a drive. @found: its properties of udev, if they are
+    known; without udev no rule is for it."""
+    if rules and found is None:
+        try:
+            found = udev.properties(drive)
+        except CtlError:
+            return []
+    return [rule for rule in rules if rule.fits(drive, found)]
+
+
+def of(drive: Drive, found: Mapping[str, str] | None = None) -> list[Rule]:
+    """Return the rules of a drive; the last one decides. @found: its properties of udev, if they
+    are known."""
+    return fitting(drive, every(), found)
 
 
 def choices(drive: Drive) -> list[Choice]:

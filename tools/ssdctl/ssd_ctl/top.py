@@ -63,7 +63,7 @@ def end(number, _frame):
 def run(args) -> int:
     """Watch a drive; return the exit status."""
     count = 1 if args.once else args.batch
-    drive = drives.find(args.device)
+    drive = drives.find(args.device, bare=True)
     if not (count or args.json):
         top_view.check_terminal()
     for number in (signal.SIGTERM, signal.SIGHUP):

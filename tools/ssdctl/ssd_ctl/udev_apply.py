@@ -18,7 +18,8 @@ def run(args: argparse.Namespace) -> int:
     """Run the command. udev holds the drive's lock."""
     saved.root()
     drive = drives.find(args.name)
-    kept = rules.of(drive)
+    # Of udev, which runs this.
+    kept = rules.of(drive, os.environ)
     choice = kept[-1].choice if kept else hwdb.choice_in(os.environ)
     if not choice:
         raise CtlError(f"{drive.path} has no rule of ssdctl, and no entry in the hardware database")

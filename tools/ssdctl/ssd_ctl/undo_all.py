@@ -4,9 +4,10 @@ hardware database off, and remove what ssdctl has stored, advice too."""
 import argparse
 import shutil
 
-from ssd_ctl import STATE, CtlError, drives, hwdb, revert, rules, saved, udev
+from ssd_ctl import STATE, CtlError, apply, drives, hwdb, revert, rules, saved, udev
 from ssd_ctl.said import Said, add_option
 from ssd_probe import ProbeError
+from ssd_probe.drive import Drive
 
 OK, FAILED = 0, 1
 
@@ -16,35 +17,45 @@ def add_options(parser: argparse.ArgumentParser):
     add_option(parser)
 
 
-def remove_rules(said: Said) -> list[rules.Rule]:
-    """Remove all rules; return them."""
-    found = []
-    for path in rules.files():
-        rule = rules.read_rule(path)
-        if rule:
-            rules.remove(path)
-            found.append(rule)
-            said.facts["removed"].append(str(path))
-            said(f"removed {path}")
-        else:
-            said(f"{path} is left: ssdctl did not write it")
-    return found
-
-
-def restore_drives(found: list[rules.Rule], said: Said) -> int:
-    """Restore all drives that were changed; return the exit status. @found: the rules that were
-    removed."""
-    status = OK
-    for drive in drives.every():
-        kept = [rule.choice for rule in found if rule.fits(drive)]
+def restore_drives(said: Said) -> list[Drive]:
+    """Restore all drives that were changed; return those that are left as they are."""
+    failed, found = [], rules.every()
+    for drive in drives.every(others=True):
+        kept = [rule.choice for rule in rules.fitting(drive, found)]
         if not kept and not saved.path_of(drive).exists():
             continue
         try:
-            status |= revert.restore(drive, kept, said)
+            with apply.locked(drive):
+                if revert.restore(drive, kept, said) != OK:
+                    failed.append(drive)
         except (CtlError, ProbeError) as error:
             said(f"{drive.path} is left as it is: {error}")
-            status = FAILED
-    return status
+            failed.append(drive)
+    return failed
+
+
+def remove_rules(failed: list[Drive], said: Said):
+    """Remove all rules but those of drives that failed: they are needed for another try."""
+    for path in rules.files():
+        rule = rules.read_rule(path)
+        if not rule:
+            said(f"{path} is left: ssdctl did not write it")
+        elif not any(rules.fitting(drive, [rule]) for drive in failed):
+            rules.remove(path)
+            said.facts["removed"].append(str(path))
+            said(f"removed {path}")
+
+
+def remove_state(failed: list[Drive], said: Said):
+    """Remove what is stored, but for what drives that failed had before."""
+    if failed:
+        needed = list(map(saved.path_of, failed))
+        for path in (*saved.SAVED.glob("*"), *saved.ADVICE.glob("*")):
+            if path not in needed:
+                path.unlink(missing_ok=True)
+    elif STATE.exists():
+        shutil.rmtree(STATE)
+        said(f"removed {STATE}")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -52,11 +63,11 @@ def run(args: argparse.Namespace) -> int:
     said = Said(args.json, removed=[], drives={})
     with saved.alone():
         hwdb.disable(said)
-        found = remove_rules(said)
+        failed = restore_drives(said)
+        remove_rules(failed, said)
         udev.reload()
-        status = restore_drives(found, said)
-        if STATE.exists():
-            shutil.rmtree(STATE)
-            said(f"removed {STATE}")
+        remove_state(failed, said)
+        if failed:
+            said(f"again for {' '.join(drive.path for drive in failed)}: ssdctl undo-all")
     said.end()
-    return status
+    return FAILED if failed else OK
