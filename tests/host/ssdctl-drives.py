@@ -104,7 +104,10 @@ def fits():
         text = rule(**one).text()
         rule(**one).path.write_text(text.replace(json.dumps(made),
                                                  json.dumps(made | {"key": "older"})))
-        check(rules.every() == [rule(**one)], "a rule with another field is read")
+        check(rules.every() == [rule(**one)] and not rules.every()[0].edited(),
+              "a rule with another field is read, and not edited")
+        rule(**one).path.write_text(text.replace('"bp"', '"pass"'))
+        check(rules.every()[0].edited(), "another one is edited")
 
 
 def without_udev():
@@ -149,7 +152,7 @@ def files(folder):
         target.fill(where, lambda part: None)
         check(path.stat().st_size == 1 << 20, "the file is written")
     check(not path.exists(), "the file is removed")
-    for name in ("a:b", "a$b", "a\\b", "a\nb"):
+    for name in ("a:b", "a$b", "a\\b", "a\nb", "a#b", "a;b", "a "):
         failed(lambda name=name: target.file_target(f"{folder}/{name}", None, None), "fio takes no")
 
 

@@ -21,7 +21,7 @@ from ssd import Device
 from ssdctl import (State, has, nothing_left, refused, replug, settle, ssdctl, status_of,
                     udev)
 
-from ssd_ctl import drives, hwdb, saved, schedulers  # (in a folder that ssdctl.py has added)
+from ssd_ctl import CtlError, drives, hwdb, saved, schedulers  # (in a folder of ssdctl.py)
 from ssd_ctl.choice import Choice
 from ssd_probe.drive import Drive
 
@@ -129,6 +129,34 @@ def measured(one):
     check(len(rules()) == 1, f"the rule is there: {rules()}")
     ssdctl("undo-all")
     state.same("undone at last", one.name)
+    nothing_left()
+
+
+def not_taken_back(one):
+    """What the kernel does not take back is told, and does not keep the rule."""
+    state = State(one.name)
+    known = schedulers.restore
+
+    def refuse(drive, before):
+        return [*known(drive, before), "iosched/gone"]
+
+    def fail(drive, before):
+        known(drive, before)
+        raise CtlError("there is no such scheduler")
+
+    for what, because in ((refuse, "does not take its former iosched/gone"),
+                          (fail, "does not have its former scheduler again: there is no such")):
+        for words in (("revert", one.name), ("undo-all",)):
+            ssdctl("persist", one.name, "pass")
+            replug(one)
+            schedulers.restore = what
+            made = json.loads(ssdctl(*words, "--json", status=1)[0])
+            schedulers.restore = known
+            check(because in " ".join(made["messages"]), f"{words[0]} says so: {made}")
+            check(not rules(), f"no rule: {rules()}")
+            check("nothing to undo" in ssdctl("revert", one.name)[0], "nothing is left to undo")
+    state.same("restored", one.name)
+    ssdctl("undo-all")
     nothing_left()
 
 
@@ -288,6 +316,7 @@ def main():
         by_model(one, other)
         advised(one)
         measured(one)
+        not_taken_back(one)
         stick()
         module_missing(one)
         weird_names(one)

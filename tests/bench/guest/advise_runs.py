@@ -162,10 +162,15 @@ class Truth:
         self.looks = before.get("looks", 0)
         self.seed = 7_000_000 + 10_000 * self.looks
         self.ios = self.rounds = 0
+        # I/Os of the fastest candidate in a second.
+        self.fastest = 0.0
         self.most_ios, self.most_s = case["longer"] * MOST_IOS, case["longer"] * MOST_S
 
     def session(self, count):
         """Measure @count windows of each candidate that is left, or fewer."""
+        if self.fastest:
+            most = PLAN.most_logged * (1 - SETTLE) / self.fastest / self.window_s
+            count = max(1, min(count, int(most)))
         runs = {name: self.alone(self.found[name], count) for name in self.left}
         for turn in zip(*runs.values(), strict=False):
             self.race.add(dict(zip(runs, turn, strict=True)))
@@ -176,6 +181,7 @@ class Truth:
         with Device(self.case["preset"], **self.case["keys"]) as device:
             drive = Drive(device.path)
             candidates.Selector(drive).select(candidate)
+            began = engine.milliseconds()
             with Load(self.load, drive, self.seed + self.rounds) as load:
                 time.sleep(max(self.settle_s, SETTLE / (1 - SETTLE) * count * self.window_s))
                 edges = [engine.milliseconds()]
@@ -183,7 +189,9 @@ class Truth:
                     time.sleep(self.window_s)
                     edges.append(engine.milliseconds())
             logs = load.logs()
-        self.ios += sum(map(len, logs))
+        ios = sum(map(len, logs))
+        self.ios += ios
+        self.fastest = max(self.fastest, 1e3 * ios / (engine.milliseconds() - began))
         return [self.served(logs, *window) for window in itertools.pairwise(edges)]
 
     def served(self, logs, begin, end):
@@ -247,6 +255,8 @@ class Truth:
             before, since, past = self.ios, time.monotonic(), self.rounds
             had = len(self.left)
             self.session(count)
+            if self.rounds == past:
+                break
             now = time.monotonic()
             if self.enough():
                 self.drop()

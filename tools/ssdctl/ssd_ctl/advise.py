@@ -95,7 +95,8 @@ def give_back(drive: Drive, had: Choice):
 
 
 def measure(args: argparse.Namespace, drive: Drive, where: target.Target,
-            found: list[candidates.Candidate], had: Choice) -> tuple[rounds.Rounds, list[str]]:
+            jobs: workload.Workload, found: list[candidates.Candidate], had: Choice
+            ) -> tuple[rounds.Rounds, list[str]]:
     """Measure on a target; return what was measured, and what disturbed it. @had: what the drive
     has, and gets back."""
     shown = Shown(args.quiet)
@@ -106,8 +107,7 @@ def measure(args: argparse.Namespace, drive: Drive, where: target.Target,
         target.fill(where, lambda part: shown(f"write {amount(where.size)} once: {part:.0%}"))
         plan = rounds.Plan(limit_s=args.minutes * 60, seed=args.seed)
         # The text takes some ms, between windows: not for a line that is not shown.
-        made = rounds.Rounds(drive, where, workload.load(args.workload), found, plan,
-                             engine.program(args.fio),
+        made = rounds.Rounds(drive, where, jobs, found, plan, engine.program(args.fio),
                              lambda now: shown.due() and shown(progress_text(now)))
         made.run()
         if made.foreign() > MOST_FOREIGN:
@@ -122,7 +122,7 @@ def measure(args: argparse.Namespace, drive: Drive, where: target.Target,
 def advise(args: argparse.Namespace, drive: Drive) -> dict:
     """Measure; return the report."""
     # What would fail at the end fails now.
-    workload.load(args.workload)
+    jobs = workload.load(args.workload)
     engine.program(args.fio)
     if args.contribute:
         hwdb.entry(drive, Choice(schedulers.NONE), [])
@@ -132,12 +132,14 @@ def advise(args: argparse.Namespace, drive: Drive) -> dict:
     if where.kind == "drive" and not confirmed(
             drive.name, "ssdctl", " (--on FILE measures on a file instead)"):
         raise CtlError("another name was typed: nothing was written")
-    had = schedulers.read_choice(drive)
+    for job in jobs.jobs:
+        jobs.parts_of(job, where.size)
     with target.held(where, drive):
+        had = schedulers.read_choice(drive)
         if where.kind == "drive":
             # Again: the answer may have taken long.
             refuse(drive)
-        measured, disturbed = measure(args, drive, where, found, had)
+        measured, disturbed = measure(args, drive, where, jobs, found, had)
     return report.made_of(measured, drive, where, disturbed, had)
 
 

@@ -87,8 +87,8 @@ def select(drive: Drive, choice: Choice):
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    words, said = named(args), Said(args.json)
-    with saved.alone():
+    words = named(args)
+    with saved.alone(), Said(args.json) as said:
         drive = drives.find(args.device)
         choice = typed(drive, words) if words else saved.advised(drive)
         if not choice:
@@ -104,5 +104,4 @@ def run(args: argparse.Namespace) -> int:
         if kept and not schedulers.holds(drive, kept[-1].choice):
             said(f"{kept[-1].path} selects {kept[-1].choice} when the drive appears or changes: "
                  "ssdctl persist keeps the present choice instead")
-    said.end()
     return OK

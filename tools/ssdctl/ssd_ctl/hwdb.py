@@ -107,11 +107,9 @@ def run(args: argparse.Namespace) -> int:
     if not args.state:
         show(args.json)
         return OK
-    said = Said(args.json, enabled=args.state == "on")
-    with saved.alone():
+    with saved.alone(), Said(args.json, enabled=args.state == "on") as said:
         if args.state == "on":
             enable(said)
         else:
             disable(said)
-    said.end()
     return OK

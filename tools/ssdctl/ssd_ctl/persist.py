@@ -59,8 +59,8 @@ def made(drive: Drive, choice: Choice, match: dict[str, str], by_model: bool) ->
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    words, said = apply.named(args), Said(args.json)
-    with saved.alone():
+    words = apply.named(args)
+    with saved.alone(), Said(args.json) as said:
         drive = drives.find(args.device)
         match = rules.recognized_by(drive, args.by_model)
         with apply.changing(drive):
@@ -82,5 +82,4 @@ def run(args: argparse.Namespace) -> int:
         failed = udev.reload()
         if failed:
             said(failed)
-    said.end()
     return OK

@@ -2,7 +2,7 @@
 """Undo apply and persist of a drive: remove its rule, and select what it had before."""
 import argparse
 
-from ssd_ctl import apply, drives, rules, saved, schedulers, udev
+from ssd_ctl import CtlError, apply, drives, rules, saved, schedulers, udev
 from ssd_ctl.choice import Choice
 from ssd_ctl.said import Said, add_option
 from ssd_probe.drive import Drive
@@ -20,6 +20,7 @@ def remove_rules(found: list[rules.Rule], said: Said):
     """Remove rules, and have udev forget them."""
     for rule in found:
         rules.remove(rule.path)
+        said.facts["removed"].append(str(rule.path))
         said(f"removed {rule.path}" + (f", for all drives of the model {rule.model}"
                                        if rule.by_model else ""))
     if found:
@@ -29,19 +30,23 @@ def remove_rules(found: list[rules.Rule], said: Said):
 def restore(drive: Drive, kept: list[Choice], said: Said) -> int:
     """Select what a drive had before; return the exit status. @kept: what rules selected when it
     appeared."""
-    before = saved.before(drive)
-    if before and (kept or saved.is_present(drive)):
-        wrong = schedulers.restore(drive, before)
+    try:
+        before = saved.before(drive) if kept or saved.is_present(drive) else None
+        wrong = schedulers.restore(drive, before) if before else []
+    except CtlError as error:
+        said(f"{drive.path} does not have its former scheduler again: {error}; the next boot "
+             "restores it")
+        return FAILED
+    if before:
         said(f"{drive.path} has {schedulers.present(drive)} as before")
         said.facts["drives"][drive.path] = schedulers.read_choice(drive).as_json()
-        if wrong:
-            said(f"{drive.path} does not take its former {' '.join(wrong)}: "
-                 "the next boot restores it")
-            return FAILED
     elif any(schedulers.holds(drive, choice) for choice in kept):
         said(f"{drive.path}: what it had before is not known, the next boot restores it")
     elif not kept:
         said(f"{drive.path}: there is nothing to undo")
+    if wrong:
+        said(f"{drive.path} does not take its former {' '.join(wrong)}: the next boot restores it")
+        return FAILED
     return OK
 
 
@@ -49,13 +54,10 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     with saved.alone():
         drive = drives.find(args.device)
-        found = rules.of(drive)
-        said = Said(args.json, removed=[str(rule.path) for rule in found], drives={})
-        # A rule or a saved state is removed only once it is not needed for another try.
-        with apply.locked(drive):
+        # Nothing is removed while another program has the drive, for another try.
+        with apply.locked(drive), Said(args.json, removed=[], drives={}) as said:
+            found = rules.of(drive)
             status = restore(drive, [rule.choice for rule in found], said)
             remove_rules(found, said)
-            if status == OK:
-                saved.path_of(drive).unlink(missing_ok=True)
-    said.end()
+            saved.path_of(drive).unlink(missing_ok=True)
     return status

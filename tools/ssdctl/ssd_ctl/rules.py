@@ -71,8 +71,15 @@ class Rule:
         return FIRST + ABOUT + json.dumps(dataclasses.asdict(self)) + "\n" + "\n".join(lines) + "\n"
 
     def edited(self) -> bool:
-        """Return true if the file is not as it was written."""
-        return read(self.path) != self.text().strip()
+        """Return true if what udev reads of the file is not as it was written."""
+        return not same_rules(read(self.path), self.text().strip())
+
+
+def same_rules(text: str, other: str) -> bool:
+    """Return true if two files differ only in the line that says what they are about, which another
+    version of ssdctl may write otherwise."""
+    return [line for line in text.splitlines() if not line.startswith(ABOUT)] == [
+        line for line in other.splitlines() if not line.startswith(ABOUT)]
 
 
 def mark_of(scheduler: str) -> tuple[str, str]:

@@ -10,8 +10,8 @@ def add_option(parser: argparse.ArgumentParser):
 
 
 class Said:
-    """Prints lines at once, or with @as_json, at the end, an object of the facts and of the
-    lines."""
+    """Prints lines at once, or with @as_json, at the end of the with block, however it ends, an
+    object of the facts and of the lines, if there are any."""
 
     def __init__(self, as_json: bool, **facts):
         self.as_json, self.facts = as_json, facts
@@ -25,7 +25,9 @@ class Said:
         else:
             print(line)
 
-    def end(self):
-        """Print the object."""
-        if self.as_json:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.lines:
             print(json.dumps({**self.facts, "messages": self.lines}, indent=1))

@@ -6,7 +6,6 @@ import shutil
 
 from ssd_ctl import STATE, CtlError, apply, drives, hwdb, revert, rules, saved, udev
 from ssd_ctl.said import Said, add_option
-from ssd_probe import ProbeError
 from ssd_probe.drive import Drive
 
 OK, FAILED = 0, 1
@@ -17,39 +16,39 @@ def add_options(parser: argparse.ArgumentParser):
     add_option(parser)
 
 
-def restore_drives(said: Said) -> list[Drive]:
-    """Restore all drives that were changed; return those that are left as they are."""
-    failed, found = [], rules.every()
+def restore_drives(said: Said) -> tuple[int, list[Drive]]:
+    """Restore all drives that were changed; return the exit status, and those that another program
+    has, which are left as they are."""
+    status, left, found = OK, [], rules.every()
     for drive in drives.every(others=True):
         kept = [rule.choice for rule in rules.fitting(drive, found)]
         if not kept and not saved.path_of(drive).exists():
             continue
         try:
             with apply.locked(drive):
-                if revert.restore(drive, kept, said) != OK:
-                    failed.append(drive)
-        except (CtlError, ProbeError) as error:
+                status |= revert.restore(drive, kept, said)
+        except CtlError as error:
             said(f"{drive.path} is left as it is: {error}")
-            failed.append(drive)
-    return failed
+            left.append(drive)
+    return FAILED if left else status, left
 
 
-def remove_rules(failed: list[Drive], said: Said):
-    """Remove all rules but those of drives that failed: they are needed for another try."""
+def remove_rules(left: list[Drive], said: Said):
+    """Remove all rules but those of drives that are left: they are needed for another try."""
     for path in rules.files():
         rule = rules.read_rule(path)
         if not rule:
             said(f"{path} is left: ssdctl did not write it")
-        elif not any(rules.fitting(drive, [rule]) for drive in failed):
+        elif not any(rules.fitting(drive, [rule]) for drive in left):
             rules.remove(path)
             said.facts["removed"].append(str(path))
             said(f"removed {path}")
 
 
-def remove_state(failed: list[Drive], said: Said):
-    """Remove what is stored, but for what drives that failed had before."""
-    if failed:
-        needed = list(map(saved.path_of, failed))
+def remove_state(left: list[Drive], said: Said):
+    """Remove what is stored, but for what drives that are left had before."""
+    if left:
+        needed = list(map(saved.path_of, left))
         for path in (*saved.SAVED.glob("*"), *saved.ADVICE.glob("*")):
             if path not in needed:
                 path.unlink(missing_ok=True)
@@ -60,14 +59,12 @@ def remove_state(failed: list[Drive], said: Said):
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    said = Said(args.json, removed=[], drives={})
-    with saved.alone():
+    with saved.alone(), Said(args.json, removed=[], drives={}) as said:
         hwdb.disable(said)
-        failed = restore_drives(said)
-        remove_rules(failed, said)
+        status, left = restore_drives(said)
+        remove_rules(left, said)
         udev.reload()
-        remove_state(failed, said)
-        if failed:
-            said(f"again for {' '.join(drive.path for drive in failed)}: ssdctl undo-all")
-    said.end()
-    return FAILED if failed else OK
+        remove_state(left, said)
+        if left:
+            said(f"again for {' '.join(drive.path for drive in left)}: ssdctl undo-all")
+    return status

@@ -24,7 +24,7 @@ MARK = "user.ssdctl.advise"
 # FAT has no longer files.
 LONGEST, FAT = (4 << 30) - CHUNK, "vfat"
 # What means something else in the name of a file in a job file of fio.
-SPECIAL = re.compile(r"[:$\\\x00-\x1f]")
+SPECIAL = re.compile(r"[:;#$\\\x00-\x1f\x7f]|^\s|\s$")
 
 
 class Partition:
@@ -113,7 +113,8 @@ def file_target(path: str, drive: Drive, wanted: int | None) -> Target:
     """Return a new file on a file system of the drive, or what an interrupted run has left."""
     path = os.path.abspath(path)
     if SPECIAL.search(path):
-        raise CtlError(f"{path!r}: fio takes no name with : $ \\ or a control character")
+        raise CtlError(f"{path!r}: fio takes no name with : ; # $ \\ or a control character, nor "
+                       "with a blank at its end")
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         raise CtlError(f"{folder} is no folder")

@@ -124,8 +124,10 @@ class Workload:
         share = {key: float(match[1]) / 100 for key in PARTS
                  if (match := PERCENT.fullmatch(options.get(key, "")))}
         made = {key: int(size * share[key]) // ALIGN * ALIGN for key in PARTS if key in share}
-        jobs = int(options.get("numjobs") or 1)
-        last = made.get("offset", 0) + (jobs - 1) * made.get("offset_increment", 0)
+        jobs = options.get("numjobs") or "1"
+        if not jobs.isdecimal():
+            raise CtlError(f"[{job.name}]: numjobs={jobs}: write a number")
+        last = made.get("offset", 0) + (int(jobs) - 1) * made.get("offset_increment", 0)
         if last + ALIGN > size:
             raise CtlError(f"[{job.name}]: its offset leaves nothing of {size >> 20} MiB")
         made["size"] = max(ALIGN, min(made.get("size", size), size - last))
