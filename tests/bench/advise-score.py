@@ -14,10 +14,11 @@ guest, and the truth is measured by itself, in long runs of each candidate alone
 same drive and the same addresses (guest/advise_runs.py). An answer is right if by the truth no
 candidate is better than the recommended one by more than 2 %, and safe if none is not better by
 more than 2 %; it is unclear if neither is known by the truth, or if the truth has too few rounds.
-At most 5 % of the verdicts are false, however often the truth was looked at. Prints a
-table, and each answer that is wrong. The answers are left in build/advise-score/, so an interrupted
-run continues; with the table as score.json. After a change of advise use another --folder, with a
-copy of the folder probe/ if ssd-probe has not changed.
+At most 5 % of the verdicts are false, however often the truth was looked at, as far as the windows
+of a run are independent and the drive does not change. Prints a table, and each answer that is
+wrong. The answers are left in build/advise-score/, so an interrupted run continues; with the table
+as score.json. After a change of advise use another --folder, with a copy of the folder probe/ if
+ssd-probe has not changed.
 """
 import argparse
 import collections
@@ -70,7 +71,8 @@ class Answer:
 
     def best(self) -> str:
         """Return the name of the best candidate by the truth."""
-        return max(self.truth["over_choice"], key=lambda name: self.truth["over_choice"][name][0])
+        return max((name for name, windows in self.truth["windows"].items() if windows),
+                   key=lambda name: self.truth["over_choice"][name][0])
 
     def regret(self) -> tuple[float, float]:
         """Return how much better the best candidate is than the recommended one, and the half of

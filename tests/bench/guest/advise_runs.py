@@ -279,13 +279,16 @@ def truth(case, found, told):
         return before
     measured = Truth(case, found, told, before)
     measured.measure()
+    made = {"windows": {name: len(served) for name, served in measured.race.served.items()},
+            "over_choice": measured.over(told["choice"]), "over_none": measured.over("none")}
+    # Of candidates that were dropped before, the figures of then.
+    for name in [name for name, windows in made["windows"].items() if before and not windows]:
+        for figures in made:
+            made[figures][name] = before[figures][name]
     return {"ios": measured.ios, "window_s": measured.window_s, "left": measured.left,
-            "looks": measured.looks, "enough": measured.enough(),
-            "windows": {name: len(served) for name, served in measured.race.served.items()},
+            "looks": measured.looks, "enough": measured.enough(), **made, **measured.verdicts(),
             "served": {name: numpy.array(served).tolist()
-                       for name, served in measured.race.served.items()},
-            "over_choice": measured.over(told["choice"]), "over_none": measured.over("none"),
-            **measured.verdicts()}
+                       for name, served in measured.race.served.items()}}
 
 
 def measure(case):
