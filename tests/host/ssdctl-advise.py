@@ -4,7 +4,7 @@
 # nothing that lost, reads job files and logs; on an emulated SSD it finds the scheduler that gains
 # and that none does, refuses what is in use, removes its file, restores the drive when interrupted;
 # on a partition it writes to nothing else, and applies what it recommends
-# timeout: 600
+# timeout: 1200
 """The host runs the tests of units, then a simulated guest, which runs this program again."""
 
 import contextlib
