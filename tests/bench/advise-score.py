@@ -152,8 +152,14 @@ def measure(cases: list[advise_draw.Case], folder: pathlib.Path, patience: int =
     ones again, with so many times the I/Os and the time. @longer: above 1, measure the truth of
     unclear ones again, likewise."""
     answers = {case.name: stored(case, folder) or Answer(case) for case in cases}
-    wanted = (Answer.unclear if longer > 1 else Answer.unfinished if patience == 1 else
-              lambda answer: answer.undecided() and answer.patience < patience)
+
+    def wanted(answer: Answer) -> bool:
+        if longer > 1:
+            return answer.unclear()
+        if patience > 1:
+            return answer.undecided() and answer.patience < patience
+        return answer.unfinished()
+
     left = [case for case in cases if wanted(answers[case.name])]
     if not left:
         return
@@ -297,7 +303,7 @@ def main() -> int:
     given = parser.parse_args()
     if min(given.longer, given.patience) < 1:
         raise model.Failed("--longer or --patience is below 1")
-    if given.longer > 1 < given.patience:
+    if given.longer > 1 and given.patience > 1:
         raise model.Failed("first --patience, then --longer")
     guests.GUESTS = given.jobs
     wanted = [given.explain] if given.explain else given.just or [

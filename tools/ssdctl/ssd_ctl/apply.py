@@ -79,10 +79,15 @@ def changing(drive: Drive):
         yield
 
 
+def select_held(drive: Drive, choice: Choice):
+    """Select a choice inside changing()."""
+    schedulers.apply(drive, with_former_queue(drive, choice))
+
+
 def select(drive: Drive, choice: Choice):
     """Select a choice, and remember what was there before."""
     with changing(drive):
-        schedulers.apply(drive, with_former_queue(drive, choice))
+        select_held(drive, choice)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -73,8 +73,9 @@ def kind(of: Drive) -> str:
 
 def serial(of: Drive) -> str:
     """Return the serial number of a drive, "" if it is not known."""
-    return (str(of.identity()["serial"]) or read(of.sysfs / "serial") or
-            ("" if of.identity()["wwid"] else udev_serial(of)))
+    found = of.identity()
+    return (str(found["serial"]) or read(of.sysfs / "serial") or
+            ("" if found["wwid"] else udev_serial(of)))
 
 
 def udev_serial(of: Drive) -> str:

@@ -43,7 +43,7 @@ def advised(drive: Drive) -> Choice | None:
         return None
     had = Choice.from_json(made["had"])
     unchanged = schedulers.holds(drive, Choice(had.scheduler, had.tunables))
-    return saved.advised(drive) if unchanged else None
+    return Choice.from_json(made.get("choice", {})) if unchanged else None
 
 
 def program() -> str:
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
             advice = None if words else advised(drive)
             if words or advice:
                 choice = advice or apply.typed(drive, words)
-                schedulers.apply(drive, apply.with_former_queue(drive, choice))
+                apply.select_held(drive, choice)
                 choice = schedulers.as_shown(drive, choice)
             else:
                 choice = present(drive)

@@ -72,14 +72,13 @@ class Rule:
 
     def edited(self) -> bool:
         """Return true if what udev reads of the file is not as it was written."""
-        return not same_rules(read(self.path), self.text().strip())
+        return meant(read(self.path)) != meant(self.text())
 
 
-def same_rules(text: str, other: str) -> bool:
-    """Return true if two files differ only in the line that says what they are about, which another
+def meant(text: str) -> list[str]:
+    """Return the lines of a file of rules without the one that says what it is about, which another
     version of ssdctl may write otherwise."""
-    return [line for line in text.splitlines() if not line.startswith(ABOUT)] == [
-        line for line in other.splitlines() if not line.startswith(ABOUT)]
+    return [line for line in text.splitlines() if not line.startswith(ABOUT)]
 
 
 def mark_of(scheduler: str) -> tuple[str, str]:

@@ -6,6 +6,7 @@ import json
 import os
 
 from ssd_ctl import CtlError, activity, drives, rules, saved, schedulers
+from ssd_ctl.said import add_option
 from ssd_probe.drive import Drive, amount
 
 OK = 0
@@ -28,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser):
     """Add the options of the command."""
     parser.add_argument("device", nargs="?", metavar="DEVICE",
                         help="only this drive, as in /dev/sdb (default: all)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_option(parser)
     parser.add_argument("--interval", type=interval, default=1, metavar="S",
                         help="watch what the drives do for so many seconds; 0: do not "
                              "(default: 1)")

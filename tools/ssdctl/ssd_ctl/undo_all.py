@@ -35,11 +35,11 @@ def restore_drives(said: Said) -> tuple[int, list[Drive]]:
 
 def remove_rules(left: list[Drive], said: Said):
     """Remove all rules but those of drives that are left: they are needed for another try."""
+    needed = {rule.path for drive in left for rule in rules.of(drive)}
     for path in rules.files():
-        rule = rules.read_rule(path)
-        if not rule:
+        if not rules.read_rule(path):
             said(f"{path} is left: ssdctl did not write it")
-        elif not any(rules.fitting(drive, [rule]) for drive in left):
+        elif path not in needed:
             rules.remove(path)
             said.facts["removed"].append(str(path))
             said(f"removed {path}")

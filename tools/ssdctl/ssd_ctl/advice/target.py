@@ -23,7 +23,7 @@ SIZE, LEAST, CHUNK = 4 << 30, 64 << 20, 1 << 20
 MARK = "user.ssdctl.advise"
 # FAT has no longer files.
 LONGEST, FAT = (4 << 30) - CHUNK, "vfat"
-# What means something else in the name of a file in a job file of fio.
+# fio takes these for syntax: it would use another file than the one named.
 SPECIAL = re.compile(r"[:;#$\\\x00-\x1f\x7f]|^\s|\s$")
 
 
