@@ -10,15 +10,14 @@
 
 Each seed is a random emulated SSD (probe_draw.py), full, under five random loads (advise_draw.py).
 It is probed once (ssd-probe, in a simulated guest), then advise measures each load in a simulated
-guest, and the truth is measured by itself, in long runs of each candidate alone, which have the
-same drive and the same addresses (guest/advise_runs.py). An answer is right if by the truth no
-candidate is better than the recommended one by more than 2 %, and safe if none is not better by
-more than 2 %; it is unclear if neither is known by the truth, or if the truth has too few rounds.
-At most 5 % of the verdicts are false, however often the truth was looked at, as far as the windows
-of a run are independent and the drive does not change. Prints a table, and each answer that is
-wrong. The answers are left in build/advise-score/, so an interrupted run continues; with the table
-as score.json. After a change of advise use another --folder, with a copy of the folder probe/ if
-ssd-probe has not changed.
+guest, and the truth is measured by itself, in runs of each candidate alone, which have the same
+drive, the same addresses and the same order of threads (guest/advise_runs.py). An answer is right
+if by the truth no candidate is better than the recommended one by more than 2 %, and safe if none
+is not better by more than 2 %; it is unclear if neither is known by the truth, or if the truth has
+too few runs. At most 5 % of the verdicts are false, however often the truth was looked at. Prints a
+table, and each answer that is wrong. The answers are left in build/advise-score/, so an interrupted
+run continues; with the table as score.json. After a change of advise use another --folder, with a
+copy of the folder probe/ if ssd-probe has not changed.
 """
 import argparse
 import collections
@@ -71,7 +70,7 @@ class Answer:
 
     def best(self) -> str:
         """Return the name of the best candidate by the truth."""
-        return max((name for name, windows in self.truth["windows"].items() if windows),
+        return max((name for name, runs in self.truth["runs"].items() if runs),
                    key=lambda name: self.truth["over_choice"][name][0])
 
     def regret(self) -> tuple[float, float]:
@@ -218,7 +217,7 @@ def share(count: int, number: int) -> str:
 
 
 def row(name: str, verdicts: list[str], means: list[float]) -> list:
-    """Return the row of a question. @means: of the truths with enough rounds."""
+    """Return the row of a question. @means: of the truths with enough runs."""
     counts = collections.Counter(verdicts)
     clear = counts[RIGHT] + counts[WRONG]
     return [name, counts[RIGHT], counts[WRONG], counts[UNCLEAR], share(counts[RIGHT], clear),
@@ -281,8 +280,8 @@ def explain(answer: Answer) -> list[str]:
         half = max(math.log(high / gain), math.log(gain / low)) if low and high else math.inf
         rows.append([name, count, percent(math.log(gain), half),
                      "" if name in answer.told["left"] else "lost",
-                     answer.truth["windows"][name], percent(*answer.truth["over_none"][name])])
-    head = ["candidate", "windows", "advise: over none", "", "windows", "truth: over none"]
+                     answer.truth["runs"][name], percent(*answer.truth["over_none"][name])])
+    head = ["candidate", "windows", "advise: over none", "", "runs", "truth: over none"]
     return [*lines, *tables.markdown(head, rows), "", line_of(answer)]
 
 

@@ -7,16 +7,16 @@ is true. Print a line of JSON for each case.
 The module ioload makes the load, because fio takes ten times as long in a simulated guest; it logs
 each I/O as fio does.
 
-The truth is measured apart: each candidate has long runs of its own, on drives made anew. First all
-candidates have one, then those that may be better than the recommended one by more than the margin,
-until both verdicts of advise-score.py are clear or a limit is reached. It has the score in common
-with advise, but neither the rounds, in which candidates take turns, nor the race, nor the rules of
-recommendation."""
+The truth is measured apart: each candidate has runs of its own, on drives made anew, in each of
+which the threads start in another order. First all candidates have some, then those that may be
+better than the recommended one by more than the margin, until both verdicts of advise-score.py are
+clear or a limit is reached. It has the score in common with advise, but neither the rounds, in
+which candidates take turns, nor the race, nor the rules of recommendation."""
 import dataclasses
-import itertools
 import json
 import math
 import pathlib
+import random
 import sys
 import time
 
@@ -37,16 +37,14 @@ from ssd_probe.drive import Drive  # noqa: E402
 # A process has the log of a session in memory, of which the host maps a limited number of pages.
 PLAN = rounds.Plan(least_s=0.05, limit_s=advise.MINUTES * 60, most_ios=1_500_000,
                    most_logged=400_000)
-# Windows of the truth in those of advise, at most.
-LONGER = 6
-# The part of a run in which a candidate settles before its windows; not shorter than in advise.
-SETTLE = 0.25
+# The part of a run in which a candidate settles before its window; not shorter than in advise.
+SETTLE = 0.3
 # The time in which a candidate settles, in the longest mean latency, if there is time.
 SETTLED = 2
-# Rounds of the first session; of a later one at least, and its part of those before.
-FIRST, ROUNDS, MORE = 8, 3, 1
-# Limits of the truth, and the part of them that is for the first session.
-MOST_IOS, MOST_S = 1_500_000, 4 * 3600
+# Runs of each candidate at first; later at least, and in those before.
+FIRST, RUNS, MORE = 10, 4, 1
+# Limits of the truth, and the part of them that is for the first runs.
+MOST_IOS, MOST_S = 1_500_000, 24 * 3600
 AT_FIRST = 0.6
 # Probability that a verdict is false, at any of the LOOKS. Half of it is for candidates that are
 # dropped.
@@ -62,7 +60,8 @@ def whole(drive):
 
 
 class Load(engine.Fio):
-    """The threads of ioload with a load on a drive, in place of fio."""
+    """The threads of ioload with a load on a drive, in place of fio, in an order that the seed
+    gives: where the drive has too few tags, those that start first may hold them."""
 
     def __init__(self, load, drive, seed):
         super().__init__([], load, drive, whole(drive), seed)
@@ -72,13 +71,17 @@ class Load(engine.Fio):
     def __enter__(self):
         if not ioload.IOLOAD.exists():
             command("modprobe", "ioload")
+        made = []
         for number, job in enumerate(self.load.jobs):
             options = self.load.options(job)
             for thread in range(int(options.pop("numjobs", 1))):
-                made = ioload.settings(dict(options), thread, self.drive.size)
-                ioload.add(made | {"seed": self.seed * 1000 + len(self.jobs)})
-                self.jobs.append(number)
-                self.blocks.append(made["block"])
+                settings = ioload.settings(dict(options), thread, self.drive.size)
+                made.append((number, settings | {"seed": self.seed * 1000 + len(made)}))
+        random.Random(self.seed).shuffle(made)
+        for number, settings in made:
+            ioload.add(settings)
+            self.jobs.append(number)
+            self.blocks.append(settings["block"])
         ioload.put("device", self.drive.path)
         ioload.put("measure", 1)
         ioload.put("run", 1)
@@ -140,9 +143,10 @@ def told_of(drive, case, found):
 
 
 class Truth:
-    """The scores of candidates in long runs, each alone on a drive made anew; how they compare with
-    the one called @choice. In a session all candidates have the same drive and the same addresses,
-    so that chance treats them alike, and those that do the same have the same score. @before: what
+    """The scores of candidates in runs, each alone on a drive made anew; how they compare with the
+    one called @choice. In a run all candidates have the same drive, the same addresses and the same
+    order of threads, so that chance treats them alike, and those that do the same have the same
+    score. Runs are independent: what depends on how a load starts is in the bounds. @before: what
     an earlier truth has left unclear, {}: none."""
 
     def __init__(self, case, found, told, before):
@@ -151,51 +155,36 @@ class Truth:
         self.load = workload.Workload("random", case["job"], case["name"])
         # As long as the limits allow.
         possible = min(MOST_IOS * told["seconds"] / told["ios"], MOST_S)
-        run = AT_FIRST * possible / len(found)
-        self.settle_s = max(told["settle_s"], min(SETTLED * told["waits_s"], run / 2))
-        self.window_s = min(max(min(run - self.settle_s, run * (1 - SETTLE)) / FIRST,
-                                told["window_s"]), LONGER * told["window_s"])
+        run = AT_FIRST * possible / len(found) / FIRST
+        self.settle_s = max(told["settle_s"], min(SETTLED * told["waits_s"], run / 2),
+                            SETTLE * run)
+        self.window_s = max(run - self.settle_s, told["window_s"])
         self.race = sequential.Race(list(self.found), self.load.weights())
         self.race.bounds_by = sequential.student
         # After an earlier truth of the same choice: without those that were dropped.
         self.left = before.get("left", list(self.found))
         self.looks = before.get("looks", 0)
         self.seed = 7_000_000 + 10_000 * self.looks
-        self.ios = self.rounds = 0
-        # I/Os of the fastest candidate in a second.
-        self.fastest = 0.0
+        self.ios = 0
         self.most_ios, self.most_s = case["longer"] * MOST_IOS, case["longer"] * MOST_S
 
-    def session(self, count):
-        """Measure @count windows of each candidate that is left, or fewer."""
-        if self.fastest:
-            most = PLAN.most_logged * (1 - SETTLE) / self.fastest / self.window_s
-            count = max(1, min(count, int(most)))
-        runs = {name: self.alone(self.found[name], count) for name in self.left}
-        for turn in zip(*runs.values(), strict=False):
-            self.race.add(dict(zip(runs, turn, strict=True)))
-            self.rounds += 1
+    def runs(self, count):
+        """Give each candidate that is left @count runs."""
+        for _ in range(count):
+            self.race.add({name: self.alone(self.found[name]) for name in self.left})
 
-    def alone(self, candidate, count):
-        """Return what a candidate has served in each of @count windows or fewer."""
+    def alone(self, candidate):
+        """Return what a candidate has served in a run."""
         with Device(self.case["preset"], **self.case["keys"]) as device:
             drive = Drive(device.path)
             candidates.Selector(drive).select(candidate)
-            began = engine.milliseconds()
-            with Load(self.load, drive, self.seed + self.rounds) as load:
-                time.sleep(max(self.settle_s, SETTLE / (1 - SETTLE) * count * self.window_s))
-                edges = [engine.milliseconds()]
-                while len(edges) <= count and engine.completions(drive) < PLAN.most_logged:
-                    time.sleep(self.window_s)
-                    edges.append(engine.milliseconds())
+            with Load(self.load, drive, self.seed + self.race.rounds) as load:
+                time.sleep(self.settle_s)
+                begin = engine.milliseconds()
+                time.sleep(self.window_s)
+                end = engine.milliseconds()
             logs = load.logs()
-        ios = sum(map(len, logs))
-        self.ios += ios
-        self.fastest = max(self.fastest, 1e3 * ios / (engine.milliseconds() - began))
-        return [self.served(logs, *window) for window in itertools.pairwise(edges)]
-
-    def served(self, logs, begin, end):
-        """Return what a window did of each part, and what it took."""
+        self.ios += sum(map(len, logs))
         return self.load.served([workload.figures(log, begin, end) for log in logs],
                                 (end - begin) / 1e3)
 
@@ -234,8 +223,8 @@ class Truth:
                             for name in names) else UNCLEAR
 
     def enough(self):
-        """Return true if there are rounds enough for a verdict."""
-        return self.rounds >= FIRST
+        """Return true if there are runs enough for a verdict."""
+        return self.race.rounds >= FIRST
 
     def safe(self):
         """Return the verdict on whether the choice is no worse than none."""
@@ -252,22 +241,18 @@ class Truth:
         """Measure until all is known or the I/Os are used up."""
         began, count = time.monotonic(), FIRST
         while count >= 1:
-            before, since, past = self.ios, time.monotonic(), self.rounds
-            had = len(self.left)
-            self.session(count)
-            if self.rounds == past:
-                break
+            before, since, had = self.ios, time.monotonic(), len(self.left)
+            self.runs(count)
             now = time.monotonic()
-            if self.enough():
-                self.drop()
-                self.looks += 1
-                if UNCLEAR not in self.verdicts().values() or self.looks >= LOOKS:
-                    break
-            share = len(self.left) / had / (self.rounds - past)
-            count = min(max(ROUNDS, round(MORE * self.rounds)),
+            self.drop()
+            self.looks += 1
+            if UNCLEAR not in self.verdicts().values() or self.looks >= LOOKS:
+                break
+            share = len(self.left) / had / count
+            count = min(max(RUNS, round(MORE * self.race.rounds)),
                         int((self.most_ios - self.ios) / share / max(1, self.ios - before)),
                         int((self.most_s - now + began) / share / (now - since)))
-            print(f"@ the truth: {self.ios} I/Os, {self.rounds} rounds, left "
+            print(f"@ the truth: {self.ios} I/Os, {self.race.rounds} runs, left "
                   f"{' '.join(self.left)}", flush=True)
 
 
@@ -279,10 +264,10 @@ def truth(case, found, told):
         return before
     measured = Truth(case, found, told, before)
     measured.measure()
-    made = {"windows": {name: len(served) for name, served in measured.race.served.items()},
+    made = {"runs": {name: len(served) for name, served in measured.race.served.items()},
             "over_choice": measured.over(told["choice"]), "over_none": measured.over("none")}
     # Of candidates that were dropped before, the figures of then.
-    for name in [name for name, windows in made["windows"].items() if before and not windows]:
+    for name in [name for name, runs in made["runs"].items() if before and not runs]:
         for figures in made:
             made[figures][name] = before[figures][name]
     return {"ios": measured.ios, "window_s": measured.window_s, "left": measured.left,
