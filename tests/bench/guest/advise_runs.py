@@ -120,7 +120,7 @@ class Told(rounds.Rounds):
         """Evaluate the windows of a session."""
         super().take(windows, logs)
         print(f"@ {self.passed():.1f} s, {self.race.rounds} rounds of {self.window_s:.3f} s, "
-              f"{self.ios()} I/Os, of {' '.join(self.race.left)}", flush=True)
+              f"{self.ios()} I/Os, of {' '.join(self.race.running())}", flush=True)
 
 
 def told_of(drive, case, found):
@@ -139,7 +139,7 @@ def told_of(drive, case, found):
                       for name in measured.race.names},
             "waits_s": measured.waits_s(),
             "scores": {name: list(measured.race.scores_of(name)) for name in measured.race.names},
-            "left": measured.race.left}
+            "left": measured.race.left, "aside": measured.race.aside}
 
 
 class Truth:

@@ -71,10 +71,10 @@ def check_options(args: argparse.Namespace):
 def progress_text(measured: rounds.Rounds) -> str:
     """Return how far a measurement is."""
     race = measured.race
-    ahead = max(race.left, key=lambda name: race.bounds(name, "none").mean)
+    ahead, left = race.ahead(), len(race.running())
     gain = f", ahead: {ahead} {report.signed(measured.gain(ahead)[0])}" if race.rounds else ""
-    return (f"round {measured.round + 1}: {len(race.left)} of {len(race.names)} candidates left"
-            f"{gain}; {duration(measured.left_s())} left at most")
+    return (f"round {measured.round + 1}: {left} of {len(race.names)} candidates left{gain}; "
+            f"{duration(measured.left_s())} left at most")
 
 
 def told(text: str):

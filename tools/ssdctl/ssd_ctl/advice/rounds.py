@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Rounds of windows, until the race is decided or the time is over.
 
-In each round every candidate that is left has one window, in random order, after a time in which
-it settles. fio is started for some rounds at a time (a session), because its start takes long. How
+In each round every candidate that runs has one window, in random order, after a time in which it
+settles. fio is started for some rounds at a time (a session), because its start takes long. How
 long a window is follows from a pilot, the load under none: so long that each job does enough in it,
 within the plan's limits, and not so long that there would be few rounds. As far as they allow, a
 candidate settles longer than any I/O waits: until then, it has not shown what it does with those
@@ -35,6 +35,8 @@ LEAST_ROUNDS = 4
 ROUNDS = 16
 # The share of the limits that is for finding how long a window is.
 LENGTHEN = 1 / 8
+# The share of the limits after which the time is for those that may be the best.
+NARROW = 1 / 2
 
 
 @dataclasses.dataclass
@@ -89,9 +91,13 @@ class Rounds:
         """Return the I/Os since the begin, by the kernel's count; of those merged each counts."""
         return engine.completions(self.drive) - self.first
 
+    def used(self) -> float:
+        """Return the share of the limits that is used up."""
+        return max(self.passed() / self.plan.limit_s, self.ios() / self.plan.most_ios)
+
     def ends(self) -> bool:
         """Return true if another round would be beyond a limit. There has been one."""
-        share = len(self.race.left) / self.windows
+        share = len(self.race.running()) / self.windows
         seconds, ios = self.passed(), self.ios()
         return (seconds + share * (seconds - self.before_s) > self.plan.limit_s or
                 ios + share * (ios - self.before_ios) > self.plan.most_ios)
@@ -112,6 +118,8 @@ class Rounds:
             self.outcome = self.race.decided()
             if not self.outcome and self.ends():
                 self.outcome = self.at_the_end()
+            if not self.outcome and self.used() > NARROW:
+                self.race.set_aside()
             self.told(self)
         return self.outcome
 
@@ -145,7 +153,7 @@ class Rounds:
 
     def one_round(self, fio: engine.Fio) -> list[engine.Window]:
         """Give each candidate a window; return them."""
-        order = list(self.race.left)
+        order = self.race.running()
         self.random.shuffle(order)
         made = []
         for name in order:
@@ -196,8 +204,7 @@ class Rounds:
     def lengthen(self):
         """Make windows longer until no I/O waits longer than a candidate settles. A wait ends with
         a window at the latest, so this takes some rounds, which do not count."""
-        plan = self.plan
-        while (self.passed() < LENGTHEN * plan.limit_s and self.ios() < LENGTHEN * plan.most_ios):
+        while self.used() < LENGTHEN:
             before = self.passed(), self.ios()
             logs = self.session(1)[1]
             self.fit(self.passed() - before[0], self.ios() - before[1])
