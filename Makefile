@@ -109,6 +109,7 @@ install-tools: tools ## install only ssdctl and ssd-probe, below PREFIX
 		ln -sfr $(DESTDIR)$(LIB)/$${link##*/} $(DESTDIR)$$link || exit 1; done
 	for file in $(TOOL_FILES); do \
 		install -D -m 644 $${file%=*} $(DESTDIR)$${file#*=} || exit 1; done
+	sed -i 's|/usr/sbin/|$(PREFIX)/sbin/|g' $(DESTDIR)$(UDEVDIR)/rules.d/60-ssd-iosched-hwdb.rules
 	$(if $(DESTDIR),,! command -v systemd-hwdb >/dev/null || systemd-hwdb update)
 
 uninstall: ## remove what install has installed, of all kernels, and what ssdctl has written

@@ -51,6 +51,9 @@ done
 for file in rules.d/60-ssd-iosched-hwdb.rules hwdb.d/60-ssd-iosched.hwdb; do
 	[ -s "$work/root/etc/udev/$file" ] || fail "no $file"
 done
+rules=60-ssd-iosched-hwdb.rules
+grep -q 'RUN+="/usr/local/sbin/ssdctl ' "$work/root/etc/udev/rules.d/$rules" ||
+	fail "the rules know another ssdctl"
 
 # As ssdctl writes, and what is not ours.
 mkdir -p "$work/root/var/lib/ssd-iosched/saved" "$work/root/etc/ssd-iosched"
@@ -66,7 +69,8 @@ quietly make uninstall "${options[@]}"
 [ ! -e "$updates" ] || fail "uninstall leaves an empty folder"
 
 quietly make install-tools "${options[@]}" PREFIX=/usr
-[ -s "$work/root/usr/lib/udev/rules.d/60-ssd-iosched-hwdb.rules" ] || fail "rules for PREFIX=/usr"
+grep -q 'RUN+="/usr/sbin/ssdctl ' "$work/root/usr/lib/udev/rules.d/$rules" ||
+	fail "rules for PREFIX=/usr"
 quietly make uninstall "${options[@]}" PREFIX=/usr
 [ "$(installed | wc -l)" = 2 ] || fail "uninstall leaves $(installed)"
 echo "installed, and removed"

@@ -108,17 +108,22 @@ def changing(drive: Drive, kept: list[Choice]):
         raise
 
 
+def advice_of(key: str) -> pathlib.Path:
+    """Return the file of the advice for a drive, by its key."""
+    return ADVICE / f"{key}.json"
+
+
 def keep_advice(drive: Drive, made: dict):
     """Store advice for a drive."""
     text = json.dumps({**made, "instance": drive.instance()}, indent=1) + "\n"
-    write_text(ADVICE / f"{drives.key(drive)}.json", text)
+    write_text(advice_of(drives.key(drive)), text)
 
 
 def advice(drive: Drive) -> dict | None:
     """Return the advice that is stored for a drive; its choice is in "choice". Without a serial
     number, another drive may have the name now: then there is none."""
     key = drives.key(drive)
-    made = read_json(ADVICE / f"{key}.json")
+    made = read_json(advice_of(key))
     known = key != drives.slug(drive.name) or made and made.get("instance") == drive.instance()
     return made if known else None
 
