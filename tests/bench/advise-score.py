@@ -13,11 +13,11 @@ It is probed once (ssd-probe, in a simulated guest), then advise measures each l
 guest, and the truth is measured by itself, in runs of each candidate alone, which have the same
 drive, the same addresses and the same order of threads (guest/advise_runs.py). An answer is right
 if by the truth no candidate is better than the recommended one by more than 2 %, and safe if none
-is not better by more than 2 %; it is unclear if neither is known by the truth, or if the truth has
-too few runs. At most 5 % of the verdicts are false, however often the truth was looked at. Prints a
-table, and each answer that is wrong. The answers are left in build/advise-score/, so an interrupted
-run continues; with the table as score.json. After a change of advise use another --folder, with a
-copy of the folder probe/ if ssd-probe has not changed.
+is not better by more than 2 %; it is unclear if neither is known by the truth. At most 5 % of the
+verdicts are false, however often the truth was looked at. Prints a table, and each answer that is
+wrong. The answers are left in build/advise-score/, so an interrupted run continues; with the table
+as score.json. After a change of advise use another --folder, with a copy of the folder probe/ if
+ssd-probe has not changed.
 """
 import argparse
 import collections
@@ -217,7 +217,7 @@ def share(count: int, number: int) -> str:
 
 
 def row(name: str, verdicts: list[str], means: list[float]) -> list:
-    """Return the row of a question. @means: of the truths with enough runs."""
+    """Return the row of a question. @means: of the truths."""
     counts = collections.Counter(verdicts)
     clear = counts[RIGHT] + counts[WRONG]
     return [name, counts[RIGHT], counts[WRONG], counts[UNCLEAR], share(counts[RIGHT], clear),
@@ -232,7 +232,7 @@ def table(answers: list[Answer]) -> list[str]:
              "undecided": [one for one in answers if one.undecided()]}
     rows = []
     for name, some in parts.items():
-        told = [one for one in some if one.truth and one.truth["enough"]]
+        told = [one for one in some if one.truth]
         rows += [row(f"within 2 % of the best, {name}", [one.near_best() for one in some],
                      [one.regret()[0] for one in told]),
                  row(f"not 2 % worse than none, {name}", [one.safe() for one in some],

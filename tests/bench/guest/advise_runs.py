@@ -222,10 +222,6 @@ class Truth:
         return RIGHT if all(self.bounds(name, self.choice).high <= MARGIN
                             for name in names) else UNCLEAR
 
-    def enough(self):
-        """Return true if there are runs enough for a verdict."""
-        return self.race.rounds >= FIRST
-
     def safe(self):
         """Return the verdict on whether the choice is no worse than none."""
         return self.verdict(["none"], 1)
@@ -233,8 +229,6 @@ class Truth:
     def verdicts(self):
         """Return the verdicts on whether the choice is near the best one, and no worse than
         none."""
-        if not self.enough():
-            return {"near_best": UNCLEAR, "safe": UNCLEAR}
         return {"near_best": self.verdict(self.left, len(self.found)), "safe": self.safe()}
 
     def measure(self):
@@ -271,7 +265,7 @@ def truth(case, found, told):
         for figures in made:
             made[figures][name] = before[figures][name]
     return {"ios": measured.ios, "window_s": measured.window_s, "left": measured.left,
-            "looks": measured.looks, "enough": measured.enough(), **made, **measured.verdicts(),
+            "looks": measured.looks, **made, **measured.verdicts(),
             "served": {name: numpy.array(served).tolist()
                        for name, served in measured.race.served.items()}}
 
