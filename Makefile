@@ -35,7 +35,8 @@ VERSION = $(shell sed -n '1s/.*(\(.*\)).*/\1/p' debian/changelog)
 PREFIX ?= /usr/local
 UDEVDIR ?= $(if $(filter /usr,$(PREFIX)),/usr/lib/udev,/etc/udev)
 ZSHDIR ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
-LIB ?= $(PREFIX)/lib/ssd-iosched
+# Not from the environment: uninstall removes this folder.
+LIB = $(PREFIX)/lib/ssd-iosched
 LIBRARY := $(patsubst tools/%,%,$(wildcard tools/*/ssd_*/*.py tools/*/ssd_*/*/*.py tools/*/jobs/*))
 PROGRAMS := tools/ssd-probe/ssd-probe build/tools/ssd-probe-io tools/ssdctl/ssdctl
 LINKS := $(PREFIX)/sbin/ssd-probe $(PREFIX)/sbin/ssdctl
@@ -48,9 +49,14 @@ TOOL_FILES := tools/ssd-probe/ssd-probe.8=$(PREFIX)/share/man/man8/ssd-probe.8 \
 	tools/ssdctl/udev/60-ssd-iosched.hwdb=$(UDEVDIR)/hwdb.d/60-ssd-iosched.hwdb
 TOOL_FOLDERS := $(ZSHDIR) $(PREFIX)/share/zsh $(PREFIX)/share/man/man8 \
 	$(PREFIX)/share/bash-completion/completions $(PREFIX)/share/bash-completion
-# What ssdctl and ssd-probe write.
-WRITTEN := /etc/ssd-iosched /etc/udev/rules.d/70-ssd-iosched-*.rules /var/lib/ssd-iosched \
-	/var/lib/ssd-probe
+# What ssdctl and ssd-probe write, and rules.
+WRITTEN := /etc/ssd-iosched /var/lib/ssd-iosched /var/lib/ssd-probe
+RULES := /etc/udev/rules.d/70-ssd-iosched-*.rules
+HWDB := tools/ssdctl/udev/60-ssd-iosched.hwdb
+HWDB_UPDATE := systemd-hwdb update $(if $(filter /usr,$(PREFIX)),--usr)
+# False if /etc has nothing that the database of /usr has not.
+HWDB_NEEDED := ls /etc/udev/hwdb.d/*.hwdb >/dev/null 2>&1 || \
+	{ [ ! -e /usr/lib/udev/hwdb.bin ] && [ ! -e /lib/udev/hwdb.bin ]; }
 
 # The source tree of DKMS, below DKMS_ROOT: the schedulers, without the tests.
 DKMS_TREE = $(DKMS_ROOT)/usr/src/ssd-iosched-$(VERSION)
@@ -110,7 +116,8 @@ install-tools: tools ## install only ssdctl and ssd-probe, below PREFIX
 	for file in $(TOOL_FILES); do \
 		install -D -m 644 $${file%=*} $(DESTDIR)$${file#*=} || exit 1; done
 	sed -i 's|/usr/sbin/|$(PREFIX)/sbin/|g' $(DESTDIR)$(UDEVDIR)/rules.d/60-ssd-iosched-hwdb.rules
-	$(if $(DESTDIR),,! command -v systemd-hwdb >/dev/null || systemd-hwdb update)
+	$(if $(DESTDIR),,! grep -q '^block:' $(HWDB) || ! command -v systemd-hwdb >/dev/null || \
+		$(HWDB_UPDATE))
 
 uninstall: ## remove what install has installed, of all kernels, and what ssdctl has written
 	for folder in $(wildcard $(DESTDIR)/lib/modules/*/updates); do \
@@ -119,12 +126,16 @@ uninstall: ## remove what install has installed, of all kernels, and what ssdctl
 		$(if $(DESTDIR),:,depmod $$(basename $$(dirname $$folder))); done
 	rm -rf $(addprefix $(DESTDIR),$(LIB) $(LINKS) $(WRITTEN))
 	for file in $(TOOL_FILES); do rm -f $(DESTDIR)$${file#*=}; done
+	for file in $(wildcard $(addprefix $(DESTDIR),$(RULES))); do \
+		! head -n 1 $$file | grep -q '^# Written by ssdctl persist' || rm $$file; done
 	for folder in $(addprefix $(DESTDIR),$(TOOL_FOLDERS)); do \
 		[ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder; done
-	$(if $(DESTDIR),,! command -v systemd-hwdb >/dev/null || systemd-hwdb update)
+	$(if $(DESTDIR),,! command -v systemd-hwdb >/dev/null || $(HWDB_UPDATE))
+	$(if $(DESTDIR),,$(HWDB_NEEDED) || rm -f /etc/udev/hwdb.bin)
 
 dkms: ## build and install the modules with DKMS for each kernel that is supported
-	$(MAKE) --no-print-directory dkms-remove dkms-source
+	$(MAKE) --no-print-directory dkms-remove
+	$(MAKE) --no-print-directory dkms-source
 	dkms add -m ssd-iosched -v $(VERSION)
 	for kernel in $$(cd /lib/modules && ls -v); do \
 		[ ! -d /lib/modules/$$kernel/build/ ] || \
@@ -136,10 +147,13 @@ dkms-source: # write what DKMS builds from
 	for file in $(DKMS_SCRIPTS); do install -D $$file $(DKMS_TREE)/$$file || exit 1; done
 	sed 's/#MODULE_VERSION#/$(VERSION)/' dkms.conf >$(DKMS_TREE)/dkms.conf
 
-dkms-remove: ## remove what make dkms has installed
-	[ ! -d /var/lib/dkms/ssd-iosched/$(VERSION) ] || \
-		dkms remove -m ssd-iosched -v $(VERSION) --all
-	rm -rf $(DKMS_TREE)
+dkms-remove: ## remove what make dkms has installed, of all versions
+	@[ ! -e /var/lib/dpkg/info/ssd-iosched-dkms.list ] || \
+		{ echo "error: ssd-iosched-dkms is installed: apt-get purge ssd-iosched-dkms" >&2; exit 1; }
+	for source in $(wildcard /var/lib/dkms/ssd-iosched/*/source); do \
+		version=$$(basename $$(dirname $$source)); \
+		dkms remove -m ssd-iosched -v $$version --all && \
+		rm -rf /usr/src/ssd-iosched-$$version || exit 1; done
 
 tools: build/tools/ssd-probe-io ## build the programs of tools/ (needs liburing-dev)
 

@@ -58,11 +58,13 @@ grep -q 'RUN+="/usr/local/sbin/ssdctl ' "$work/root/etc/udev/rules.d/$rules" ||
 # As ssdctl writes, and what is not ours.
 mkdir -p "$work/root/var/lib/ssd-iosched/saved" "$work/root/etc/ssd-iosched"
 touch "$work/root/var/lib/ssd-iosched/saved/a.json" "$work/root/etc/ssd-iosched/hwdb-enabled" \
-	"$work/root/etc/udev/rules.d/"70-{ssd-iosched-by-serial-a,other}.rules \
+	"$work/root/etc/udev/rules.d/"70-{ssd-iosched-mine,other}.rules \
 	"$work/root/usr/local/sbin/other" "$updates/other.ko"
-quietly make uninstall "${options[@]}"
+echo "# Written by ssdctl persist. To remove it: x" \
+	>"$work/root/etc/udev/rules.d/70-ssd-iosched-by-serial-a.rules"
+quietly env LIB="$work/root/etc" make uninstall "${options[@]}"
 left=$(installed | tr '\n' ' ')
-[ "$left" = "./etc/udev/rules.d/70-other.rules ./lib/modules/$release/updates/other.ko \
+[ "$left" = "./etc/udev/rules.d/70-other.rules ./etc/udev/rules.d/70-ssd-iosched-mine.rules ./lib/modules/$release/updates/other.ko \
 ./usr/local/sbin/other " ] || fail "uninstall leaves $left"
 rm "$updates/other.ko"
 quietly make uninstall "${options[@]}"
@@ -72,5 +74,5 @@ quietly make install-tools "${options[@]}" PREFIX=/usr
 grep -q 'RUN+="/usr/sbin/ssdctl ' "$work/root/usr/lib/udev/rules.d/$rules" ||
 	fail "rules for PREFIX=/usr"
 quietly make uninstall "${options[@]}" PREFIX=/usr
-[ "$(installed | wc -l)" = 2 ] || fail "uninstall leaves $(installed)"
+[ "$(installed | wc -l)" = 3 ] || fail "uninstall leaves $(installed)"
 echo "installed, and removed"

@@ -135,6 +135,23 @@ touch "$work/modules/"{6.1.0-1,6.12.1}/build/vmlinux
 	fail "dkms status: $(status 6.1.0-1)"
 [ -z "$(status 6.12.1)" ] || fail "dkms status says it twice: $(status 6.12.1)"
 
+# Debian's DKMS, in folders of its own. A kernel that is left out is no error when another one is
+# installed: Debian 12's would fail, and with it the installation of that kernel.
+(cd "$work" && apt-get -q download dkms) >"$work/log" 2>&1 || fail "no dkms: $(<"$work/log")"
+dpkg-deb -x "$work"/dkms_*.deb "$work/debian"
+
+dkms()
+{
+	"$work/debian/usr/sbin/dkms" "$@" --dkmstree "$work/tree" --sourcetree "$work/root/usr/src" \
+		--installtree "$work/modules" >"$work/log" 2>&1
+}
+
+mkdir "$work/tree"
+dkms add -m ssd-iosched -v "$version" || fail "dkms add: $(<"$work/log")"
+dkms autoinstall -k 5.10.0-1 || fail "a kernel that is left out: $(<"$work/log")"
+grep -q "no modules for 5.10.0-1: the series" "$work/log" || fail "dkms: $(<"$work/log")"
+! dkms autoinstall -k 6.12.1 || fail "DKMS has built without headers: $(<"$work/log")"
+
 # The build that DKMS makes, in its source tree.
 release=$(scripts/fetch-kernel --cached 6.12 || scripts/fetch-kernel 6.12)
 make=$(configured "$release" "$(scripts/find-headers "$release")" | sed -n 2p)
@@ -166,6 +183,10 @@ for file in PKGBUILD ssd-iosched.spec "$name.tar.xz" "$name-results.tar.xz" \
 	"ssd-iosched-dkms_${version}_all.deb"; do
 	grep -q " $file$" "$work/release/SHA256SUMS" || fail "a release has no $file"
 done
+mkdir "$work/mine"
+touch "$work/mine/file"
+! "$work/clone/packaging/build" release "$work/mine" >"$work/log" 2>&1 || fail "into a folder with files"
+[ -e "$work/mine/file" ] || fail "a release has removed somebody's file"
 echo "not committed" >"$work/clone/new"
 ! "$work/clone/packaging/build" release "$work/release" >"$work/log" 2>&1 ||
 	fail "a release of what is not committed"
