@@ -14,10 +14,11 @@ guest, and the truth is measured by itself, in runs of each candidate alone, whi
 drive, the same addresses and the same order of threads (guest/advise_runs.py). An answer is right
 if by the truth no candidate is better than the recommended one by more than 2 %, and safe if none
 is not better by more than 2 %; it is unclear if neither is known by the truth. At most 5 % of the
-verdicts are false, however often the truth was looked at. Prints a table, and each answer that is
-wrong. The answers are left in build/advise-score/, so an interrupted run continues; with the table
-as score.json. After a change of advise use another --folder, with a copy of the folder probe/ if
-ssd-probe has not changed.
+verdicts are false, however often the truth was looked at, if the scores of runs are normal and
+independent: a drive that changes over all runs, and what few of the starts lead to, are not in the
+bounds. Prints a table, and each answer that is wrong. The answers are left in build/advise-score/,
+so an interrupted run continues; with the table as score.json. After a change of advise use another
+--folder, with a copy of the folder probe/ if ssd-probe has not changed.
 """
 import argparse
 import collections
@@ -279,7 +280,8 @@ def explain(answer: Answer) -> list[str]:
     for name, (gain, low, high, count) in answer.told["gains"].items():
         half = max(math.log(high / gain), math.log(gain / low)) if low and high else math.inf
         rows.append([name, count, percent(math.log(gain), half),
-                     "" if name in answer.told["left"] else "lost",
+                     "lost" if name not in answer.told["left"] else
+                     "set aside" if name in answer.told["aside"] else "",
                      answer.truth["runs"][name], percent(*answer.truth["over_none"][name])])
     head = ["candidate", "windows", "advise: over none", "", "runs", "truth: over none"]
     return [*lines, *tables.markdown(head, rows), "", line_of(answer)]

@@ -7,11 +7,12 @@ is true. Print a line of JSON for each case.
 The module ioload makes the load, because fio takes ten times as long in a simulated guest; it logs
 each I/O as fio does.
 
-The truth is measured apart: each candidate has runs of its own, on drives made anew, in each of
-which the threads start in another order. First all candidates have some, then those that may be
-better than the recommended one by more than the margin, until both verdicts of advise-score.py are
-clear or a limit is reached. It has the score in common with advise, but neither the rounds, in
-which candidates take turns, nor the race, nor the rules of recommendation."""
+The truth is measured apart: each candidate has a drive of its own, made anew, on which the load
+starts again and again, with the threads in another order. First all candidates have some such runs,
+then those that may be better than the recommended one by more than the margin, until both verdicts
+of advise-score.py are clear or a limit is reached. It has the score in common with advise, but
+neither the rounds, in which candidates take turns, nor the race, nor the rules of
+recommendation."""
 import dataclasses
 import json
 import math
@@ -37,9 +38,10 @@ from ssd_probe.drive import Drive  # noqa: E402
 # A process has the log of a session in memory, of which the host maps a limited number of pages.
 PLAN = rounds.Plan(least_s=0.05, limit_s=advise.MINUTES * 60, most_ios=1_500_000,
                    most_logged=400_000)
-# The part of a run in which a candidate settles before its window; not shorter than in advise.
-SETTLE = 0.3
-# The time in which a candidate settles, in the longest mean latency, if there is time.
+# The runs after which those of a drive count, in those that count.
+WARM = 0.4
+# The time in which a run settles before its window, in the longest mean latency, if there is time;
+# not shorter than in advise.
 SETTLED = 2
 # Runs of each candidate at first; later at least, and in those before.
 FIRST, RUNS, MORE = 10, 4, 1
@@ -61,7 +63,8 @@ def whole(drive):
 
 class Load(engine.Fio):
     """The threads of ioload with a load on a drive, in place of fio, in an order that the seed
-    gives: where the drive has too few tags, those that start first may hold them."""
+    gives: where the drive has too few tags, those that start first may hold them. With seeds that
+    follow each other each thread is the first in turn."""
 
     def __init__(self, load, drive, seed):
         super().__init__([], load, drive, whole(drive), seed)
@@ -77,8 +80,9 @@ class Load(engine.Fio):
             for thread in range(int(options.pop("numjobs", 1))):
                 settings = ioload.settings(dict(options), thread, self.drive.size)
                 made.append((number, settings | {"seed": self.seed * 1000 + len(made)}))
+        first = made.pop(self.seed % len(made))
         random.Random(self.seed).shuffle(made)
-        for number, settings in made:
+        for number, settings in [first, *made]:
             ioload.add(settings)
             self.jobs.append(number)
             self.blocks.append(settings["block"])
@@ -143,11 +147,11 @@ def told_of(drive, case, found):
 
 
 class Truth:
-    """The scores of candidates in runs, each alone on a drive made anew; how they compare with the
-    one called @choice. In a run all candidates have the same drive, the same addresses and the same
-    order of threads, so that chance treats them alike, and those that do the same have the same
-    score. Runs are independent: what depends on how a load starts is in the bounds. @before: what
-    an earlier truth has left unclear, {}: none."""
+    """The scores of candidates in runs, each alone on a drive; how they compare with the one called
+    @choice. All candidates have the same drive, and in a run the same addresses and the same order
+    of threads, so that chance treats them alike, and those that do the same have the same score.
+    What depends on how a load starts is in the bounds, because each run starts it. @before: what an
+    earlier truth has left unclear, {}: none."""
 
     def __init__(self, case, found, told, before):
         self.case, self.choice = case, told["choice"]
@@ -155,35 +159,49 @@ class Truth:
         self.load = workload.Workload("random", case["job"], case["name"])
         # As long as the limits allow.
         possible = min(MOST_IOS * told["seconds"] / told["ios"], MOST_S)
-        run = AT_FIRST * possible / len(found) / FIRST
-        self.settle_s = max(told["settle_s"], min(SETTLED * told["waits_s"], run / 2),
-                            SETTLE * run)
-        self.window_s = max(run - self.settle_s, told["window_s"])
+        run = AT_FIRST * possible / len(found) / FIRST / (1 + WARM)
+        # Advise has longer windows if it was allowed more.
+        least = [told[key] / case["patience"] for key in ("settle_s", "window_s")]
+        self.settle_s = max(least[0], min(SETTLED * told["waits_s"], run / 2))
+        self.window_s = max(run - self.settle_s, least[1])
         self.race = sequential.Race(list(self.found), self.load.weights())
         self.race.bounds_by = sequential.student
-        # After an earlier truth of the same choice: without those that were dropped.
-        self.left = before.get("left", list(self.found))
+        # After an earlier truth of the same choice: without those that were dropped, but with what
+        # all are compared with.
+        left = before.get("left", self.found)
+        self.left = [name for name in self.found if name in left or name == "none"]
         self.looks = before.get("looks", 0)
         self.seed = 7_000_000 + 10_000 * self.looks
-        self.ios = 0
+        self.ios = self.starts = 0
         self.most_ios, self.most_s = case["longer"] * MOST_IOS, case["longer"] * MOST_S
 
     def runs(self, count):
         """Give each candidate that is left @count runs."""
-        for _ in range(count):
-            self.race.add({name: self.alone(self.found[name]) for name in self.left})
+        served = {name: self.alone(self.found[name], count) for name in self.left}
+        for run in zip(*served.values(), strict=True):
+            self.race.add(dict(zip(served, run, strict=True)))
+        self.starts += count + self.warm(count)
 
-    def alone(self, candidate):
-        """Return what a candidate has served in a run."""
+    def warm(self, count):
+        """Return after how many runs @count of them count."""
+        return math.ceil(WARM * count)
+
+    def alone(self, candidate, count):
+        """Return what a candidate has served in each of @count runs, on a new drive."""
         with Device(self.case["preset"], **self.case["keys"]) as device:
             drive = Drive(device.path)
             candidates.Selector(drive).select(candidate)
-            with Load(self.load, drive, self.seed + self.race.rounds) as load:
-                time.sleep(self.settle_s)
-                begin = engine.milliseconds()
-                time.sleep(self.window_s)
-                end = engine.milliseconds()
-            logs = load.logs()
+            first, warm = self.seed + self.starts, self.warm(count)
+            return [self.run(drive, first + number) for number in range(warm + count)][warm:]
+
+    def run(self, drive, seed):
+        """Return what is served in a run."""
+        with Load(self.load, drive, seed) as load:
+            time.sleep(self.settle_s)
+            begin = engine.milliseconds()
+            time.sleep(self.window_s)
+            end = engine.milliseconds()
+        logs = load.logs()
         self.ios += sum(map(len, logs))
         return self.load.served([workload.figures(log, begin, end) for log in logs],
                                 (end - begin) / 1e3)
