@@ -350,6 +350,12 @@ def rare():
     check(outcome.name == "none", f"a wait of 10 s: {outcome}")
     outcome = raced(16, lambda name, number: (20 if name == "none" else number == 5, 1.0), False)
     check(outcome == sequential.Outcome("none", True, []), f"one I/O instead of 320: {outcome}")
+    # A part that does not count.
+    race = sequential.Race(NAMES[:2], numpy.array([1.0, 0.0]))
+    for number in range(16):
+        race.add({name: numpy.array([[100 + 50 * (name != "none") + number % 2, 1.0],
+                                     [number == 5, 1.0]]) for name in race.names})
+    check(race.decided() == sequential.Outcome(NAMES[1], True, []), "an I/O of weight 0")
     wrong = dropped = 0
     for _ in range(RACES // 3):
         race = sequential.Race(NAMES, numpy.ones(1))
@@ -392,6 +398,11 @@ def slow():
         outcome = made.at_the_end()
         check(outcome.name == chosen, f"waits of {wait_ms} ms, +{gain:.0%}: {outcome}")
         check(math.isclose(made.waits_s(), wait_ms / 1e3), "the mean wait")
+    outcome = Made(-0.5, 0.01, 3000).at_the_end()
+    check(outcome == sequential.Outcome("none", True, []), f"waits of 3000 ms, -50 %: {outcome}")
+    made.outcome = outcome
+    made.race.aside.append("kyber")
+    check(report.verdict(made, "kyber") == "set aside after 8 rounds", "a verdict")
     made.measured = [dataclasses.replace(one, jobs=[{}]) if one.window.candidate == "bp" else one
                      for one in made.measured]
     check(made.waits_s() == 16, "no I/O in eight windows of 2 s is a wait of 16 s")

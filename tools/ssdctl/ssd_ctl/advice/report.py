@@ -58,7 +58,7 @@ def candidate(rounds: Rounds, name: str) -> dict:
     return {"name": name, "choice": rounds.candidates[name].choice.as_json(), "gain": gain,
             "low": low, "high": high,
             "rounds": len(measured), "left": name in rounds.race.left,
-            "verdict": verdict(rounds, name),
+            "aside": name in rounds.race.aside, "verdict": verdict(rounds, name),
             "score": [round(float(score), 5) for score in rounds.race.scores_of(name)],
             "jobs": [{"name": job.name, **job_figures(measured, number)}
                      for number, job in enumerate(rounds.load.jobs)]}
@@ -70,6 +70,8 @@ def verdict(rounds: Rounds, name: str) -> str:
         return "recommended"
     if name not in rounds.race.left or (name == NONE and rounds.outcome.sure):
         return "lost"
+    if name in rounds.race.aside:
+        return f"set aside after {counted(len(rounds.of(name)))}"
     if name in rounds.outcome.rivals:
         return "undecided"
     return "no better" if rounds.outcome.name == NONE else "not ahead"

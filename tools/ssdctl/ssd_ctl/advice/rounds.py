@@ -126,7 +126,7 @@ class Rounds:
     def at_the_end(self) -> Outcome:
         """Return what to recommend when the time is over."""
         outcome = self.race.last()
-        if self.unsettled() and not self.race.gains(outcome.name):
+        if outcome.name != NONE and self.unsettled() and not self.race.gains(outcome.name):
             return Outcome(NONE, False, self.race.rivals(NONE))
         return outcome
 

@@ -180,8 +180,9 @@ class Race:
         served = [numpy.array(self.served[each][:count]) for each in (name, other)]
         mine, theirs = map(self.scores, served)
         found = (by or self.bounds_by)(mine - theirs, error or self.error)
-        rare = [bool(few(each[:, :, 0]).any()) for each in served]
-        if any(few(each[:, :, 1]).any() for each in served):
+        counts = self.weights > 0
+        rare = [bool(few(each[:, counts, 0]).any()) for each in served]
+        if any(few(each[:, counts, 1]).any() for each in served):
             return Bounds(found.mean, math.inf)
         return Bounds(found.mean, found.half, not rare[0], not rare[1])
 
@@ -247,7 +248,7 @@ class Race:
     def decided(self) -> Outcome | None:
         """Return what to recommend if it is known: of those to which the best is equal the one
         that is preferred."""
-        known = [name for name in self.left
+        known = [name for name in self.running()
                  if (name == NONE or self.gains(name)) and not self.rivals(name)]
         return Outcome(known[0], True, []) if known else None
 
