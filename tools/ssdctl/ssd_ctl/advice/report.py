@@ -71,7 +71,7 @@ def verdict(rounds: Rounds, name: str) -> str:
     if name not in rounds.race.left or (name == NONE and rounds.outcome.sure):
         return "lost"
     if name in rounds.race.aside:
-        return f"set aside after {counted(len(rounds.of(name)))}"
+        return "set aside"
     if name in rounds.outcome.rivals:
         return "undecided"
     return "no better" if rounds.outcome.name == NONE else "not ahead"
@@ -188,6 +188,11 @@ def notes(report: dict) -> list[str]:
         said.append(f"I/Os of a job wait {report['waits_s']:.2g} s on average, longer than a "
                     f"scheduler settles ({report['settle_s']:.2g} s): windows show in part what "
                     "the one before has left. Longer windows need more --minutes.")
+    aside = [f"{found['name']} {found['rounds']}" for found in report["candidates"]
+             if found["aside"]]
+    if aside:
+        said.append("Set aside for the sake of those that may be the best, with fewer rounds: "
+                    f"{', '.join(aside)}.")
     by_name = {found["name"]: found for found in report["candidates"]}
     best, none = (summed(by_name[name], WAYS[READ]) for name in (report["recommended"], NONE))
     if best and none and best["p99_ms"] > LONG_TAIL * none["p99_ms"]:
