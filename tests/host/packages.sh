@@ -137,7 +137,12 @@ touch "$work/modules/"{6.1.0-1,6.12.1}/build/vmlinux
 
 # Debian's DKMS, in folders of its own. A kernel that is left out is no error when another one is
 # installed: Debian 12's would fail, and with it the installation of that kernel.
-(cd "$work" && apt-get -q download dkms) >"$work/log" 2>&1 || fail "no dkms: $(<"$work/log")"
+(
+	# shellcheck source=scripts/common.sh
+	. scripts/common.sh
+	cd "$work"
+	apt_download dkms || { apt_update && apt_download dkms; }
+) >"$work/log" 2>&1 || fail "no dkms: $(<"$work/log")"
 dpkg-deb -x "$work"/dkms_*.deb "$work/debian"
 
 dkms()
