@@ -40,19 +40,19 @@ LIB = $(PREFIX)/lib/ssd-iosched
 LIBRARY := $(patsubst tools/%,%,$(wildcard tools/*/ssd_*/*.py tools/*/ssd_*/*/*.py tools/*/jobs/*))
 PROGRAMS := tools/ssd-probe/ssd-probe build/tools/ssd-probe-io tools/ssdctl/ssdctl
 LINKS := $(PREFIX)/sbin/ssd-probe $(PREFIX)/sbin/ssdctl
+HWDB := tools/ssdctl/udev/60-ssd-iosched.hwdb
 # Files with their folders. Folders that only these files need are removed with them.
 TOOL_FILES := tools/ssd-probe/ssd-probe.8=$(PREFIX)/share/man/man8/ssd-probe.8 \
 	tools/ssdctl/ssdctl.8=$(PREFIX)/share/man/man8/ssdctl.8 \
 	tools/ssdctl/completion/ssdctl.bash=$(PREFIX)/share/bash-completion/completions/ssdctl \
 	tools/ssdctl/completion/_ssdctl=$(ZSHDIR)/_ssdctl \
 	tools/ssdctl/udev/60-ssd-iosched-hwdb.rules=$(UDEVDIR)/rules.d/60-ssd-iosched-hwdb.rules \
-	tools/ssdctl/udev/60-ssd-iosched.hwdb=$(UDEVDIR)/hwdb.d/60-ssd-iosched.hwdb
+	$(HWDB)=$(UDEVDIR)/hwdb.d/60-ssd-iosched.hwdb
 TOOL_FOLDERS := $(ZSHDIR) $(PREFIX)/share/zsh $(PREFIX)/share/man/man8 \
 	$(PREFIX)/share/bash-completion/completions $(PREFIX)/share/bash-completion
-# What ssdctl and ssd-probe write, and rules.
+# What ssdctl and ssd-probe write; of the rules those that persist has written.
 WRITTEN := /etc/ssd-iosched /var/lib/ssd-iosched /var/lib/ssd-probe
 RULES := /etc/udev/rules.d/70-ssd-iosched-*.rules
-HWDB := tools/ssdctl/udev/60-ssd-iosched.hwdb
 HWDB_UPDATE := systemd-hwdb update $(if $(filter /usr,$(PREFIX)),--usr)
 # False if /etc has nothing that the database of /usr has not.
 HWDB_NEEDED := ls /etc/udev/hwdb.d/*.hwdb >/dev/null 2>&1 || \
