@@ -30,8 +30,8 @@ others may be better still. Each is tested alone for not being worse than none b
 does not hold for all of them together.
 
 Candidates that are hardly the best may be set aside, so that the rounds that are left tell the
-others apart: of made-up races that are not decided in 12 rounds this halves the wrong answers. That
-a candidate was set aside is no statement: it counts as a rival by the rounds that it had.
+others apart: of made-up races that are not decided in 12 rounds a third fewer end wrong. That a
+candidate was set aside is no statement: it counts as a rival by the rounds that it had.
 """
 import collections.abc
 import dataclasses
