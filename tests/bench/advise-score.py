@@ -7,6 +7,8 @@
     tests/bench/advise-score.py --patience 4         # let advise measure undecided ones again
     tests/bench/advise-score.py --longer 4           # measure the truth of unclear ones again
     tests/bench/advise-score.py --explain CASE       # load, truth and answer of a case, as 9001-3
+    tests/bench/advise-score.py --publish COMMIT     # add its answers to Documentation/results
+    tests/bench/advise-score.py --published          # begin with the answers that are there
 
 Each seed is a random emulated SSD (probe_draw.py), full, under five random loads (advise_draw.py).
 It is probed once (ssd-probe, in a simulated guest), then advise measures each load in a simulated
@@ -25,6 +27,7 @@ import collections
 import dataclasses
 import importlib
 import json
+import lzma
 import math
 import pathlib
 import sys
@@ -44,6 +47,7 @@ from ssd_probe import settings  # noqa: E402  (in a folder added above)
 score = importlib.import_module("probe-score")
 
 FOLDER = model.PROJECT / "build/advise-score"
+PUBLISHED = model.PROJECT / "Documentation/results/advise.json.xz"
 PROGRAM = "advise_runs.py"
 # What the guest has beside the files of the benchmark.
 IN_GUEST = ("tools/ssdctl", "tools/ssd-probe", "tests/ssdemu/presets")
@@ -128,6 +132,31 @@ def stored(case: advise_draw.Case, folder: pathlib.Path) -> Answer | None:
         return None
     answer = Answer.restored(kept)
     return answer if answer.case == case else None
+
+
+def published() -> dict:
+    """Return what is published: commit (of advise), answers."""
+    return (json.loads(lzma.decompress(PUBLISHED.read_bytes())) if PUBLISHED.exists() else
+            {"commit": "", "answers": []})
+
+
+def publish(answers: list[Answer], commit: str):
+    """Add answers to those that are published; those of another commit are replaced."""
+    before = published()
+    kept = {Answer.restored(one).case.name: one for one in before["answers"]
+            if before["commit"] == commit}
+    kept |= {one.case.name: dataclasses.asdict(one) for one in answers}
+    PUBLISHED.write_bytes(lzma.compress(json.dumps(
+        {"commit": commit, "answers": [kept[name] for name in sorted(kept)]}).encode()))
+
+
+def take(folder: pathlib.Path):
+    """Put those published answers into a folder that it does not have."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for answer in map(Answer.restored, published()["answers"]):
+        if not stored(answer.case, folder):
+            file_of(answer.case, folder).write_text(json.dumps(dataclasses.asdict(answer),
+                                                               indent=1))
 
 
 def probed(seeds: list[int], folder: pathlib.Path) -> dict[int, dict]:
@@ -301,6 +330,8 @@ def main() -> int:
     parser.add_argument("--patience", type=int, default=1, metavar="N")
     parser.add_argument("--longer", type=int, default=1, metavar="N")
     parser.add_argument("--explain", metavar="CASE")
+    parser.add_argument("--publish", metavar="COMMIT", help="of advise when it was measured")
+    parser.add_argument("--published", action="store_true")
     given = parser.parse_args()
     if min(given.longer, given.patience) < 1:
         raise model.Failed("--longer or --patience is below 1")
@@ -311,7 +342,9 @@ def main() -> int:
         str(seed) for seed in range(given.first, given.first + given.drives)]
     cases = [case for text in wanted for case in advise_draw.cases(int(text.partition("-")[0]))
              if text in (case.name, str(case.seed))]
-    if not (given.again or given.explain):
+    if given.published:
+        take(given.folder)
+    if not (given.again or given.explain or given.publish):
         measure(cases, given.folder, given.patience, given.longer)
     answers = [answer for case in cases
                if (answer := stored(case, given.folder)) and not answer.unfinished()]
@@ -324,6 +357,8 @@ def main() -> int:
         {"answers": [dataclasses.asdict(one) for one in answers],
          "verdicts": {one.case.name: [one.near_best(), one.safe()] for one in answers}}, indent=1))
     print(*report(answers), sep="\n")
+    if given.publish:
+        publish(answers, given.publish)
     return 0
 
 
