@@ -27,16 +27,16 @@ def check(condition, message):
         sys.exit(f"fail: {message}")
 
 
-def run(*command, **options):
+def run(*command, stderr=subprocess.STDOUT, **options):
     """Run a command; return the finished process with its output as text."""
     return subprocess.run(list(map(str, command)), text=True, cwd=PROJECT, check=False,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
+                          stdout=subprocess.PIPE, stderr=stderr, **options)
 
 
 def output(*command):
-    """Output of a command that must succeed."""
-    done = run(*command)
-    check(not done.returncode, f"{' '.join(map(str, command))}: {done.stdout}")
+    """Output of a command that must succeed; what it says meanwhile goes to the log."""
+    done = run(*command, stderr=None)
+    check(not done.returncode, f"{' '.join(map(str, command))} failed")
     return done.stdout.strip()
 
 
