@@ -7,32 +7,22 @@
 # check: none
 # timeout: 7200
 import pathlib
-import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 
-from checks import check, fail  # noqa: E402  (in a folder added above)
+from checks import check  # noqa: E402  (in a folder added above)
 from systems import (  # noqa: E402
-    BUILD_SECONDS, KEPT, PROJECT, System, built, differences, files, main, show, version)
+    BUILD_SECONDS, System, built, differences, files, made, main, show, version)
 
 NEWER = "99.1"
 OTHER = "5.10.0-1-amd64"
 
 
-def sources():
-    """Return the bytes of the tarball of the sources."""
-    folder = KEPT / "sources"
-    done = subprocess.run([PROJECT / "packaging/build", "sources", folder], capture_output=True,
-                          text=True, check=False)
-    if done.returncode:
-        fail(f"there is no tarball: {done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return (folder / f"ssd-iosched-{version()}.tar.xz").read_bytes()
-
-
 def test(name):
     """Install two versions, one after the other, and remove them."""
-    archive, folder = sources(), f"/root/ssd-iosched-{version()}"
+    source = f"ssd-iosched-{version()}"
+    archive, folder = (made("sources") / f"{source}.tar.xz").read_bytes(), f"/root/{source}"
     with System(name) as system, system.boot() as guest:
         before = files(guest)
         release = guest.run("uname -r").out.strip()

@@ -40,13 +40,19 @@ COMMON = re.compile(r"/var/lib/(dpkg|apt|systemd|dbus|private)(/|$)|/var/lib/ini
 BUILD_SECONDS = 3000
 
 
-def packages():
-    """Return the paths of the two packages; build them anew."""
-    folder = KEPT / "deb"
-    done = subprocess.run([PROJECT / "packaging/build", "deb", folder], capture_output=True,
+def made(what):
+    """Let packaging/build make @what, deb or sources; return the folder that has it."""
+    folder = KEPT / what
+    done = subprocess.run([PROJECT / "packaging/build", what, folder], capture_output=True,
                           text=True, check=False)
     if done.returncode:
-        fail(f"the packages cannot be built: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+        fail(f"{what} cannot be built: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return folder
+
+
+def packages():
+    """Return the paths of the two packages; build them anew."""
+    folder = made("deb")
     found = [path for name in NAMES for path in folder.glob(f"{name}_*.deb")]
     check(len(found) == len(NAMES), "there are the two packages")
     return found
