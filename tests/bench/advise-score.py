@@ -134,6 +134,11 @@ def stored(case: advise_draw.Case, folder: pathlib.Path) -> Answer | None:
     return answer if answer.case == case else None
 
 
+def keep(answer: Answer, folder: pathlib.Path):
+    """Write the file of an answer."""
+    file_of(answer.case, folder).write_text(json.dumps(dataclasses.asdict(answer), indent=1))
+
+
 def published() -> dict:
     """Return what is published: commit (of advise), answers."""
     return (json.loads(lzma.decompress(PUBLISHED.read_bytes())) if PUBLISHED.exists() else
@@ -155,8 +160,7 @@ def take(folder: pathlib.Path):
     folder.mkdir(parents=True, exist_ok=True)
     for answer in map(Answer.restored, published()["answers"]):
         if not stored(answer.case, folder):
-            file_of(answer.case, folder).write_text(json.dumps(dataclasses.asdict(answer),
-                                                               indent=1))
+            keep(answer, folder)
 
 
 def probed(seeds: list[int], folder: pathlib.Path) -> dict[int, dict]:
@@ -202,7 +206,7 @@ def measure(cases: list[advise_draw.Case], folder: pathlib.Path, patience: int =
                 "probed": tunables[case.seed], "longer": longer}
 
     def done(answer: Answer):
-        file_of(answer.case, folder).write_text(json.dumps(dataclasses.asdict(answer), indent=1))
+        keep(answer, folder)
         progress.step(line_of(answer))
 
     def measured(case: advise_draw.Case, printed: dict, seconds: float):

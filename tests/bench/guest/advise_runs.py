@@ -38,7 +38,7 @@ from ssd_probe.drive import Drive  # noqa: E402
 # A process has the log of a session in memory, of which the host maps a limited number of pages.
 PLAN = rounds.Plan(least_s=0.05, limit_s=advise.MINUTES * 60, most_ios=1_500_000,
                    most_logged=400_000)
-# The runs after which those of a drive count, in those that count.
+# The first runs on a drive, which do not count, in those that count.
 WARM = 0.4
 # The time in which a run settles before its window, in the longest mean latency, if there is time;
 # not shorter than in advise.
@@ -176,23 +176,20 @@ class Truth:
         self.most_ios, self.most_s = case["longer"] * MOST_IOS, case["longer"] * MOST_S
 
     def runs(self, count):
-        """Give each candidate that is left @count runs."""
-        served = {name: self.alone(self.found[name], count) for name in self.left}
+        """Give each candidate that is left @count runs that count."""
+        warm = math.ceil(WARM * count)
+        served = {name: self.alone(self.found[name], warm + count)[warm:] for name in self.left}
         for run in zip(*served.values(), strict=True):
             self.race.add(dict(zip(served, run, strict=True)))
-        self.starts += count + self.warm(count)
-
-    def warm(self, count):
-        """Return after how many runs @count of them count."""
-        return math.ceil(WARM * count)
+        self.starts += warm + count
 
     def alone(self, candidate, count):
         """Return what a candidate has served in each of @count runs, on a new drive."""
         with Device(self.case["preset"], **self.case["keys"]) as device:
             drive = Drive(device.path)
             candidates.Selector(drive).select(candidate)
-            first, warm = self.seed + self.starts, self.warm(count)
-            return [self.run(drive, first + number) for number in range(warm + count)][warm:]
+            first = self.seed + self.starts
+            return [self.run(drive, first + number) for number in range(count)]
 
     def run(self, drive, seed):
         """Return what is served in a run."""
