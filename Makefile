@@ -54,9 +54,10 @@ TOOL_FOLDERS := $(ZSHDIR) $(PREFIX)/share/zsh $(PREFIX)/share/man/man8 \
 WRITTEN := /etc/ssd-iosched /var/lib/ssd-iosched /var/lib/ssd-probe
 RULES := /etc/udev/rules.d/70-ssd-iosched-*.rules
 HWDB_UPDATE := systemd-hwdb update $(if $(filter /usr,$(PREFIX)),--usr)
-# False if /etc has nothing that the database of /usr has not.
-HWDB_NEEDED := ls /etc/udev/hwdb.d/*.hwdb >/dev/null 2>&1 || \
-	{ [ ! -e /usr/lib/udev/hwdb.bin ] && [ ! -e /lib/udev/hwdb.bin ]; }
+# Without entries of its own /etc needs no database, if /usr has one.
+HWDB_RESTORE := $(if $(filter /usr,$(PREFIX)),$(HWDB_UPDATE),if ls /etc/udev/hwdb.d/*.hwdb \
+	>/dev/null 2>&1 || { [ ! -e /usr/lib/udev/hwdb.bin ] && [ ! -e /lib/udev/hwdb.bin ]; }; \
+	then $(HWDB_UPDATE); else rm -f /etc/udev/hwdb.bin; fi)
 
 # The source tree of DKMS, below DKMS_ROOT: the schedulers, without the tests.
 DKMS_TREE = $(DKMS_ROOT)/usr/src/ssd-iosched-$(VERSION)
@@ -130,8 +131,7 @@ uninstall: ## remove what install has installed, of all kernels, and what ssdctl
 		! head -n 1 $$file | grep -q '^# Written by ssdctl persist' || rm $$file; done
 	for folder in $(addprefix $(DESTDIR),$(TOOL_FOLDERS)); do \
 		[ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder; done
-	$(if $(DESTDIR),,! command -v systemd-hwdb >/dev/null || $(HWDB_UPDATE))
-	$(if $(DESTDIR),,$(HWDB_NEEDED) || rm -f /etc/udev/hwdb.bin)
+	$(if $(DESTDIR),,! command -v systemd-hwdb >/dev/null || { $(HWDB_RESTORE); })
 
 dkms: ## build and install the modules with DKMS for each kernel that is supported
 	$(MAKE) --no-print-directory dkms-remove
