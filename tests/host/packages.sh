@@ -191,7 +191,7 @@ done
 mkdir "$work/mine"
 touch "$work/mine/file"
 ! "$work/clone/packaging/build" release "$work/mine" >"$work/log" 2>&1 || fail "into a folder with files"
-[ -e "$work/mine/file" ] || fail "a release has removed somebody's file"
+[ -e "$work/mine/file" ] || fail "the release has removed mine/file"
 echo "not committed" >"$work/clone/new"
 ! "$work/clone/packaging/build" release "$work/release" >"$work/log" 2>&1 ||
 	fail "a release of what is not committed"

@@ -76,8 +76,8 @@ class Rule:
 
 
 def meant(text: str) -> list[str]:
-    """Return the lines of a file of rules without the one that says what it is about, which another
-    version of ssdctl may write otherwise."""
+    """Return the lines of a rule's file without ABOUT: another version of ssdctl may word that
+    comment otherwise."""
     return [line for line in text.splitlines() if not line.startswith(ABOUT)]
 
 
