@@ -184,6 +184,16 @@ def set_aside():
         race.add({name: served(0.1 * (name == "bp") + 0.02 * (-1) ** number) for name in NAMES})
     race.set_aside()
     check(not race.aside, "the best one is ahead of all: they stay")
+    race = sequential.Race(NAMES, numpy.ones(1))
+    means = {"bp": 0.5, "pass": 0.47, "bfq": 0.49}
+    for number in range(6):
+        race.add({name: served(means.get(name, 0) + 0.03 * (name in means and name != "bp") *
+                               (-1) ** number) for name in NAMES})
+    check(race.bounds("bp", "pass", 2 * sequential.ERROR, sequential.student).low > 0,
+          "a rival is probably worse")
+    race.set_aside()
+    check(race.running() == ["none", "bfq", "pass", "bp"],
+          f"bp is better than none: its rivals stay, set aside: {race.aside}")
 
 
 def narrowed():

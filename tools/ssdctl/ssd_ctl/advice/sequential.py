@@ -222,10 +222,14 @@ class Race:
     def set_aside(self):
         """Measure those no more that are worse than the best one with a probability of 1 - ERROR,
         each tested alone. None stays, to compare with. If the best one is ahead of all, they stay,
-        to make sure of it."""
+        to make sure of it. If it is known to be better than none, its rivals stay, which would be
+        rivals to the end otherwise."""
         best = self.ahead()
         worse = [name for name in self.running()
                  if self.bounds(best, name, 2 * ERROR, student).low > 0]
+        if self.bounds(best, NONE, by=student).low > 0:
+            worse = [name for name in worse
+                     if self.bounds(name, best, by=student).high <= self.margin]
         if len(worse) < len(self.running()) - 1:
             self.aside += [name for name in worse if name != NONE]
 
