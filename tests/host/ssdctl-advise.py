@@ -258,6 +258,12 @@ def job_files():
           reader["size"] == str(922 << 20) and reader["numjobs"] == "3" and
           reader["direct"] == "1" and reader["ioengine"] == "libaio" and
           reader["runtime"] == "1000000", "the reader's options")
+    load = workload.Workload("user", "[global-x]\nrw=read\nopendir=/home\nfile_append=1\n[a]\n",
+                             "user.fio")
+    made = load.job_file("/mnt/x", 1 << 30, "/logs", 7)
+    check([job.name for job in load.jobs] == ["a"] and load.options(load.jobs[0])["rw"] == "read",
+          "fio takes any name that begins with global")
+    check("opendir" not in made and "file_append" not in made, "no other file is written to")
     check(writer["rate"] == "10m" and writer["bs"] == "128k" and "write_bw_log" not in writer and
           writer["write_lat_log"] == "/logs/1", "the writer's options")
     for text, because in (("[a]\nstonewall\n", "stonewall in [a]"), ("rw=read\n", "in no section"),

@@ -31,7 +31,8 @@ ALIGN = 1 << 20
 CHANGED = {
     "filename", "directory", "filename_format", "nrfiles", "filesize", "file_size", "openfiles",
     "runtime", "ramp_time", "time_based", "loops", "io_size", "io_limit", "number_ios",
-    "startdelay", *PARTS, "write_bw_log", "write_iops_log", "write_lat_log", "write_hist_log",
+    "startdelay", "opendir", "file_append", "fill_device", "fill_fs", *PARTS,
+    "write_bw_log", "write_iops_log", "write_lat_log", "write_hist_log",
     "log_avg_msec", "log_offset", "log_prio", "log_compression", "log_store_compressed",
     "per_job_logs", "log_hist_msec", "log_max_value", "log_unix_epoch", "log_issue_time",
     "log_alternate_epoch", "log_alternate_epoch_clock_id", "group_reporting", "new_group",
@@ -66,6 +67,10 @@ class Section:
     options: dict[str, str] = dataclasses.field(default_factory=dict)
     weight: float = 1.0
 
+    def shared(self) -> bool:
+        """Return true if fio takes its options as those of all later jobs."""
+        return self.name.startswith("global")
+
 
 @dataclasses.dataclass(frozen=True)
 class Figures:
@@ -82,7 +87,7 @@ class Workload:
     def __init__(self, name: str, text: str, where: str):
         self.name = name
         self.sections = sections_of(text, where)
-        self.jobs = [section for section in self.sections if section.name != "global"]
+        self.jobs = [section for section in self.sections if not section.shared()]
         self.check(where)
 
     def check(self, where: str):
@@ -106,7 +111,7 @@ class Workload:
         """Return the options that a job has, with the global ones before it."""
         found: dict[str, str] = {}
         for section in self.sections:
-            if section.name == "global":
+            if section.shared():
                 found = later(found, section.options)
             elif section is job:
                 break
@@ -118,8 +123,8 @@ class Workload:
                    for key, value in self.options(job).items())
 
     def parts_of(self, job: Section, size: int) -> dict[str, int]:
-        """Return where a job does I/O, in bytes of the first @size of what is measured on. What is
-        no part of the whole fits only the file that the user had in mind."""
+        """Return where a job does I/O, in bytes of the first @size of what is measured on. A size
+        or offset that is not in percent fits only the user's own file, and is ignored."""
         options = self.options(job)
         share = {key: float(match[1]) / 100 for key in PARTS
                  if (match := PERCENT.fullmatch(options.get(key, "")))}
