@@ -1,9 +1,12 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
 # By made-up files of the kernel: which drives ssdctl lists, which ones a file system is on, which
-# rule is for which drive; what cannot be written or has disappeared ends in one line
+# rule is for which drive, and whether a later one of others wins over it; what cannot be written,
+# read or has disappeared ends in one line; a file that the user names is written to, not replaced
 
+import argparse
 import contextlib
+import io
 import json
 import os
 import pathlib
@@ -16,9 +19,11 @@ sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
                 str(PROJECT / "tools/ssd-probe")]
 
 from checks import check  # noqa: E402  (in a folder added above)
-from ssd_ctl import CtlError, drives, rules, saved, udev  # noqa: E402
-from ssd_ctl.advice import engine, target  # noqa: E402
+from ssd_ctl import CtlError, advise, drives, rules, saved, schedulers, status, udev  # noqa: E402
+from ssd_ctl.advice import candidates, engine, target  # noqa: E402
 from ssd_ctl.choice import Choice  # noqa: E402
+from ssd_ctl.said import Said  # noqa: E402
+from ssd_probe import ProbeError  # noqa: E402
 
 MOUNTS = r"""21 1 8:1 / / rw - ext4 /dev/sda1 rw
 30 21 0:39 / /mnt/my\040pool rw - btrfs {device} rw
@@ -32,7 +37,7 @@ def failed(call, because):
     """Check that a call fails with a message that says why."""
     try:
         call()
-    except CtlError as error:
+    except (CtlError, ProbeError) as error:
         check(because in str(error), f"it says {error}")
         return
     check(False, f"{because}: it does not fail")
@@ -110,6 +115,38 @@ def fits():
         check(rules.every()[0].edited(), "another one is edited")
 
 
+# As versions 252, 254 and 257 of udev say it.
+SET = ("sda: /etc/udev/rules.d/{file}:4 ATTR '/sys/devices/x/block/sda/queue/{name}' writing "
+       "'{value}'",
+       "sda: /etc/udev/rules.d/{file}:4 Running in test mode, skipping writing "
+       'ATTR{{/sys/devices/x/block/sda/queue/{name}}}="{value}".',
+       'sda: /etc/udev/rules.d/{file}:4 ATTR{{queue/{name}}}="{value}": Running in test mode, '
+       'skipping writing "{value}" to sysfs attribute "queue/{name}".')
+
+
+def overruled():
+    """A rule of others that sets something else afterwards is told; one before, one of ours, and
+    one that sets the same are not."""
+    made = rule(ID_MODEL="x", ID_SERIAL_SHORT="1")
+    for form in SET:
+        def line(file, value, form=form):
+            return form.format(file=file, name="scheduler", value=value)
+        ours = line(made.path.name, "bp")
+        for what, said, because in (
+                ("ours", [ours], ""), ("nothing", [], "does not set scheduler to bp"),
+                ("another value", [line(made.path.name, "bp2")], "does not set scheduler to bp"),
+                ("before", [line("60-a.rules", "none"), ours], ""),
+                ("after", [ours, line("99-a.rules", "none")],
+                 "/etc/udev/rules.d/99-a.rules:4 sets scheduler to another value"),
+                ("the same after", [ours, line("99-a.rules", "bp")], ""),
+                ("another file after", [ours, form.format(file="99-a.rules", name="iosched/depth",
+                                                          value="2")], ""),
+                ("a test after", [ours, 'sda: /x/99-a.rules:1 ATTR{queue/scheduler}=="none"'], ""),
+                ("ours after", [ours, line(f"{rules.PREFIX}by-serial-y.rules", "pai")], "")):
+            found = rules.untrue(made, said)
+            check(because in found if because else not found, f"{what}: {found or 'kept'}")
+
+
 def without_udev():
     """Without udev no rule is for a drive, and a drive's serial number is not known."""
     def missing(*_):
@@ -127,6 +164,58 @@ def ends(folder):
     gone = types.SimpleNamespace(path="/dev/gone", sysfs=folder / "gone")
     failed(lambda: engine.completions(gone), "/dev/gone has disappeared")
     failed(lambda: engine.moved(gone), "/dev/gone has disappeared")
+    failed(lambda: engine.program("fio 'x"), "--fio fio 'x: ")
+    bad = folder / "report.json"
+    for text in ('{"schema": 1}', '{"schema": 1, "findings": {"x": 3}}'):
+        bad.write_text(text)
+        failed(lambda: candidates.probed_tunables(str(bad)), "is no report of ssd-probe")
+
+
+def removed(folder):
+    """A drive that is removed meanwhile is left out, and a tunable that is no word, too."""
+    queue = folder / "queue"
+    (queue / "iosched").mkdir(parents=True)
+    (queue / "iosched/table").write_text("Total : 3")
+    (queue / "iosched/depth").write_text("3")
+    (queue / "scheduler").write_text("none [odd]")
+    drive = types.SimpleNamespace(path="/dev/odd", queue=queue, exists=lambda: False)
+    check(schedulers.read_choice(drive) == Choice("odd", {"depth": "3"}), "a word is a tunable")
+    (queue / "scheduler").unlink()
+    failed(lambda: schedulers.read_choice(drive), "/dev/odd has disappeared")
+    known, status.report = status.report, schedulers.read_choice
+    check(status.reports([drive]) == [], "it is left out")
+    drive.exists = lambda: True
+    failed(lambda: status.reports([drive]), "/dev/odd has disappeared")
+    status.report = known
+
+
+def named_files(folder):
+    """A file that the user names may be a link or a pipe."""
+    (folder / "meant").write_text("")
+    (folder / "link").symlink_to(folder / "meant")
+    os.mkfifo(folder / "pipe")
+    reader = os.open(folder / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    for name in ("link", "pipe"):
+        advise.write(str(folder / name), "text")
+    check((folder / "link").is_symlink() and (folder / "meant").read_text() == "text", "a link")
+    check((folder / "pipe").is_fifo() and os.read(reader, 9) == b"text", "a pipe")
+    os.close(reader)
+    failed(lambda: advise.write("/dev/full", "text"), "/dev/full cannot be written: No space")
+    for path, because in ((folder, "is a folder: name a file"),
+                          (folder / "missing/x", "is not a folder that can be written to")):
+        args = argparse.Namespace(minutes=1, seed=1, json=str(path), html="", contribute="")
+        failed(lambda args=args: advise.check_options(args), because)
+
+
+def said():
+    """JSON is an object also if there was nothing to do, but for an error."""
+    for error, meant in ((None, {"removed": [], "messages": []}), (CtlError("x"), None)):
+        with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(CtlError):
+            with Said(True, removed=[]):
+                if error:
+                    raise error
+        check((json.loads(out.getvalue()) if out.getvalue() else None) == meant,
+              f"JSON: {out.getvalue()!r}")
 
 
 def files(folder):
@@ -152,8 +241,9 @@ def files(folder):
         target.fill(where, lambda part: None)
         check(path.stat().st_size == 1 << 20, "the file is written")
     check(not path.exists(), "the file is removed")
-    for name in ("a:b", "a$b", "a\\b", "a\nb", "a#b", "a;b", "a "):
-        failed(lambda name=name: target.file_target(f"{folder}/{name}", None, None), "fio takes no")
+    for name in ("a:b", "a$b", "a\\b", "a\nb", "a#b", "a;b", "a ", "a\udcff"):
+        failed(lambda name=name: target.file_target(f"{folder}/{name}", None, None),
+               "cannot be used")
 
 
 def main():
@@ -163,8 +253,12 @@ def main():
         files(folder)
         mounted(folder)
         fits()
+        overruled()
         without_udev()
         ends(folder)
+        removed(folder / "removed")
+        named_files(folder)
+        said()
 
 
 if __name__ == "__main__":

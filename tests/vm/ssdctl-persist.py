@@ -28,6 +28,8 @@ from ssd_probe.drive import Drive
 RULES = pathlib.Path("/etc/udev/rules.d")
 WEIRD = 'We*rd [x] "?" | \\ ü$kernel'
 TRACKS = RULES / "65-test.rules"
+# Rules of others, read after those of ssdctl.
+OTHERS = RULES / "99-test.rules"
 
 
 def rules():
@@ -276,8 +278,22 @@ def refuses(one):
     refused("udevadm test does not set scheduler", "persist", one.name, "pass")
     TRACKS.unlink()
     replug(one)
+    OTHERS.write_text('KERNEL=="sd*", ATTR{queue/scheduler}="mq-deadline"\n')
+    refused(f"{OTHERS}:1 sets scheduler to another value", "persist", one.name, "pass")
+    OTHERS.unlink()
+    replug(one)
     state.same("refused", one.name)
     nothing_left_but_state()
+
+
+def kernels_own(one):
+    """A scheduler of the kernel is kept with its defaults, which depend on the kernel's HZ."""
+    ssdctl("persist", one.name, "bfq")
+    replug(one)
+    has(one.name, "bfq")
+    shown = json.loads(ssdctl("status", one.name, "--json")[0])["drives"][0]
+    check(shown["kept"]["agrees"] and not shown["changed"], f"it agrees: {shown['changed']}")
+    ssdctl("undo-all")
 
 
 def hardware_database(one):
@@ -312,6 +328,7 @@ def main():
     with udev(), units(2, product_id="Test disk", vpd_unit_serial="test{}") as (one, other):
         settle()
         refuses(one)
+        kernels_own(one)
         hot_plug(one, other)
         by_model(one, other)
         advised(one)

@@ -53,7 +53,9 @@ def read_json(path: str) -> dict:
         raise ProbeError(f"{path}: {error.strerror}") from None
     except ValueError:
         report = None
-    if not isinstance(report, dict) or report.get("schema") != SCHEMA:
+    findings = report.get("findings") if isinstance(report, dict) else None
+    if (not isinstance(findings, dict) or report.get("schema") != SCHEMA or
+            not all(isinstance(found, dict) and "value" in found for found in findings.values())):
         raise ProbeError(f"{path} is no report of ssd-probe of version {SCHEMA}")
     return report
 

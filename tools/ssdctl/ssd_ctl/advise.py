@@ -37,8 +37,8 @@ def add_options(parser: argparse.ArgumentParser):
     add("--workload", default="desktop", metavar="LOAD",
         help="desktop, database, copy, or a job file of fio (default: desktop)")
     add("--on", metavar="PATH",
-        help="a file on the drive, which is made and removed, or a free partition of it; without "
-             "it all data on the drive are lost, and its name is asked for")
+        help="a file on the drive, made and removed, or a free partition; without --on all data on "
+             "the drive are lost, after its name was typed in")
     add("--size", type=parse_size, metavar="SIZE",
         help="bytes to measure on, as in 8G (default: 4G, half of what is free at most)")
     add("--probe", metavar="FILE",
@@ -64,6 +64,8 @@ def check_options(args: argparse.Namespace):
         raise UsageError("--seed is below 0")
     for path in filter(None, (args.json, args.html, args.contribute)):
         folder = pathlib.Path(path).absolute().parent
+        if path != "-" and os.path.isdir(path):
+            raise CtlError(f"{path} is a folder: name a file")
         if path != "-" and not (folder.is_dir() and os.access(folder, os.W_OK)):
             raise CtlError(f"{folder} is not a folder that can be written to")
 
@@ -144,18 +146,23 @@ def advise(args: argparse.Namespace, drive: Drive) -> dict:
 
 
 def write(path: str, text: str):
-    """Write a file that the user has named; - is stdout."""
+    """Write a file that the user has named; - is stdout. It may be a device, a pipe or a link, so
+    it is not replaced."""
     if path == "-":
         print(text, end="")
-    else:
-        saved.write_text(pathlib.Path(path).absolute(), text)
+        return
+    try:
+        pathlib.Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CtlError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def leave(args: argparse.Namespace, drive: Drive, made: dict):
-    """Print the report and write its files."""
-    # The result first: another file may not be writable.
+    """Print the report, store the advice, and write the files that the user has named."""
+    # The result first: a file may not be writable.
     if args.json != "-":
         print(report.text(made))
+    saved.keep_advice(drive, made)
     if args.json:
         write(args.json, report.as_json(made))
     if args.html:
@@ -163,7 +170,6 @@ def leave(args: argparse.Namespace, drive: Drive, made: dict):
     if args.contribute:
         write(args.contribute, hwdb.entry(drive, Choice.from_json(made["choice"]),
                                           report.evidence(made)))
-    saved.keep_advice(drive, made)
 
 
 def select(drive: Drive, choice: Choice):

@@ -17,7 +17,7 @@ LIBC.mount.argtypes = (ctypes.c_char_p,) * 3 + (ctypes.c_ulong, ctypes.c_char_p)
 
 def mounted() -> pathlib.Path | None:
     """Return where it is mounted."""
-    for line in MOUNTINFO.read_text().splitlines():
+    for line in MOUNTINFO.read_text(errors="surrogateescape").splitlines():
         fields = line.split()
         if fields[fields.index("-") + 1] == "debugfs" and fields[3] == "/":
             return pathlib.Path(fields[4])

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Keep a scheduler across boots, by a udev rule: the named one, which is selected now, too;
-without a name, the advised one if nothing was selected since the advice, otherwise what the drive
-has."""
+"""Keep a scheduler across boots, by a udev rule, and select it now: the named one; without a name,
+the advised one if nothing was selected since the advice, otherwise the present one."""
 import argparse
 import os
 import shutil
@@ -41,9 +40,9 @@ def advised(drive: Drive) -> Choice | None:
     made = saved.advice(drive)
     if not made or "had" not in made:
         return None
-    had = Choice.from_json(made["had"])
+    had = saved.choice_in(saved.advice_of(drives.key(drive)), made, "had")
     unchanged = schedulers.holds(drive, Choice(had.scheduler, had.tunables))
-    return Choice.from_json(made.get("choice", {})) if unchanged else None
+    return saved.advised(drive) if unchanged else None
 
 
 def program() -> str:

@@ -47,7 +47,7 @@ class Rule:
         return named and all(found.get(name) == value for name, value in self.match.items())
 
     def condition(self) -> str:
-        """Return what is true of the events of the drive."""
+        """Return the terms that match events of the drive."""
         terms = [f'KERNEL=="{self.kernel}"', 'ENV{DEVTYPE}=="disk"',
                  *(f'ENV{{{name}}}=="{pattern(value)}"' for name, value in self.match.items())]
         return ", ".join(terms)
@@ -64,14 +64,14 @@ class Rule:
         lines += [f'{condition}, {selected}, ATTR{{queue/{file}}}="{value}"'
                   for file, value in self.choice.settings().items()]
         if PROGRAM.fullmatch(self.program):
-            # The kernel may have been busy.
+            # The kernel may have been busy: try again.
             lines.append(f'{condition}, ACTION=="add", {missing}, TEST=="{self.program}", '
                          f'RUN+="{self.program} udev-apply %k"')
         lines.append('LABEL="ssd_iosched_end"')
         return FIRST + ABOUT + json.dumps(dataclasses.asdict(self)) + "\n" + "\n".join(lines) + "\n"
 
     def edited(self) -> bool:
-        """Return true if what udev reads of the file is not as it was written."""
+        """Return true if the file differs from text() by more than ABOUT."""
         return meant(read(self.path)) != meant(self.text())
 
 
@@ -186,17 +186,18 @@ def remove(path: pathlib.Path):
 
 def install(rule: Rule, drive: Drive):
     """Write a rule and verify it; if it is wrong, leave what was there before."""
-    old = rule.path.read_text(encoding="utf-8") if rule.path.exists() else None
+    old = (rule.path.read_text(encoding="utf-8", errors="surrogateescape")
+           if rule.path.exists() else None)
     try:
         saved.write_text(rule.path, rule.text())
         wrong = udev.problem(str(rule.path)) or untrue(rule, udev.test(drive))
         if wrong:
             raise CtlError(f"the rule for {drive.path} is not kept: {wrong}")
     except BaseException:
-        if old is None:
-            remove(rule.path)
-        else:
+        if old is not None:
             saved.write_text(rule.path, old)
+        elif rule.path.exists():
+            remove(rule.path)
         raise
 
 
@@ -206,8 +207,23 @@ def untrue(rule: Rule, said: list[str]) -> str:
         _, found, told = line.partition(rule.path.name)
         if found and re.search("invalid|ignoring|unknown|failed", told, re.IGNORECASE):
             return f"udevadm test says: {line.strip()}"
-    for file, value in {"scheduler": rule.choice.scheduler, **rule.choice.settings()}.items():
-        found = re.compile(rf"queue/{re.escape(file)}\b.*['\"]{re.escape(value)}['\"]")
-        if not any(found.search(line) and "==" not in line for line in said):
-            return f"udevadm test does not set {file} to {value}"
-    return ""
+    wanted = {"scheduler": rule.choice.scheduler, **rule.choice.settings()}
+    return next(filter(None, (unmade(rule, file, value, said)
+                              for file, value in wanted.items())), "")
+
+
+def unmade(rule: Rule, file: str, value: str, said: list[str]) -> str:
+    """Return why a rule does not set a file below queue/ to a value, by the lines of udevadm test,
+    "" if it does."""
+    setting = re.compile(rf"(\S+\.rules:\d+).*queue/{re.escape(file)}\b")
+    quoted = re.compile(rf"['\"]{re.escape(value)}['\"]")
+    made = [(found[1], line) for line in said
+            if (found := setting.search(line)) and "==" not in line]
+    right = [number for number, (place, line) in enumerate(made)
+             if rule.path.name in place and quoted.search(line)]
+    if not right:
+        return f"udevadm test does not set {file} to {value}"
+    # A drive's own rule of ours wins over one for its model.
+    others = [place for place, line in made[right[-1] + 1:]
+              if PREFIX not in place and not quoted.search(line)]
+    return f"{others[0]} sets {file} to another value afterwards: remove it there" if others else ""

@@ -10,8 +10,8 @@ def add_option(parser: argparse.ArgumentParser):
 
 
 class Said:
-    """Prints lines at once, or with @as_json, at the end of the with block, however it ends, an
-    object of the facts and of the lines, if there are any."""
+    """Prints lines at once, or with @as_json, at the end of the with block, an object of the facts
+    and of the lines. If the block ends with an exception, only if there are lines."""
 
     def __init__(self, as_json: bool, **facts):
         self.as_json, self.facts = as_json, facts
@@ -28,6 +28,6 @@ class Said:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
-        if self.lines:
+    def __exit__(self, error, *_):
+        if self.as_json and (self.lines or not error):
             print(json.dumps({**self.facts, "messages": self.lines}, indent=1))

@@ -30,11 +30,11 @@ def alone():
 
 
 def write_text(path: pathlib.Path, text: str):
-    """Write a file, all of it or nothing."""
+    """Write a file of ssdctl's own, all of it or nothing."""
     new = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(new, "w", encoding="utf-8") as file:
+        with open(new, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -65,10 +65,19 @@ def path_of(drive: Drive) -> pathlib.Path:
     return SAVED / f"{drives.key(drive)}.json"
 
 
+def choice_in(path: pathlib.Path, made: dict, name: str) -> Choice:
+    """Return a choice of the contents of a file."""
+    try:
+        return Choice.from_json(made.get(name, {}))
+    except CtlError:
+        raise CtlError(f"{path} is damaged: remove it") from None
+
+
 def before(drive: Drive) -> Choice | None:
     """Return what a drive had before ssdctl changed it, None if it did not."""
-    made = read_json(path_of(drive))
-    return Choice.from_json(made.get("before", {})) if made else None
+    path = path_of(drive)
+    made = read_json(path)
+    return choice_in(path, made, "before") if made else None
 
 
 def is_present(drive: Drive) -> bool:
@@ -131,4 +140,4 @@ def advice(drive: Drive) -> dict | None:
 def advised(drive: Drive) -> Choice | None:
     """Return the choice of the stored advice."""
     made = advice(drive)
-    return Choice.from_json(made.get("choice", {})) if made else None
+    return choice_in(advice_of(drives.key(drive)), made, "choice") if made else None

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 
 from ssd_ctl import CtlError
-from ssd_ctl.choice import QUEUE, Choice
+from ssd_ctl.choice import QUEUE, VALUE, Choice
 from ssd_probe.drive import SETTLE_S, Drive, chosen, read
 
 OURS = ("pass", "piq", "bp", "pai")
@@ -28,14 +28,15 @@ MODULES = pathlib.Path("/sys/module")
 LOADED, MODULE, MISSING = "loaded", "module", "missing"
 # So long the queue may be frozen, or the device be added, before a change of it fails.
 BUSY_S = 5
-# Of schedulers of the kernel, by Documentation/block/ and their sources.
+# Of schedulers of the kernel, by Documentation/block/ and their sources; not bfq's timeout_sync,
+# which depends on the kernel's HZ.
 KERNELS_DEFAULTS = {
     "mq-deadline": {"read_expire": "500", "write_expire": "5000", "writes_starved": "2",
                     "front_merges": "1", "fifo_batch": "16", "prio_aging_expire": "10000"},
     "kyber": {"read_lat_nsec": "2000000", "write_lat_nsec": "10000000"},
     "bfq": {"fifo_expire_sync": "125", "fifo_expire_async": "250", "back_seek_max": "16384",
-            "back_seek_penalty": "2", "max_budget": "0", "timeout_sync": "125",
-            "strict_guarantees": "0", "low_latency": "1"},
+            "back_seek_penalty": "2", "max_budget": "0", "strict_guarantees": "0",
+            "low_latency": "1"},
 }
 
 
@@ -105,9 +106,13 @@ def changed(drive: Drive) -> dict[str, str]:
 
 
 def read_choice(drive: Drive) -> Choice:
-    """Return what a drive has now, with all tunables."""
+    """Return what a drive has now, with all tunables that are a word."""
+    scheduler = present(drive)
+    if not scheduler:
+        raise CtlError(f"{drive.path} has disappeared")
     queue = {name: read(drive.queue / name) for name in QUEUE}
-    return Choice(present(drive), dict(tunables(drive)),
+    return Choice(scheduler, {name: value for name, value in tunables(drive).items()
+                              if VALUE.fullmatch(value)},
                   {name: value for name, value in queue.items() if value})
 
 
@@ -193,7 +198,7 @@ def remedy(name: str) -> str:
     if ".".join(re.findall(r"\d+", release)[:2]) not in SERIES:
         return f"they are for the kernels {', '.join(SERIES[:-1])} and {SERIES[-1]}"
     if any(SOURCE.glob("ssd-iosched-*")):
-        return f"to be built by dkms autoinstall -k {release}"
+        return f"install linux-headers-{release}, then dkms autoinstall -k {release}"
     return (f"install ssd-iosched-dkms and linux-headers-{release}, or run make install in the "
             "source")
 

@@ -65,6 +65,18 @@ def report(drive: Drive) -> dict:
             "advice": advice(drive)}
 
 
+def reports(found: list[Drive]) -> list[dict]:
+    """Return the reports of drives, without those that are removed meanwhile."""
+    made = []
+    for drive in found:
+        try:
+            made.append(report(drive))
+        except CtlError:
+            if drive.exists():
+                raise
+    return made
+
+
 def kept_word(made: dict | None) -> str:
     """Return whether a drive's scheduler is kept, in a word."""
     if not made:
@@ -153,7 +165,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     found = [drives.find(args.device)] if args.device else drives.every()
     made = {"kernel": os.uname().release, "support": schedulers.support(found),
-            "drives": [report(drive) for drive in found]}
+            "drives": reports(found)}
     if args.interval > 0:
         seen = activity.watch(found, args.interval)
         for each in made["drives"]:

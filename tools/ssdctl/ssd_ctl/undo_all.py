@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Undo everything on all drives: remove the rules, select what the drives had before, turn the
-hardware database off, and remove what ssdctl has stored, advice too."""
+"""Undo everything on all drives: select what the drives had before, turn the hardware database off,
+remove the rules, and remove what ssdctl has stored, advice too."""
 import argparse
 import shutil
 
@@ -60,8 +60,8 @@ def remove_state(left: list[Drive], said: Said):
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     with saved.alone(), Said(args.json, removed=[], drives={}) as said:
-        hwdb.disable(said)
         status, left = restore_drives(said)
+        hwdb.disable(said)
         remove_rules(left, said)
         udev.reload()
         remove_state(left, said)

@@ -53,7 +53,10 @@ class Window:
 
 def program(command: str) -> list[str]:
     """Return the words of the command that runs fio."""
-    words = shlex.split(command)
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise CtlError(f"--fio {command}: {error}") from None
     if not words or not shutil.which(words[0]):
         raise CtlError(f"{words[0] if words else 'fio'} is missing: install fio")
     return words

@@ -2,14 +2,14 @@
 """What advise has found: a table and sentences for eyes, a dictionary for JSON, and one HTML file.
 
 The dictionary: "version", "drive" (its identity), "date", "kernel", "workload", "on", "choice"
-(what is recommended; ssd_ctl.choice), "gain" (over none, a factor, with "gain_low" and
-"gain_high"), "confidence", "sure" (false if the time was over before), "rivals", "minutes",
-"rounds", "window_s", "settle_s", "waits_s" (the longest mean latency that a job has under a
-candidate), "unsettled" (this is longer than a candidate settles), "disturbed", "had" (the choice
-that the drive had before, and has again), and "candidates": of each "name", "choice", "gain",
-"low", "high", "rounds", "left" (it has not lost), "verdict", "score" (each round's share, whose
-mean is the score), and "jobs": of each job "name" and by direction "mbps", "iops", "mean_ms" and
-"p99_ms".
+(what is recommended; ssd_ctl.choice), "recommended" (its name), "gain" (over none, a factor, with
+"gain_low" and "gain_high"), "confidence", "sure" (false if the time was over before), "rivals",
+"minutes", "rounds", "window_s", "settle_s", "waits_s" (the longest mean latency that a job has
+under a candidate), "unsettled" (this is longer than a candidate settles), "disturbed", "had" (the
+choice that the drive had before, and has again), and "candidates": of each "name", "choice",
+"gain", "low", "high", "rounds", "left" (it has not dropped out), "aside", "verdict", "score" (each
+round's share, whose mean is the score), and "jobs": of each job "name" and by direction "mbps",
+"iops", "mean_ms" and "p99_ms".
 """
 import datetime
 import html
@@ -23,12 +23,12 @@ from ssd_ctl.advice.sequential import NONE
 from ssd_ctl.advice.target import Target
 from ssd_ctl.advice.workload import READ, WAYS
 from ssd_ctl.choice import Choice
-from ssd_probe.drive import Drive
+from ssd_probe.drive import Drive, amount
 from ssd_probe.report import NO_FIGURES, address, document, drawing, pairs, row
 from ssd_probe.run import duration
 from ssd_probe.version import VERSION
 
-# The recommended one's reads' p99, in that of none, from which on it is worth a warning.
+# Warn if the p99 of reads under the recommended one is so many times that under none.
 LONG_TAIL = 2.0
 # A factor is not shown in percent from here on.
 LARGE = 4
@@ -219,9 +219,12 @@ def text(report: dict) -> str:
 
 
 def evidence(report: dict) -> list[str]:
-    """Return the lines of a comment that say what a recommendation rests on."""
-    return [f"{report['drive']['text']}, kernel {report['kernel']}, ssdctl {report['version']}, "
-            f"{report['date']}",
+    """Return the lines of a comment that say what a recommendation rests on, without the drive's
+    serial number: they are for others."""
+    drive = report["drive"]
+    words = " ".join(filter(None, (drive["vendor"], drive["model"], drive["firmware"])))
+    return [f"{words}, {amount(drive['bytes'])}, kernel {report['kernel']}, "
+            f"ssdctl {report['version']}, {report['date']}",
             f"{report['workload']} on {report['on']}, {counted(report['rounds'])} of "
             f"{report['window_s']:.2g} s", sentence(report),
             *(f"{found['name']}: {signed(found['gain'])} ({interval(found) or 'the reference'})"

@@ -10,21 +10,22 @@ import pathlib
 import re
 import stat
 
-from ssd_ctl import CtlError
+from ssd_ctl import CtlError, apply
 from ssd_probe.drive import (NUMBERS, SECTOR, Drive, amount, claimed, device_number, holders_of,
                              mounts_of, place_of, protected, read, refuse, signatures_of, swaps_of,
                              users_of)
 
 MOUNTS, BTRFS = pathlib.Path("/proc/self/mountinfo"), pathlib.Path("/sys/fs/btrfs")
 
-# Bytes that are measured on unless the user says otherwise; at least; and of a write.
+# In bytes: the default size, the least size, and the size of a write.
 SIZE, LEAST, CHUNK = 4 << 30, 64 << 20, 1 << 20
 # The mark by which a file that an interrupted run has left is known.
 MARK = "user.ssdctl.advise"
-# FAT has no longer files.
+# The longest file on FAT.
 LONGEST, FAT = (4 << 30) - CHUNK, "vfat"
-# fio takes these for syntax: it would use another file than the one named.
-SPECIAL = re.compile(r"[:;#$\\\x00-\x1f\x7f]|^\s|\s$")
+# fio takes these for syntax: it would use another file than the one named. The last range is what
+# Python makes of bytes that are not UTF-8, which no report can have.
+SPECIAL = re.compile(r"[:;#$\\\x00-\x1f\x7f\udc80-\udcff]|^\s|\s$")
 
 
 class Partition:
@@ -113,8 +114,8 @@ def file_target(path: str, drive: Drive, wanted: int | None) -> Target:
     """Return a new file on a file system of the drive, or what an interrupted run has left."""
     path = os.path.abspath(path)
     if SPECIAL.search(path):
-        raise CtlError(f"{path!r}: fio takes no name with : ; # $ \\ or a control character, nor "
-                       "with a blank at its end")
+        raise CtlError(f"{path!r}: a name with : ; # $ \\ or a control character, with a blank at "
+                       "its end, or that is not UTF-8 cannot be used: choose another one")
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         raise CtlError(f"{folder} is no folder")
@@ -204,7 +205,7 @@ def fill(target: Target, progress):
 @contextlib.contextmanager
 def held(target: Target, drive: Drive):
     """Keep udev and other commands away from the drive, and remove the file at the end."""
-    with drive.locked():
+    with apply.locked(drive):
         if target.kind == "file" and os.path.lexists(target.path) and is_left(target.path):
             os.unlink(target.path)
         try:
