@@ -51,8 +51,8 @@ def add_options(parser):
     parser.add_argument("--once", action="store_true",
                         help="the same as --batch 1: print the figures of one interval")
     parser.add_argument("--json", action="store_true",
-                        help="print an object for each interval, one a line, until interrupted or "
-                             "--batch are printed")
+                        help="print an object for each interval, one a line, until interrupted, "
+                             "or as many as --batch says")
 
 
 def end(number, _frame):

@@ -48,8 +48,8 @@ def problem(path: str) -> str:
 
 
 def test(drive: Drive) -> list[str]:
-    """Return the lines of udevadm test of a drive that appears. Before version 256 it changes the
-    drive as its rules say."""
+    """Return the output of udevadm test for a drive that is added. Before version 256 the test
+    applies the rules to the drive."""
     done = udevadm("test", "--action=add", str(drive.sysfs))
     return (done.stdout + done.stderr).splitlines()
 

@@ -22,8 +22,8 @@ from ssd_ctl.advice.sequential import NONE, Outcome, Race
 from ssd_ctl.advice.target import Target
 from ssd_probe.drive import Drive
 
-# The pilot ends when the jobs have done so many times what they ought to do in a window; not before
-# so many of the shortest windows.
+# The pilot lasts PILOT_WINDOWS of the shortest windows, and on until the jobs have done PILOT times
+# the I/Os of a window, but no longer than the longest window.
 PILOT, PILOT_WINDOWS = 2, 5
 # The time in which a candidate settles before a window: its share of a window at first, the s that
 # it takes at least, and its share of a turn, which is both, at most.

@@ -2,13 +2,13 @@
 """The race between candidates: after each round it says which have lost, whether the winner is
 known, and what to recommend.
 
-What counts of a load has parts. A round says of each candidate that is left how much it did of each
-part, and what that took. The score of a candidate is the mean over the parts of the logarithm of
-all that it did by all that it took, and each round has a share of it, scores(). Two candidates are
-compared by the differences of these shares in the rounds that both were in, so what a round does to
-both of them nearly drops out. If few rounds make up what was done of a part, or it is nothing, this
-may have been luck: it is known how much it is at most, but not at least. If few make up what a part
-took, by a long wait, nothing is known.
+A load has parts that count. A round has, for each candidate that runs, the work done and the time
+taken by each part. The score of a candidate is the mean over the parts of the logarithm of all work
+by all time, and each round has a share of it, scores(). Two candidates are compared by the
+differences of these shares in the rounds that both were in, so what a round does to both of them
+nearly drops out. If a part's work was done in few rounds, or none was done, this may be luck: the
+score has an upper bound, but no lower one. If a part's time was taken in few rounds, by a long
+wait, the score has no bound.
 
 The mean of the differences is bounded by a confidence sequence, which holds at all times at
 once, so the race may be looked at after each round and may end when it likes. It is the one of the
@@ -41,16 +41,15 @@ import math
 import numpy
 from scipy import stats
 
-# Of a wrong answer, in all. What differs by less than MARGIN (a factor) counts as equal.
+# Probability of a wrong answer. Scores within the factor MARGIN count as equal.
 ERROR, MARGIN = 0.05, 1.02
 # The variance of an effect, in those of a difference, is 1/C before anything is known.
 C = 0.03
 # The standard deviation of a score is not taken to be below this.
 LEAST_DEVIATION = 0.001
-# A part of which no round did anything counts as if one had done so much of the least that a round
-# of a candidate did.
+# A part without work counts as this share of the least work that a candidate did of it in a round.
 NOTHING = 0.5
-# As many equal rounds have to make up each part.
+# A part rests on at least so many equal rounds.
 CARRIED = 3
 # What rounds take is not taken to be below this.
 LEAST_TOOK = 1e-9
@@ -153,7 +152,7 @@ class Race:
         self.margin = math.log(margin)
         # Of a two-sided comparison; each side of it is a statement.
         self.error = error / 2 / max(1, len(names) - 1)
-        # By round. Who loses or is set aside stays out, so candidates share the first rounds.
+        # By round. A candidate that stops does not return, so all share the first rounds.
         self.served: dict[str, list[numpy.ndarray]] = {name: [] for name in names}
         # The least above 0 that a round did of each part.
         self.least = numpy.full(len(weights), numpy.inf)
