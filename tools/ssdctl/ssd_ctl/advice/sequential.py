@@ -130,6 +130,15 @@ def student(values: numpy.ndarray, error: float) -> Bounds:
     return Bounds(float(values.mean()), float(stats.t.ppf(1 - error / 2, n - 1)) * deviation)
 
 
+@dataclasses.dataclass(frozen=True)
+class First:
+    """The first rounds of a candidate. @scores: scores(), @rare: few of them make up the work of a
+    part, @waited: its time."""
+    scores: numpy.ndarray
+    rare: bool
+    waited: bool
+
+
 @dataclasses.dataclass
 class Outcome:
     """What is recommended. @sure: the best candidate is at most MARGIN better. @rivals: those
@@ -157,6 +166,8 @@ class Race:
         # The least above 0 that a round did of each part.
         self.least = numpy.full(len(weights), numpy.inf)
         self.rounds = 0
+        # By candidate and number of rounds, until the next round.
+        self.known: dict[tuple[str, int], First] = {}
         self.bounds_by = sequence
 
     def add(self, served: dict[str, numpy.ndarray]):
@@ -167,6 +178,7 @@ class Race:
             self.least = numpy.fmin(self.least, numpy.where(parts[:, 0] > 0, parts[:, 0],
                                                             numpy.inf))
         self.rounds += 1
+        self.known.clear()
 
     def bounds(self, name: str, other: str, error: float | None = None,
                by: collections.abc.Callable | None = None) -> Bounds:
@@ -176,14 +188,20 @@ class Race:
         count = min(len(self.served[name]), len(self.served[other]))
         if name == other or not count:
             return Bounds(0.0, 0.0 if name == other else math.inf)
-        served = [numpy.array(self.served[each][:count]) for each in (name, other)]
-        mine, theirs = map(self.scores, served)
-        found = (by or self.bounds_by)(mine - theirs, error or self.error)
-        counts = self.weights > 0
-        rare = [bool(few(each[:, counts, 0]).any()) for each in served]
-        if any(few(each[:, counts, 1]).any() for each in served):
+        mine, theirs = self.first(name, count), self.first(other, count)
+        found = (by or self.bounds_by)(mine.scores - theirs.scores, error or self.error)
+        if mine.waited or theirs.waited:
             return Bounds(found.mean, math.inf)
-        return Bounds(found.mean, found.half, not rare[0], not rare[1])
+        return Bounds(found.mean, found.half, not mine.rare, not theirs.rare)
+
+    def first(self, name: str, count: int) -> First:
+        """Return the first rounds of a candidate."""
+        if (name, count) not in self.known:
+            served = numpy.array(self.served[name][:count])
+            counts = served[:, self.weights > 0]
+            self.known[name, count] = First(self.scores(served), bool(few(counts[:, :, 0]).any()),
+                                            bool(few(counts[:, :, 1]).any()))
+        return self.known[name, count]
 
     def scores(self, served: numpy.ndarray) -> numpy.ndarray:
         """Return scores() of rounds of this race."""
