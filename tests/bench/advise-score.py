@@ -60,13 +60,15 @@ RIGHT, WRONG, UNCLEAR = "right", "wrong", "unclear"
 @dataclasses.dataclass
 class Answer:
     """A case, what advise @told and the @truth (guest/advise_runs.py), @problem: instead of both,
-    @seconds: real time, @patience: how many times its limits advise was allowed."""
+    @seconds: real time, @patience: how many times its limits advise was allowed, @commit: of
+    advise, once it is published."""
     case: advise_draw.Case
     told: dict = dataclasses.field(default_factory=dict)
     truth: dict = dataclasses.field(default_factory=dict)
     problem: str = ""
     seconds: float = 0.0
     patience: int = 1
+    commit: str = ""
 
     @classmethod
     def restored(cls, kept: dict) -> "Answer":
@@ -139,26 +141,25 @@ def keep(answer: Answer, folder: pathlib.Path):
     file_of(answer.case, folder).write_text(json.dumps(dataclasses.asdict(answer), indent=1))
 
 
-def published() -> dict:
-    """Return what is published: commit (of advise), answers."""
-    return (json.loads(lzma.decompress(PUBLISHED.read_bytes())) if PUBLISHED.exists() else
-            {"commit": "", "answers": []})
+def published() -> list[Answer]:
+    """Return the answers that are published."""
+    return (list(map(Answer.restored, json.loads(lzma.decompress(PUBLISHED.read_bytes()))))
+            if PUBLISHED.exists() else [])
 
 
 def publish(answers: list[Answer], commit: str):
-    """Add answers to those that are published; those of another commit are replaced."""
-    before = published()
-    kept = {Answer.restored(one).case.name: one for one in before["answers"]
-            if before["commit"] == commit}
-    kept |= {one.case.name: dataclasses.asdict(one) for one in answers}
+    """Add answers to those that are published. @commit: of those that have none yet."""
+    kept = {one.case.name: one for one in published()}
+    kept |= {one.case.name: dataclasses.replace(one, commit=one.commit or commit)
+             for one in answers}
     PUBLISHED.write_bytes(lzma.compress(json.dumps(
-        {"commit": commit, "answers": [kept[name] for name in sorted(kept)]}).encode()))
+        [dataclasses.asdict(kept[name]) for name in sorted(kept)]).encode()))
 
 
 def take(folder: pathlib.Path):
     """Put those published answers into a folder that it does not have."""
     folder.mkdir(parents=True, exist_ok=True)
-    for answer in map(Answer.restored, published()["answers"]):
+    for answer in published():
         if not stored(answer.case, folder):
             keep(answer, folder)
 
@@ -212,7 +213,8 @@ def measure(cases: list[advise_draw.Case], folder: pathlib.Path, patience: int =
     def measured(case: advise_draw.Case, printed: dict, seconds: float):
         before = answers[case.name]
         done(dataclasses.replace(before, **printed, problem="", seconds=before.seconds + seconds,
-                                 patience=max(before.patience, patience)))
+                                 patience=max(before.patience, patience),
+                                 commit=before.commit if printed["told"] == before.told else ""))
 
     def lost(case: advise_draw.Case, why: str):
         if answers[case.name].told:
