@@ -155,7 +155,8 @@ static inline void piq_window_end(struct piq_trial *trial, u64 now)
 
 	for (dir = READ; dir <= WRITE; dir++) {
 		unsigned int nr = atomic_read(&trial->sums[dir].nr);
-		u64 us = nr ? atomic64_read(&trial->sums[dir].us) : took;
+		/* piq_window_clear() may clear the time only of a completion. */
+		u64 us = nr ? max_t(u64, atomic64_read(&trial->sums[dir].us), 1) : took;
 
 		trial->counts[trial->free][dir] = nr >= PIQ_DIR_LEAST;
 		trial->power[trial->free][dir] = 2 * piq_log2(max(nr, 1U)) -
