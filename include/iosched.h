@@ -31,7 +31,8 @@
  * deadline has passed is dispatched before others; when IOSCHED_SLACK more has
  * passed, neither @depth nor the policy holds it, only the lack of a device tag.
  * Its deadline is read_expire or write_expire after its insertion, or
- * prio_aging_expire while a higher tier is in use.
+ * prio_aging_expire while a higher tier is in use. If the device has several hardware
+ * queues, the timer is armed while requests are queued, held or not.
  *
  * While there are reads, writes use at most @write_share percent of the device
  * (tmpl/write-share.h).

@@ -87,6 +87,21 @@ static void iosched_arm(struct iosched *io, unsigned long when)
 }
 
 /*
+ * Requests were queued: arm the timer unless it is armed. A run of the queue ends at a
+ * request whose hardware queue has no tag. The completions of others run the queue only
+ * if requests are held, so they may never run it for those that are still queued.
+ */
+static void iosched_watch(struct iosched *io)
+{
+	if (io->q->nr_hw_queues < 2 || !io->nr)
+		return;
+	/* Pairs with iosched_timeout(). */
+	smp_mb();
+	if (!timer_pending(&io->timer))
+		mod_timer(&io->timer, jiffies + IOSCHED_SLACK);
+}
+
+/*
  * Run the queue, by which time a deadline may have passed. A request may also wait
  * because its driver refuses those of a hardware queue, so re-arm the timer while
  * requests are queued.
@@ -95,7 +110,10 @@ static void iosched_timeout(struct timer_list *timer)
 {
 	struct iosched *io = container_of(timer, struct iosched, timer);
 
-	/* Pairs with iosched_hold(): either it arms the timer or @nr is not 0. */
+	/*
+	 * Pairs with iosched_hold() and iosched_watch(): either they arm the timer or
+	 * @nr is not 0.
+	 */
 	smp_mb();
 	if (!READ_ONCE(io->nr))
 		return;

@@ -142,6 +142,7 @@ static void iosched_insert_requests(struct blk_mq_hw_ctx *hctx,
 	}
 	if (unhold)
 		WRITE_ONCE(io->held, 0);
+	iosched_watch(io);
 	spin_unlock(&io->lock);
 
 	iosched_free_requests(&free);

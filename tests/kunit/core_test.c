@@ -785,6 +785,47 @@ static void core_test_refusing_queue(struct kunit *test)
 	fake_finish();
 }
 
+/*
+ * A run of the queue that ends at a request whose hardware queue has no tag leaves those
+ * of other hardware queues queued, though none is held: the timer runs the queue for them.
+ * The elevator of a single hardware queue is run by the completion of its requests.
+ */
+static void core_test_tagless_queue(struct kunit *test)
+{
+	struct blk_mq_hw_ctx *full = fake_zalloc(test, sizeof(*full));
+	struct request *rqs[2], *other;
+	struct iosched *io = &core_begin(test)->io;
+	unsigned int i, runs;
+
+	fake_insert(REQ_OP_READ, 0, 8);
+	KUNIT_EXPECT_FALSE(test, fake_timer_pending(&io->timer));
+	KUNIT_EXPECT_NOT_NULL(test, fake_dispatch());
+
+	fake.q->nr_hw_queues = 2;
+	INIT_LIST_HEAD(&full->dispatch);
+	for (i = 0; i < ARRAY_SIZE(rqs); i++) {
+		rqs[i] = fake_alloc(REQ_OP_READ, 1000 + 100 * i, 8, 0);
+		rqs[i]->mq_hctx = full;
+		fake_insert_request(rqs[i], false);
+	}
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rqs[0]);
+	other = fake_insert(REQ_OP_READ, 2000, 8);
+	/* No tag: the run ends. */
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rqs[1]);
+	set_bit(BLK_MQ_S_STOPPED, &full->state);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(io->held), 0);
+	runs = fake_runs;
+	fake_advance_ms(100);
+	KUNIT_EXPECT_EQ(test, fake_runs, runs + 1);
+	KUNIT_EXPECT_TRUE(test, fake_timer_pending(&io->timer));
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), other);
+	/* Nothing is queued: the timer ends. */
+	fake_advance_ms(200);
+	KUNIT_EXPECT_FALSE(test, fake_timer_pending(&io->timer));
+	fake.q->nr_hw_queues = 1;
+	fake_finish();
+}
+
 /* Requests that manage a zone have no sectors: each is adjacent to itself. */
 static void core_test_zones(struct kunit *test)
 {
@@ -1171,6 +1212,7 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_overdue),
 	KUNIT_CASE(core_test_overdue_polled),
 	KUNIT_CASE(core_test_refusing_queue),
+	KUNIT_CASE(core_test_tagless_queue),
 	KUNIT_CASE(core_test_zones),
 	KUNIT_CASE(core_test_start_time),
 	KUNIT_CASE(core_test_tiers),
