@@ -309,7 +309,10 @@ static bool want_destage(struct ssdemu *dev)
 		return true;
 	if (dev->cfg.write_cache)
 		return dev->dirty_bytes > CACHE_DIRTY_MAX(dev);
-	return !list_is_singular(&dev->dirty);
+	/* A write may wait for the last dirty cluster, too: see ssdemu_buffer_empty(). */
+	return !list_is_singular(&dev->dirty) ||
+	       list_first_entry(&dev->dirty, struct ssdemu_cluster, list)->seq <=
+	       dev->flush_upto;
 }
 
 static void dirty_del(struct ssdemu *dev, struct ssdemu_cluster *cluster)
@@ -648,17 +651,19 @@ static void wait_for_programs(struct ssdemu *dev, struct ssdemu_cmd *cmd,
  * @dev: device
  * @cmd: write that ssdemu_cmd_put() continues then
  *
- * The youngest cluster stays, since the write may continue it: destage() leaves
- * one dirty cluster, unless a flush or a lack of room forces it out.
+ * The youngest cluster stays if it is dirty, since the write may continue it: destage()
+ * leaves one dirty cluster, unless a flush, a lack of room or this write forces it out.
  */
 void ssdemu_buffer_empty(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 {
 	u64 seq = dev->cluster_seq;
-	u32 stays = !list_empty(&dev->dirty);
+	/* A write through the buffer takes its clusters off the list. */
+	bool stays = !list_empty(&dev->dirty) &&
+		     list_last_entry(&dev->dirty, struct ssdemu_cluster,
+				     list)->seq == seq;
 
 	if (stays)
-		seq = list_last_entry(&dev->dirty, struct ssdemu_cluster,
-				      list)->seq - 1;
+		seq--;
 	wait_for_programs(dev, cmd, &dev->emptying, seq,
 			  dev->nr_unwritten - stays);
 }
@@ -721,11 +726,10 @@ static struct hlist_head *hash_alloc(u32 entries, u32 *bits)
 	return hash;
 }
 
+/* All tags written through, plus a full buffer. */
 static int clusters_init(struct ssdemu *dev)
 {
-	/* All tags written through, plus a buffer full of single blocks. */
-	u32 n = ssdemu_host_clusters(dev) +
-		dev->buffer_max / dev->cfg.block_size + 1;
+	u32 n = ssdemu_host_clusters(dev) + ssdemu_buffer_clusters(dev) + 1;
 	u32 i;
 
 	dev->cluster_pool = kvcalloc(n, sizeof(*dev->cluster_pool), GFP_KERNEL);

@@ -4,6 +4,7 @@
  * values derived from them. An invalid configuration is refused with one line
  * that names the key and its valid values.
  */
+#include <linux/lcm.h>
 #include <linux/mm.h>
 #include <linux/seq_file.h>
 #include "ssdemu.h"
@@ -405,7 +406,7 @@ static int resolve_slc(struct ssdemu *dev, char *err)
 static int resolve_capacity(struct ssdemu *dev, char *err)
 {
 	struct ssdemu_config *cfg = &dev->cfg;
-	u64 lpns, spare_blocks;
+	u64 lpns, spare_blocks, unit;
 
 	if (!cfg->capacity_mb)
 		capacity_of_blocks(dev);
@@ -424,9 +425,10 @@ static int resolve_capacity(struct ssdemu *dev, char *err)
 	lpns = (u64)dev->plane_lpns * dev->nr_planes;
 	if (cfg->capacity_mb)
 		lpns = min(lpns, ((u64)cfg->capacity_mb << 20) / cfg->page_size);
-	lpns = rounddown(lpns, (u64)dev->cluster_pages);
+	unit = dev->cluster_pages;
 	if (cfg->mapping == SSDEMU_MAP_BLOCK)
-		lpns = rounddown(lpns, (u64)dev->nr_planes * cfg->pages);
+		unit = lcm(unit, (u64)dev->nr_planes * cfg->pages);
+	lpns = rounddown(lpns, unit);
 	dev->nr_lpns = lpns;
 	dev->capacity = rounddown(lpns * cfg->page_size, (u64)cfg->block_size);
 	if (dev->capacity < 1 << 20)
@@ -474,7 +476,7 @@ static int check_memory(struct ssdemu *dev, char *err)
 						 ssdemu_ftl_block_memory(dev);
 	need += (clusters + dev->destage_max) * dev->cluster_pages *
 		sizeof(struct ssdemu_txn);
-	need += (clusters + dev->buffer_max / cfg->block_size) *
+	need += (clusters + ssdemu_buffer_clusters(dev)) *
 		sizeof(struct ssdemu_cluster);
 	if (need > free / 4 * 3)
 		return refuse(err, "the tables need %llu MiB of %llu: lower capacity_mb",

@@ -130,10 +130,12 @@ static void show_busy(struct seq_file *m, const struct ssdemu *dev)
 		   active ? div64_u64(busy * 1000, active) : 0);
 	seq_printf(m, "units_busy_max %llu\n", dev->stats.max_units_busy);
 	seq_printf(m, "unit_utilisation_ppm %llu\n",
-		   div64_u64(div_u64(busy, dev->nr_units) * 1000000, elapsed));
+		   mul_u64_u64_div_u64(div_u64(busy, dev->nr_units), 1000000,
+				       elapsed));
 	seq_printf(m, "cleaning_ns %llu\n", cleaning);
 	seq_printf(m, "channel_utilisation_ppm %llu\n",
-		   div64_u64(div_u64(bus, dev->cfg.channels) * 1000000, elapsed));
+		   mul_u64_u64_div_u64(div_u64(bus, dev->cfg.channels), 1000000,
+				       elapsed));
 	seq_printf(m, "channel_transfers %llu\n", transfers);
 	seq_printf(m, "channel_conflicts %llu\n", conflicts);
 }

@@ -227,7 +227,7 @@ static void transfer_ended(struct ssdemu *dev, struct ssdemu_event *ev)
 }
 
 /* Use the channel for @bus_ns, then work for @then_ns, then call @fn. */
-static void channel_use(struct ssdemu *dev, struct ssdemu_unit *unit, u32 bus_ns,
+static void channel_use(struct ssdemu *dev, struct ssdemu_unit *unit, u64 bus_ns,
 			u64 then_ns, bool command,
 			void (*fn)(struct ssdemu *, struct ssdemu_event *))
 {
@@ -881,7 +881,7 @@ static void issue_program(struct ssdemu *dev, struct ssdemu_unit *unit,
 		dev->stats.slc_programs += pages;
 	if (cfg->unit == SSDEMU_UNIT_PLANE && share_command(dev, unit, page))
 		command = 0;
-	channel_use(dev, unit, command + pages * dev->page_transfer_ns,
+	channel_use(dev, unit, command + (u64)pages * dev->page_transfer_ns,
 		    extra + (slc ? cfg->slc_program_ns : cfg->program_ns),
 		    false, unit_programmed);
 }
@@ -931,10 +931,10 @@ static void unit_cleaned(struct ssdemu *dev, struct ssdemu_event *ev)
 static void unit_copy_sensed(struct ssdemu *dev, struct ssdemu_event *ev)
 {
 	struct ssdemu_unit *unit = container_of(ev, struct ssdemu_unit, ev);
-	u32 ns = dev->cfg.command_ns;
+	u64 ns = dev->cfg.command_ns;
 
 	if (!dev->cfg.gc_copyback)
-		ns += 2 * unit->copy_pages * dev->page_transfer_ns;
+		ns += 2ULL * unit->copy_pages * dev->page_transfer_ns;
 	channel_use(dev, unit, ns, dev->cfg.program_ns, false, unit_cleaned);
 }
 

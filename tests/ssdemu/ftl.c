@@ -550,7 +550,8 @@ static void fill_write(struct ssdemu *dev, u32 lpn, u32 *next)
 	} else {
 		plane = ssdemu_home_plane(dev, lpn, &row);
 	}
-	if (must_collect(dev, plane))
+	/* A block may be full of valid pages but for a part of a program unit. */
+	while (must_collect(dev, plane))
 		while (page_clean(dev, plane, &copy) != SSDEMU_CLEAN_ERASE)
 			;
 	if (dev->l2p[lpn] != SSDEMU_NONE)

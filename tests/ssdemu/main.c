@@ -99,6 +99,8 @@ static int make_disk(struct ssdemu *dev)
 	err = blk_mq_alloc_tag_set(&dev->tag_set);
 	if (err)
 		return err;
+	/* The block layer makes no more of them than there are CPUs. */
+	dev->cfg.hw_queues = dev->tag_set.nr_hw_queues;
 
 	disk = compat_alloc_disk(&dev->tag_set, &limits, dev);
 	if (IS_ERR(disk)) {

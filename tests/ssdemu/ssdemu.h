@@ -273,7 +273,7 @@ struct ssdemu_backlog {
 struct ssdemu_unit {
 	struct ssdemu_event ev;
 	struct list_head wait;	/* entry in a list of the channel */
-	u32 bus_ns;		/* channel time of the next transfer */
+	u64 bus_ns;		/* channel time of the next transfer */
 	u64 then_ns;		/* from the end of that transfer to the event */
 	u64 bus_end;		/* ns, end of the last transfer */
 	u64 resumed;		/* ns, end of the last resumption */
@@ -687,6 +687,19 @@ static inline u64 ssdemu_host_clusters(const struct ssdemu *dev)
 	u64 tags = (u64)cfg->queue_depth * cfg->hw_queues;
 
 	return tags * (cfg->max_request_kb * 1024 / dev->cluster_bytes + 2);
+}
+
+/**
+ * ssdemu_buffer_clusters() - bound of the clusters in the write buffer
+ * @dev: device with a resolved buffer and cluster size
+ *
+ * A cluster has at least a logical block, or all of its bytes if they are fewer.
+ *
+ * Return: the most clusters that a full buffer has.
+ */
+static inline u32 ssdemu_buffer_clusters(const struct ssdemu *dev)
+{
+	return dev->buffer_max / min(dev->cfg.block_size, dev->cluster_bytes);
 }
 
 /* store.c */

@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # Emulated SSDs refuse a wrong configuration with one line, also in dmesg; several exist at
-# once; a protected write buffer needs no flush; they can be removed under load; a guest of
-# 2 GB emulates 128 GB
+# once; a protected write buffer needs no flush; drives of odd sizes take writes everywhere; no
+# write waits for ever for a buffer smaller than it; they can be removed under load; a guest of 2 GB
+# emulates 128 GB
 # memory: 2G
 # check: 6.12
 # timeout: 900
 
+import mmap
 import os
+import random
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -40,6 +44,17 @@ WRONG = (
     ({"capacity_mb": 2 << 20}, "tables need"),
     ({"colour": "red"}, "colour: no such key"),
 )
+
+# A clustered page that does not divide a logical block of flash; program units that leave a block
+# nearly full; clusters smaller than a block of the host.
+ODD = (
+    {"mapping": "block", "clustered_page_kb": 12, "spare": 11},
+    {"program_pages": 64, "capacity_mb": 1024, "spare": 7, "fill": 100},
+    {"program_pages": 16, "pages": 16, "fill": 100, "spare": 5},
+    {"page_size": 2048, "block_size": 4096, "write_buffer_kb": 8192, "queue_depth": 1},
+)
+# Bytes of the I/O of threads, and their flags: FUA writes take clusters out of the buffer.
+MIXED = ((512 << 10, 0), (4096, 0), (4096, os.O_DSYNC), (4096, os.O_DSYNC))
 
 
 def refusals():
@@ -88,6 +103,38 @@ def protection():
                   f"{stats['flash_programs']} pages programmed")
 
 
+def odd():
+    """Drives whose sizes do not divide each other take writes, also at their end."""
+    for keys in ODD:
+        with Device("small", **keys) as dev:
+            size = int(Path(f"/sys/block/{dev.name}/size").read_text()) * 512
+            dev.fio(rw="randwrite", bs="4k", iodepth=16, number_ios=3000)
+            dev.fio(rw="write", bs="4k", iodepth=1, offset=size - (1 << 20), size="1m")
+            stats = dev.stats()
+            check(stats["inside"] == 0 and stats["write_count"] >= 3000, f"writes with {keys}")
+
+
+def mixed(dev, size, flags, seed):
+    """Write at random places of the first MiB."""
+    buffer, dice = mmap.mmap(-1, size), random.Random(seed)
+    fd = os.open(dev.path, os.O_WRONLY | os.O_DIRECT | flags)
+    for _ in range(300):
+        os.pwritev(fd, [buffer], dice.randrange((1 << 20) // size) * size)
+    os.close(fd)
+
+
+def larger_than_buffer():
+    """Writes larger than a buffer wait for it to be empty, whatever leaves it meanwhile."""
+    with Device("small", write_buffer_kb=64, write_cache=0) as dev:
+        threads = [threading.Thread(target=mixed, args=(dev, size, flags, seed), daemon=True)
+                   for seed, (size, flags) in enumerate(MIXED)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+        check(not any(thread.is_alive() for thread in threads), "all writes ended")
+
+
 def removal(**keys):
     """A device of this configuration is removed under load."""
     dev = Device("small", **keys)
@@ -113,6 +160,8 @@ def large():
 refusals()
 several()
 protection()
+odd()
+larger_than_buffer()
 removal()
 removal(write_buffer_kb=1024, write_cache=1, device_sched="aos", memory_backed=1, hw_queues=2)
 removal(mapping="block", device_sched="fifo")
