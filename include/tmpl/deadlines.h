@@ -87,9 +87,10 @@ static void iosched_arm(struct iosched *io, unsigned long when)
 }
 
 /*
- * Requests were queued: arm the timer unless it is armed. A run of the queue ends at a
- * request whose hardware queue has no tag. The completions of others run the queue only
- * if requests are held, so they may never run it for those that are still queued.
+ * Requests were queued: arm the timer, for IOSCHED_SLACK from now at most. A run of the
+ * queue ends at a request whose hardware queue has no tag. The completions of others run
+ * the queue only if requests are held, so they may never run it for those that are still
+ * queued.
  */
 static void iosched_watch(struct iosched *io)
 {
@@ -97,8 +98,7 @@ static void iosched_watch(struct iosched *io)
 		return;
 	/* Pairs with iosched_timeout(). */
 	smp_mb();
-	if (!timer_pending(&io->timer))
-		mod_timer(&io->timer, jiffies + IOSCHED_SLACK);
+	iosched_arm(io, jiffies + IOSCHED_SLACK);
 }
 
 /*

@@ -726,9 +726,9 @@ static struct hlist_head *hash_alloc(u32 entries, u32 *bits)
 	return hash;
 }
 
-/* All tags written through, plus a full buffer. */
 static int clusters_init(struct ssdemu *dev)
 {
+	/* All tags written through, plus a full buffer. */
 	u32 n = ssdemu_host_clusters(dev) + ssdemu_buffer_clusters(dev) + 1;
 	u32 i;
 
