@@ -291,7 +291,7 @@ def kernels_own(one):
     ssdctl("persist", one.name, "bfq")
     replug(one)
     has(one.name, "bfq")
-    shown = json.loads(ssdctl("status", one.name, "--json")[0])["drives"][0]
+    shown = status_of(one.name)
     check(shown["kept"]["agrees"] and not shown["changed"], f"it agrees: {shown['changed']}")
     ssdctl("undo-all")
 

@@ -40,9 +40,9 @@ def advised(drive: Drive) -> Choice | None:
     made = saved.advice(drive)
     if not made or "had" not in made:
         return None
-    had = saved.choice_in(saved.advice_of(drives.key(drive)), made, "had")
+    had = saved.choice_in(made, "had", drive, saved.advice_path)
     unchanged = schedulers.holds(drive, Choice(had.scheduler, had.tunables))
-    return saved.advised(drive) if unchanged else None
+    return saved.choice_in(made, "choice", drive, saved.advice_path) if unchanged else None
 
 
 def program() -> str:

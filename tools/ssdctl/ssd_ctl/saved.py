@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import pathlib
+from collections.abc import Callable
 
 from ssd_ctl import STATE, CtlError, drives, schedulers
 from ssd_ctl.choice import Choice
@@ -65,19 +66,19 @@ def path_of(drive: Drive) -> pathlib.Path:
     return SAVED / f"{drives.key(drive)}.json"
 
 
-def choice_in(path: pathlib.Path, made: dict, name: str) -> Choice:
-    """Return a choice of the contents of a file."""
+def choice_in(made: dict, name: str, drive: Drive, place: Callable[[Drive], pathlib.Path]
+              ) -> Choice:
+    """Return a choice of the contents of the drive's file, which @place tells."""
     try:
         return Choice.from_json(made.get(name, {}))
     except CtlError:
-        raise CtlError(f"{path} is damaged: remove it") from None
+        raise CtlError(f"{place(drive)} is damaged: remove it") from None
 
 
 def before(drive: Drive) -> Choice | None:
     """Return what a drive had before ssdctl changed it, None if it did not."""
-    path = path_of(drive)
-    made = read_json(path)
-    return choice_in(path, made, "before") if made else None
+    made = read_json(path_of(drive))
+    return choice_in(made, "before", drive, path_of) if made else None
 
 
 def is_present(drive: Drive) -> bool:
@@ -122,10 +123,15 @@ def advice_of(key: str) -> pathlib.Path:
     return ADVICE / f"{key}.json"
 
 
+def advice_path(drive: Drive) -> pathlib.Path:
+    """Return the file of the advice for a drive."""
+    return advice_of(drives.key(drive))
+
+
 def keep_advice(drive: Drive, made: dict):
     """Store advice for a drive."""
     text = json.dumps({**made, "instance": drive.instance()}, indent=1) + "\n"
-    write_text(advice_of(drives.key(drive)), text)
+    write_text(advice_path(drive), text)
 
 
 def advice(drive: Drive) -> dict | None:
@@ -140,4 +146,4 @@ def advice(drive: Drive) -> dict | None:
 def advised(drive: Drive) -> Choice | None:
     """Return the choice of the stored advice."""
     made = advice(drive)
-    return choice_in(advice_of(drives.key(drive)), made, "choice") if made else None
+    return choice_in(made, "choice", drive, advice_path) if made else None

@@ -211,7 +211,7 @@ class Race:
 
     def scores_of(self, name: str) -> numpy.ndarray:
         """Return scores() of all rounds of a candidate."""
-        return self.scores(numpy.array(self.served[name]))
+        return self.first(name, len(self.served[name])).scores
 
     def lost(self, name: str) -> bool:
         """Return true if a candidate has lost: it is worse than one that is preferred among equals,
