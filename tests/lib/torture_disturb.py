@@ -32,7 +32,7 @@ GENERIC = {"nr_requests": (4, 8, 16, 31, 64, 100, 256), "read_ahead_kb": (0, 4, 
 REFUSED = (errno.EINVAL, errno.EBUSY, errno.ENOENT, errno.ENODEV, errno.EOPNOTSUPP,
            errno.EAGAIN, errno.ENXIO, errno.ENOMEM)
 # scsi_debug: (option, every nth command). Few are lost: each is waited for.
-FAULTS = {"recovered": (0x8, 7), "transport": (0x10, 9), "short": (0x80, 9),
+FAULTS = {"recovered": (0x8, 7), "transport": (0x10, 9), "short": (0x100, 9),
           "busy": (0x8000, 3), "medium": (0x2, 1), "lost": (0x4, 150)}
 # Commands that scsi_debug answers a few times with a sense code, if it supports that: UNMAP,
 # WRITE SAME(10), WRITE SAME(16), READ(10), WRITE(10), SYNCHRONIZE CACHE. The codes: asymmetric

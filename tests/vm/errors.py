@@ -16,12 +16,10 @@ from ssd import NullBlk
 # scheduler sees requeues). A command for which the host was busy waits in the block layer.
 FAULTS = {"recovered error": (0x8, 7, 150, False),
           "transport error": (0x10, 7, 150, True),
-          "short transfer": (0x80, 7, 150, True),
+          "short transfer": (0x100, 7, 150, True),
           "host busy": (0x8000, 3, 150, False),
           # Few: each waits for the timeout.
           "lost": (0x4, 100, 50, True)}
-# scsi_debug also loses commands with short transfers, under any scheduler.
-LOSE = ("short transfer", "lost")
 MEDIUM_ERROR = 2
 # The errors that these faults cause.
 ERRNOS = f"{errno.EIO}:{errno.ENODATA}:{errno.ETIMEDOUT}:{errno.EREMOTEIO}"
@@ -67,21 +65,22 @@ def transient(disks):
         disk.tune(depth=4)
     for what, (option, every_nth, count, back) in FAULTS.items():
         before = {disk: disk.counters()["requeued"] for disk in disks}
-        set_timeout(disks, 2 if what in LOSE else 120)
+        set_timeout(disks, 2 if what == "lost" else 120)
         inject(option, every_nth)
         errors = everywhere(disks, rw="randrw", bs="4k-32k", numjobs=2, number_ios=count)
         inject(0, 0)
         print(f"{what}: {sum(errors.values())} errors")
-        revive(disks, what in LOSE)
+        revive(disks, what == "lost")
         for disk in disks:
             disk.nothing_left()
         grown = sum(disk.counters()["requeued"] - before[disk] for disk in disks)
         check(bool(grown) == back, f"{what}: {grown} requeues")
         faults += 2 * count * len(disks) // every_nth
     set_timeout(disks, 120)
-    inject(*FAULTS["host busy"][:2])
-    verify(disks, size="6m")
-    inject(0, 0)
+    for what in ("host busy", "short transfer"):
+        inject(*FAULTS[what][:2])
+        verify(disks, size="6m")
+        inject(0, 0)
     return faults
 
 
