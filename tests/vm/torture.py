@@ -174,7 +174,6 @@ class Plan:
                 if file.name in ("stats", "queue", "busy", "dispatch", "state", "flags",
                                  "sched_tags", "tags") or "fifo" in file.name:
                     self.show(file)
-        # Last: reading these may hang as well.
         for target in self.targets:
             self.show(target.queue / "scheduler")
         time.sleep(5)
@@ -195,11 +194,13 @@ class Plan:
 
     @staticmethod
     def show(file):
-        """Print a file unless it is empty."""
+        """Print a file unless it is empty. Another process reads it, as that may hang."""
+        reader = subprocess.Popen(["cat", file], text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
-            text = file.read_text()
-        except OSError as error:
-            text = str(error)
+            text = reader.communicate(timeout=5)[0]
+        except subprocess.TimeoutExpired:
+            text = "its reader hangs"
         if text.strip():
             print(f"{file}:\n{text}", flush=True)
 
@@ -224,8 +225,8 @@ class Plan:
         # Half of the targets keep their scheduler for the whole phase, so that leaks add up.
         order = self.rng.sample(self.targets, len(self.targets))
         self.kept = set(order[:len(order) // 2])
-        for target, name in zip(order, itertools.cycle(ours()), strict=False):
-            self.select(target, name)
+        chosen = list(zip(order, itertools.cycle(ours()), strict=False))
+        self.within(lambda: [self.select(*choice) for choice in chosen], "the switches")
         self.control.want = load.RUN
         for each in self.disturbers:
             each.go_on()
