@@ -67,7 +67,7 @@ DKMS_SCRIPTS := scripts/check-abi scripts/find-headers scripts/gen-kernel-header
 
 .DEFAULT_GOAL := modules
 .PHONY: modules tools install install-modules install-tools uninstall dkms dkms-source \
-	dkms-remove check-abi link demo bench check check-packages soak lint docs deb release \
+	dkms-remove check-abi link demo bench check check-bench check-packages soak lint docs deb release \
 	clean help
 
 modules: $(BUILD)/iosched-kernel.h ## build all modules (KVER=<release> or KDIR=<tree>)
@@ -187,6 +187,10 @@ check-packages: ## the packages in whole Debian systems, lintian, rpm and makepk
 	$(MAKE) tools
 	tests/run install packages packages-others \
 		$(basename $(notdir $(wildcard tests/host/system-*)))
+
+check-bench: ## the benchmark's own tests: its load beside fio's, its figures again, other machines
+	scripts/setup build lab plots bench
+	tests/run $(basename $(notdir $(wildcard tests/*/bench-*.py)))
 
 soak: ## the robustness tests with new seeds for HOURS=n, and what was survived
 	scripts/setup build lab debug

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # The benchmark gives the same figures, to the last digit, when it continues after an
 # interruption; a result is known afterwards, until a source changes
+# check: none
 # timeout: 1800
 """One submitter and several on emulated SSDs in simulated guests, with schedulers of this project
 and others, a program beside readers, and in virtual time the instructions of an I/O on null_blk:

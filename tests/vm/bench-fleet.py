@@ -5,6 +5,7 @@
 # written to; both drives are measured and keep their scheduler
 # kernels: 6.12
 # cpus: 1
+# check: none
 # timeout: 600
 import io
 import os

@@ -6,6 +6,7 @@
 # virtual-time: yes
 # memory: 1G
 # kernels: 6.12
+# check: none
 # timeout: 900
 import array
 import collections

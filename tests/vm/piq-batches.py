@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # In a blktrace of PIQ no two requests of a batch, and no two in flight, share a unit; a
 # request whose units are free is not passed over
+# check: 6.12
 # virtual-time: yes
 # timeout: 300
 """Replay a trace of PIQ against the units of the emulated SSD.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # PIQ's scheme, geometry and window change under load: no request is lost, the data are
 # right; combinations that make no sense are refused
+# check: 6.12
 # timeout: 900
 
 import errno

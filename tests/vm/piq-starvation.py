@@ -3,6 +3,7 @@
 # Under PIQ+ a flood of reads does not starve small or large writes, as it does under PIQ,
 # which does not bound their wait; nor does a stream of writes starve a read, on a drive on
 # which a write takes longer than that bound
+# check: 6.12
 # virtual-time: yes
 # timeout: 300
 """First: readers keep more requests queued than the drive has units, so that nearly always a

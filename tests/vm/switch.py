@@ -3,6 +3,7 @@
 # Random switches among all schedulers, the project's and the kernel's, under mixed and
 # verified load: 1,000, on a debug kernel 200; the modules cannot be unloaded while
 # they are in use, and unload afterwards
+# check: 6.12
 # disk: 64M
 # timeout: 900
 
