@@ -16,9 +16,9 @@ TIMEOUT, NO_GUEST, FAULT, LOST = 124, 125, 254, 255
 POSSIBLE_FLAGS = 0x3f7fd7
 # The longest time, in seconds, that a guest under KVM needs until it is up.
 KVM_SECONDS = 20
-# The magic SysRq keys for a guest that hangs, blocked tasks and CPUs, and the seconds of
-# output after each. On the serial line SysRq is a break, Ctrl-A b to QEMU, and a letter.
-SYSRQ_KEYS = "wl"
+# The magic SysRq keys for a guest that hangs, all messages, blocked tasks and CPUs, and the
+# seconds of output after each. On the serial line SysRq is a break, Ctrl-A b to QEMU, and a letter.
+SYSRQ_KEYS = "9wl"
 SYSRQ_SECONDS = 5
 NO_KVM = "KVM does not work here; run without --kvm"
 # A silent command is reported as running after so many seconds.

@@ -59,8 +59,8 @@ class Shared(ctypes.Structure):
 
 
 class Control(ctypes.Structure):
-    """What all workers have to do."""
-    _fields_ = [("want", ctypes.c_int64)]
+    """What all workers have to do; when they were last watched, in ns of the monotonic clock."""
+    _fields_ = [("want", ctypes.c_int64), ("beat", ctypes.c_int64)]
 
 
 def shared(kind):

@@ -21,6 +21,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import torture_devices as devices
@@ -33,6 +34,9 @@ DURATION = int(os.environ.get("DURATION") or 60)
 PHASE = 60 if DEBUG_KERNEL else 20
 # At most this much longer, until every kind of I/O and disturbance has happened.
 MORE = 12 * PHASE
+# A child that cannot reach its exec would stop all threads of this process: Python holds its lock
+# while vfork() lasts.
+subprocess._USE_VFORK = False
 # Seconds after which an I/O counts as lost: a hundred times what the slowest should take.
 LIMIT = 480 if DEBUG_KERNEL else 120
 MODPROBE = pathlib.Path("/proc/sys/kernel/modprobe")
@@ -50,7 +54,7 @@ class Plan:
         self.rng = random.Random(SEED)
         self.control = load.shared(load.Control)
         self.targets, self.workers, self.kept = [], [], set()
-        self.processes, self.disturbers = {}, []
+        self.processes, self.disturbers, self.guarding = {}, [], None
         # How often each scheduler's statistics were checked.
         self.checked = dict.fromkeys(ours(), 0)
 
@@ -138,15 +142,43 @@ class Plan:
         for each in self.disturbers:
             if each.wrong:
                 check(False, each.wrong)
-        pid, status = os.waitpid(-1, os.WNOHANG) if self.processes else (0, 0)
-        if pid in self.processes and status:
-            worker = self.processes[pid]
-            check(False, f"{worker.label} ended: {worker.slot.wrong.decode()} {status}")
-        self.processes.pop(pid, None)
+        # Only these: the disturbers wait for programs of their own.
+        for each in list(self.processes):
+            pid, status = os.waitpid(each, os.WNOHANG)
+            if pid:
+                worker = self.processes.pop(pid)
+                check(not status, f"{worker.label} ended: {worker.slot.wrong.decode()} {status}")
+        self.control.beat = now
+
+    def guard(self):
+        """Fork a process that resets the guest if this one does not go on, even to report a
+        hang."""
+        parent = os.getpid()
+        self.control.beat = time.monotonic_ns()
+        self.guarding = os.fork()
+        if self.guarding:
+            return
+        while os.getppid() == parent:
+            time.sleep(5)
+            if time.monotonic_ns() - self.control.beat > 3 * LIMIT * 10**9:
+                print(f"FAIL  the test has stood still for {3 * LIMIT} s", flush=True)
+                # Print all messages, blocked tasks and what each CPU executes; reset.
+                for letter in "9wlb":
+                    pathlib.Path("/proc/sysrq-trigger").write_text(letter)
+                    time.sleep(5)
+        os._exit(0)
 
     def lost(self, what):
         """Print what is known about a hang, and reset the guest, which is unusable."""
-        print(f"FAIL  {what}")
+        try:
+            self.describe(what)
+        finally:
+            time.sleep(5)
+            pathlib.Path("/proc/sysrq-trigger").write_text("b")
+
+    def describe(self, what):
+        """Print what is known about a hang."""
+        print(f"FAIL  {what}", flush=True)
         for each in self.disturbers:
             each.show()
         for worker in self.workers:
@@ -176,8 +208,6 @@ class Plan:
                     self.show(file)
         for target in self.targets:
             self.show(target.queue / "scheduler")
-        time.sleep(5)
-        pathlib.Path("/proc/sysrq-trigger").write_text("b")
 
     def threads(self, pid, worker):
         """Print the stacks of a worker's threads, also those of io_uring, and its ring."""
@@ -215,10 +245,18 @@ class Plan:
 
     def within(self, function, what):
         """Call a @function that may hang, within the limit."""
-        with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            call = pool.submit(function)
-            self.wait(call.done, what)
-            call.result()
+        call = concurrent.futures.Future()
+
+        def answer():
+            try:
+                call.set_result(function())
+            except BaseException as error:  # noqa: BLE001
+                call.set_exception(error)
+
+        # A pool would wait for its thread without limit if the wait here ends by an error.
+        threading.Thread(target=answer, daemon=True).start()
+        self.wait(call.done, what)
+        call.result()
 
     def phase(self, seconds):
         """Load and disturb the devices for a while, then check them at rest."""
@@ -359,9 +397,11 @@ def main():
     MODPROBE.write_text("\n")
     # The kernel's own limit is the same.
     HUNG_TASK.write_text(str(LIMIT))
+    HUNG_TASK.with_name("hung_task_warnings").write_text("-1")
     plan.make_workers()
     plan.control.want = load.REST_ALL
     plan.start()
+    plan.guard()
     try:
         plan.disturbers = [Settings(plan, plan.targets[number::3], plan.rng_of(901 + number))
                            for number in range(3)]
@@ -384,7 +424,7 @@ def main():
         for each in plan.disturbers:
             each.idle.wait(LIMIT)
         MODPROBE.write_text(before)
-        for pid in plan.processes:
+        for pid in (*plan.processes, plan.guarding):
             os.kill(pid, signal.SIGKILL)
     report(plan)
 
