@@ -163,9 +163,7 @@ class Plan:
             if time.monotonic_ns() - self.control.beat > 3 * LIMIT * 10**9:
                 print(f"FAIL  the test has stood still for {3 * LIMIT} s", flush=True)
                 # Print all messages, blocked tasks and what each CPU executes; reset.
-                for letter in "9wlb":
-                    pathlib.Path("/proc/sysrq-trigger").write_text(letter)
-                    time.sleep(5)
+                sysrq("9wlb", seconds=5)
         os._exit(0)
 
     def lost(self, what):
@@ -174,7 +172,7 @@ class Plan:
             self.describe(what)
         finally:
             time.sleep(5)
-            pathlib.Path("/proc/sysrq-trigger").write_text("b")
+            sysrq("b")
 
     def describe(self, what):
         """Print what is known about a hang."""
@@ -191,8 +189,7 @@ class Plan:
             if worker.slot.since and time.monotonic_ns() - worker.slot.since > LIMIT * 5 * 10**8:
                 self.threads(pid, worker)
         # Blocked tasks, what each CPU executes, and what uses the CPU.
-        for letter in "wl":
-            pathlib.Path("/proc/sysrq-trigger").write_text(letter)
+        sysrq("wl")
         print(kernel_log()[-30000:], flush=True)
         for _ in range(2):
             print(run("ps", "-eo", "cputimes,stat,wchan:24,comm", "--sort=-cputimes")[:2000],
@@ -263,8 +260,11 @@ class Plan:
         # Half of the targets keep their scheduler for the whole phase, so that leaks add up.
         order = self.rng.sample(self.targets, len(self.targets))
         self.kept = set(order[:len(order) // 2])
-        chosen = list(zip(order, itertools.cycle(ours()), strict=False))
-        self.within(lambda: [self.select(*choice) for choice in chosen], "the switches")
+
+        def switches():
+            for target, name in zip(order, itertools.cycle(ours()), strict=False):
+                self.select(target, name)
+        self.within(switches, "the switches")
         self.control.want = load.RUN
         for each in self.disturbers:
             each.go_on()
@@ -354,6 +354,13 @@ class Plan:
         for name in ("limited", "weighted"):
             (CGROUPS / name).rmdir()
         remove_all()
+
+
+def sysrq(keys, seconds=0):
+    """Press magic SysRq @keys; leave @seconds for the output of each."""
+    for key in keys:
+        pathlib.Path("/proc/sysrq-trigger").write_text(key)
+        time.sleep(seconds)
 
 
 def kernel_log():
