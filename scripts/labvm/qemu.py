@@ -15,6 +15,16 @@ OWN_BOOT_SECONDS = 600
 # it boots checks nothing afterwards. The lab boots such a guest again.
 BOOTS = 3
 
+# Of the kernel's command line, what all emulated machines have. A busy host may stop an emulated
+# CPU for longer than the 21 seconds after which the kernel reports a stall; a real stall lasts.
+KERNEL_WORDS = ("console=ttyS0", "rcupdate.rcu_cpu_stall_timeout=300", "watchdog_thresh=60",
+                "loglevel=5", "log_buf_len=4M", "panic=-1", "oops=panic",
+                # A third of the boot: self-tests of ciphers, a random number generator and a
+                # type of keys, none of which a test uses.
+                "cryptomgr.notests", "initcall_blacklist=jent_mod_init,init_encrypted")
+# An emulated CPU has no flaws to work around. In virtual time this would change all figures.
+NO_MITIGATIONS = "mitigations=off"
+
 
 def quote(path):
     """Return a path as QEMU's options want it."""
@@ -114,21 +124,11 @@ def disks(args, run):
 
 def kernel_arguments(args):
     """The kernel's command line."""
-    # A busy host may stop an emulated CPU for longer than the 21 seconds after which the
-    # kernel reports a stall; a real stall lasts.
-    words = ["console=ttyS0", "rcupdate.rcu_cpu_stall_timeout=300",
-             "watchdog_thresh=60", "loglevel=5", "log_buf_len=4M", "panic=-1",
-             "oops=panic",
-             # A third of the boot: self-tests of ciphers, a random number generator and a
-             # type of keys, none of which a test uses.
-             "cryptomgr.notests", "initcall_blacklist=jent_mod_init,init_encrypted",
-             *args.append]
+    words = [*KERNEL_WORDS, *args.append]
     if args.virtual_time:
         # khugepaged would use the only CPU for milliseconds, every ten seconds.
         return ["nokaslr", "norandmaps", "transparent_hugepage=madvise", *words]
-    # An emulated CPU has no flaws to work around. In virtual time the option would change all
-    # figures.
-    return ["sysrq_always_enabled", f"nr_cpus={args.cpus}", "mitigations=off", *words]
+    return ["sysrq_always_enabled", f"nr_cpus={args.cpus}", NO_MITIGATIONS, *words]
 
 
 class Machine(machine.Machine):

@@ -244,11 +244,7 @@ class Guest:
     @staticmethod
     def arguments(append):
         """The kernel's command line."""
-        return ["root=LABEL=root", "ro", "console=ttyS0", "rcupdate.rcu_cpu_stall_timeout=300",
-                "watchdog_thresh=60", "loglevel=5", "log_buf_len=4M", "panic=-1", "oops=panic",
-                "cryptomgr.notests", "initcall_blacklist=jent_mod_init,init_encrypted",
-                # An emulated CPU has no flaws to work around.
-                "mitigations=off", *append]
+        return ["root=LABEL=root", "ro", *qemu.KERNEL_WORDS, qemu.NO_MITIGATIONS, *append]
 
     def __enter__(self):
         try:
