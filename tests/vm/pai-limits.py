@@ -144,7 +144,9 @@ def write_read_ahead(disk, count, lost):
         if not within_2s(lambda kb=kb: file.read_text().strip() == kb):
             # A commit is under way while the kernel's 128 is there.
             within_2s(lambda: file.read_text().strip() != "128")
-            lost.append((kb, file.read_text().strip(), before))
+            found = file.read_text().strip()
+            lost.append((kb, found, before))
+            kb = found
         before = kb
 
 
