@@ -528,7 +528,7 @@ def nothing_gains(dev):
 
 def one_gains(dev):
     """Streams on a drive that maps blocks: bp with the drive's block."""
-    out, _ = advise(dev.path, "--workload", job(STREAMS), "--size", "200M", "--minutes", "6",
+    out, _ = advise(dev.path, "--workload", job(STREAMS), "--size", "200M", "--minutes", "3",
                     "--probe", probed(erase_block_kb=1024, mapping="block", open_blocks=1),
                     "--json", "/tmp/advice.json", typed=f"{dev.name}\n")
     made = json.loads(pathlib.Path("/tmp/advice.json").read_text())

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """ssd-probe in a test: started, answered, ended, and the settings of a drive's queue."""
 
+import contextlib
+import importlib.util
 import os
 import pathlib
 import subprocess
 import sys
+import tempfile
+import traceback
 
 from checks import fail
 from ssd import PROJECT
@@ -22,8 +26,7 @@ def skip_without_parts():
         print("build/tools/ssd-probe-io is missing: make tools")
         sys.exit(SKIP)
     for module in ("numpy", "scipy"):
-        if subprocess.run(["/usr/bin/python3", "-c", f"import {module}"], check=False,
-                          capture_output=True).returncode:
+        if not importlib.util.find_spec(module):
             print(f"python3-{module} is missing: scripts/setup tools")
             sys.exit(SKIP)
 
@@ -39,8 +42,48 @@ def probe(*options, typed="", **how):
     """Run ssd-probe with this input; return (status, output, errors)."""
     with start(*options, **how) as running:
         out, errors = running.communicate(typed)
+    return said(options, running.returncode, out, errors)
+
+
+def said(options, status, out, errors):
+    """Print what ssd-probe was called with and its @errors; return (status, output, errors)."""
     print(f"$ ssd-probe {' '.join(map(str, options))}\n{errors}", flush=True)
-    return running.returncode, out, errors
+    return status, out, errors
+
+
+def forked(main, *options, typed=""):
+    """Call ssd-probe's @main() in a forked child, as probe() does with the program: to start Python
+    and to load numpy takes seconds in a guest. @main's modules are those of this process."""
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(tempfile.TemporaryFile("w+")) for _ in range(3)]
+        files[0].write(typed)
+        files[0].seek(0)
+        sys.stdout.flush()
+        child = os.fork()
+        if not child:
+            run_child(main, options, files)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        for file in files:
+            file.seek(0)
+        return said(options, status, files[1].read(), files[2].read())
+
+
+def run_child(main, options, files):
+    """End this process with the status of @main(), which has @files as input, output and errors."""
+    status = 1
+    try:
+        for number, file in enumerate(files):
+            os.dup2(file.fileno(), number)
+        sys.argv = ["ssd-probe", *map(str, options)]
+        status = main()
+    except SystemExit as error:
+        status = error.code
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
 
 
 def wait_for_line(running, part):

@@ -3,6 +3,7 @@
 # Tunables and module parameters refuse empty, huge, negative, non-numeric, truncated, binary
 # and out-of-range input from root with EINVAL, and any input from another user; the value
 # stays, and nothing is logged
+# check: 6.12
 # timeout: 900
 """The description of a numeric parameter states its range: (min..max, default x)."""
 

@@ -10,10 +10,15 @@ import os
 import pathlib
 import struct
 import subprocess
+import sys
 
 from checks import check, modprobe, run, wait_for
-from probing import COMMAND, FAKE, probe, queue_settings, skip_without_parts
+from probing import COMMAND, forked, probe, queue_settings, skip_without_parts
 from ssd import PROJECT, Device
+
+sys.path.insert(0, str(PROJECT / "tools/ssd-probe"))
+
+from ssd_probe import command  # noqa: E402  (in a folder added above)
 
 MNT = pathlib.Path("/mnt/probed")
 NOBODY = 65534
@@ -35,12 +40,12 @@ class Refusals:
         check(writes == before, f"{what}: {writes - before} writes")
         check(queue_settings(self.dev.name) == self.settings, f"{what}: settings are as before")
 
-    def refused(self, what, because, *options, typed=None, path=None, program=COMMAND):
+    def refused(self, what, because, *options, typed=None, path=None):
         """Check that the command refuses in one line, which says @because."""
         os.sync()
         before = self.dev.stats()["write_count"]
         typed = f"{self.dev.name}\n" if typed is None else typed
-        status, out, errors = probe(*options, path or self.dev.path, typed=typed, program=program)
+        status, out, errors = forked(command.main, *options, path or self.dev.path, typed=typed)
         lines = [line for line in errors.splitlines() if because in line]
         check(status == 1 and not out and len(lines) == 1 and "Traceback" not in errors,
               f"{what}: status {status}, {lines}")
@@ -148,10 +153,9 @@ def locked(path):
 
 
 def answers(drive):
-    """Wrong names. (The real procedures take long to load.)"""
+    """Wrong names."""
     for typed in ("", "\n", "yes\n", "ssdemu\n", f"{drive.dev.name}0\n", f"x{drive.dev.name}\n"):
-        drive.refused(f"{typed!r} typed in", "another name was typed", "--destroy", typed=typed,
-                      program=FAKE)
+        drive.refused(f"{typed!r} typed in", "another name was typed", "--destroy", typed=typed)
 
 
 def only_reads(drive):
@@ -178,6 +182,9 @@ def job():
 
 def main():
     skip_without_parts()
+    from ssd_probe import session
+    # Load them once, not in each child.
+    session.procedures()
     modprobe("loop")
     with Device("small", capacity_mb=64, memory_backed=1) as dev:
         # What is on it decides; the memory of a new drive is zero.

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 # ssdctl shows drives, selects a scheduler wholly or not at all, also under load, and reverts it
+# check: 6.12
 # timeout: 600
 
 import fcntl

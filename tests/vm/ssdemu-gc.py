@@ -6,6 +6,7 @@
 # an idle drive collects until the start threshold is reached
 # virtual-time: yes
 # kernels: 6.12
+# check: none
 # timeout: 900
 """The model is an implementation of its own: it counts blocks and pages, without times. It
 collects before each write unit until the pages that are free, are in blocks to be erased or

@@ -4,6 +4,7 @@
 # the published analytic estimate, at two spare factors
 # virtual-time: yes
 # kernels: 6.12
+# check: none
 # timeout: 900
 """Estimate: the mean-field model of Van Houdt, A Mean Field Model for a Class of
 Garbage Collection Algorithms in Flash-based Solid State Drives (SIGMETRICS 2013),
