@@ -31,6 +31,9 @@ STATISTICS = {
     "pai": {"classes": "dir well_split closed pending aligned full aligned_percent full_percent "
             "merges promoted expired waited_us longest_us\nread 1 2 3 4 5 66 83 7 8 9 10 11000\n"
             "write 0 0 0 0 0 0 0 0 0 0 0 0\n"}}
+# A line for each queued request: here the number in the file's name, twice that of writes.
+DEADLINE = {f"{way}{number}_fifo_list": "request\n" * (number * times)
+            for way, times in (("read", 1), ("write", 2)) for number in range(3)}
 # What the view shows of each.
 OWN = {"pass": "98 ", "piq": "conflicts rr", "bp": "in an open block", "pai": "longest"}
 STATS = ("tier dir inserted merged dispatched completed expired requeued queued in_flight polled "
@@ -45,7 +48,8 @@ def files_of(scheduler):
     with tempfile.TemporaryDirectory() as folder:
         place = pathlib.Path(folder, "block/sdx/sched")
         place.mkdir(parents=True)
-        for name, text in {"stats": STATS, **STATISTICS[scheduler]}.items():
+        ours = {"stats": STATS, **STATISTICS.get(scheduler, {})}
+        for name, text in (DEADLINE if scheduler == "mq-deadline" else ours).items():
             (place / name).write_text(text)
         (place / "inflight").write_text("       3        4\n")
         files = sched_files.SchedulerFiles("sdx", pathlib.Path(folder), place)
@@ -75,6 +79,11 @@ def parsed():
     check(queue.queued == {"read": 0 + 2 + 4, "write": 1 + 3 + 5}, "queued by direction")
     check(queue.in_flight == {"read": 15, "write": 15}, "in flight, with polled ones")
     check(queue.classes["idle"]["write"] == {"queued": 5, "in_flight": 5}, "by class")
+    queue = files_of("mq-deadline")[0]
+    check(queue.queued == {"read": 1 + 2, "write": 2 + 4}, "mq-deadline's, by direction")
+    check(queue.classes["idle"] == {"read": {"queued": 2}, "write": {"queued": 4}}, "and by class")
+    line, _ = next(top_lines.class_line(queue.classes))
+    check(line == "best-effort 3 queued; idle 6 queued", line)
     check(piq["piq"]["batches write"] == 5 and piq["piq"]["conflicts rw"] == 3, "counters of piq")
     check([row["waiting"] for row in piq["batches"]] == ["", 4], "a column may be empty")
     check(piq["batches"][0]["units"] == "0-3,8", "a list of units stays one")

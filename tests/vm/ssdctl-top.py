@@ -167,6 +167,12 @@ def without_debugfs():
         run("mount", "-t", "tracefs", "tracefs", "/sys/kernel/tracing")
 
 
+def by_class(figures):
+    """Return {direction: queued requests} of all classes."""
+    return {way: sum(ways[way]["queued"] for ways in figures["classes"].values())
+            for way in figures["queued"]}
+
+
 def changes(device):
     """Follow changes of the scheduler."""
     stream = Stream(device.path, "--interval", "1")
@@ -178,6 +184,8 @@ def changes(device):
         while figures["scheduler"] != name:
             figures = stream.next()
         check(figures["former_scheduler"] and figures["queued"] is not None, f"{name} is shown")
+        if name == "mq-deadline":
+            check(by_class(figures) == figures["queued"], "mq-deadline's queue by class")
         check(statistic is None or statistic in figures["statistics"], f"{name}: {statistic}")
     pathlib.Path("/sys/block", device.name, "queue/iosched/depth").write_text("7")
     stream.next()

@@ -22,7 +22,7 @@ Parsed = list[Row] | dict[str, int]
 class Queue:
     """Requests of a drive. @queued: in the scheduler; a direction is None, or "all" is the only
     key, if the scheduler does not tell; empty without a scheduler. @in_flight: at the drive.
-    @classes: both by class and direction, if the scheduler tells."""
+    @classes: both by class and direction, if the scheduler tells; of mq-deadline "queued" only."""
     queued: dict[str, int]
     in_flight: dict[str, int]
     classes: dict[str, dict[str, dict[str, int]]]
@@ -78,7 +78,9 @@ class SchedulerFiles:
         rows = table(read(self.folder / "sched/stats"))
         if rows:
             return self.ours(rows)
-        return Queue(self.deadline() or self.tags(sum(at_drive.values())), at_drive, {})
+        if (self.folder / "sched/read0_fifo_list").exists():
+            return self.deadline(at_drive)
+        return Queue(self.tags(sum(at_drive.values())), at_drive, {})
 
     @staticmethod
     def ours(rows: list[Row]) -> Queue:
@@ -92,15 +94,14 @@ class SchedulerFiles:
                 for key in ("queued", "in_flight")}
         return Queue(sums["queued"], sums["in_flight"], classes)
 
-    def deadline(self) -> dict[str, int]:
-        """Return the queued requests of mq-deadline: a line each in files for classes and
-        directions."""
-        found: dict[str, int] = {}
-        for way in DIRECTIONS:
-            files = list((self.folder / "sched").glob(f"{way}[0-9]_fifo_list"))
-            if files:
-                found[way] = sum(len(read(file).splitlines()) for file in files)
-        return found
+    def deadline(self, at_drive: dict[str, int]) -> Queue:
+        """Return what mq-deadline shows: a line for each queued request in files for directions
+        and classes, which it numbers in the order of CLASSES."""
+        queued = {tier: {way: len(read(self.folder / f"sched/{way}{number}_fifo_list").splitlines())
+                         for way in DIRECTIONS} for number, tier in enumerate(CLASSES)}
+        return Queue({way: sum(ways[way] for ways in queued.values()) for way in DIRECTIONS},
+                     at_drive, {tier: {way: {"queued": count} for way, count in ways.items()}
+                                for tier, ways in queued.items()})
 
     def tags(self, at_drive: int) -> dict[str, int]:
         """Return the queued requests of another scheduler, of both directions: those that have

@@ -108,9 +108,12 @@ def class_line(classes: dict | None) -> Iterator[Line]:
     """Yield the requests by class if there are any but best-effort."""
     found = []
     for tier, ways in (classes or {}).items():
-        sums = [sum(way[key] for way in ways.values()) for key in ("queued", "in_flight")]
-        if any(sums):
-            found.append((tier, f"{tier} {sums[0]} queued, {sums[1]} at drive"))
+        sums = {name: sum(way[key] for way in ways.values())
+                for key, name in (("queued", "queued"), ("in_flight", "at drive"))
+                if all(key in way for way in ways.values())}
+        if any(sums.values()):
+            found.append((tier, f"{tier} " + ", ".join(
+                f"{count} {name}" for name, count in sums.items())))
     if any(tier != "best-effort" for tier, _ in found):
         yield "; ".join(text for _, text in found), PLAIN
 
