@@ -53,6 +53,8 @@ TOOL_FOLDERS := $(ZSHDIR) $(PREFIX)/share/zsh $(PREFIX)/share/man/man8 \
 # What ssdctl and ssd-probe write; of the rules those that persist has written.
 WRITTEN := /etc/ssd-iosched /var/lib/ssd-iosched /var/lib/ssd-probe
 RULES := /etc/udev/rules.d/70-ssd-iosched-*.rules
+# Whether a package of this name is installed, whoever made it.
+PACKAGED = { [ -e /var/lib/dpkg/info/$(1).list ] || rpm -q $(1) || pacman -Qq $(1); } >/dev/null 2>&1
 HWDB_UPDATE := systemd-hwdb update $(if $(filter /usr,$(PREFIX)),--usr)
 # Without entries of its own /etc needs no database, if /usr has one.
 HWDB_RESTORE := $(if $(filter /usr,$(PREFIX)),$(HWDB_UPDATE),if ls /etc/udev/hwdb.d/*.hwdb \
@@ -99,17 +101,18 @@ install-modules: modules
 	install -d $(UPDATES)
 	for module in $(POLICIES:.c=.ko); do \
 		rm -f $(UPDATES)/$$module* && \
-		install -m 644 $(BUILD)/$$module $(UPDATES) && strip -g $(UPDATES)/$$module && \
+		install $(BUILD)/$$module $(UPDATES) && strip -g $(UPDATES)/$$module && \
 		$(if $(SIGN_KEY),$(HEADERS)/scripts/sign-file \
 			$$(sed -n 's/^CONFIG_MODULE_SIG_HASH=//p' $(HEADERS)/include/config/auto.conf | tr -d \") \
-			$(SIGN_KEY) $(SIGN_CERT) $(UPDATES)/$$module,:) || exit 1; done
+			$(SIGN_KEY) $(SIGN_CERT) $(UPDATES)/$$module,:) && \
+		chmod 644 $(UPDATES)/$$module || exit 1; done
 	$(if $(DESTDIR),,depmod $(KVER))
 
 install-tools: tools ## install only ssdctl and ssd-probe, below PREFIX
 	for file in $(LIBRARY); do \
 		install -D -m 644 tools/$$file $(DESTDIR)$(LIB)/$${file#*/} || exit 1; done
-	printf '%s\n' '"""The version of the project."""' 'VERSION = "$(VERSION)"' \
-		>$(DESTDIR)$(LIB)/ssd_probe/version.py
+	printf '%s\n' '"""The version of the project."""' 'VERSION = "$(VERSION)"' | \
+		install -m 644 /dev/stdin $(DESTDIR)$(LIB)/ssd_probe/version.py
 	install $(PROGRAMS) $(DESTDIR)$(LIB)
 	install -d $(DESTDIR)$(PREFIX)/sbin
 	for link in $(LINKS); do \
@@ -120,13 +123,16 @@ install-tools: tools ## install only ssdctl and ssd-probe, below PREFIX
 	$(if $(DESTDIR),,! grep -q '^block:' $(HWDB) || ! command -v systemd-hwdb >/dev/null || \
 		$(HWDB_UPDATE))
 
+# Beside a package of the programs, what they have written is the package's.
 uninstall: ## remove what install has installed, of all kernels, and what ssdctl has written
 	for folder in $(wildcard $(DESTDIR)/lib/modules/*/updates); do \
 		rm -f $(addprefix $$folder/,$(POLICIES:.c=.ko)); \
 		rmdir --ignore-fail-on-non-empty $$folder; \
 		$(if $(DESTDIR),:,depmod $$(basename $$(dirname $$folder))); done
-	rm -rf $(addprefix $(DESTDIR),$(LIB) $(LINKS) $(WRITTEN))
+	rm -rf $(addprefix $(DESTDIR),$(LIB) $(LINKS))
 	for file in $(TOOL_FILES); do rm -f $(DESTDIR)$${file#*=}; done
+	$(if $(DESTDIR),,! $(call PACKAGED,ssd-iosched-utils) || exit 0;) \
+	rm -rf $(addprefix $(DESTDIR),$(WRITTEN)); \
 	for file in $(wildcard $(addprefix $(DESTDIR),$(RULES))); do \
 		! head -n 1 $$file | grep -q '^# Written by ssdctl persist' || rm $$file; done
 	for folder in $(addprefix $(DESTDIR),$(TOOL_FOLDERS)); do \
@@ -137,9 +143,11 @@ dkms: ## build and install the modules with DKMS for each kernel that is support
 	$(MAKE) --no-print-directory dkms-remove
 	$(MAKE) --no-print-directory dkms-source
 	dkms add -m ssd-iosched -v $(VERSION)
-	for kernel in $$(cd /lib/modules && ls -v); do \
+	failed=; for kernel in $$(cd /lib/modules && ls -v); do \
 		[ ! -d /lib/modules/$$kernel/build/ ] || \
-		dkms install -m ssd-iosched -v $(VERSION) -k $$kernel || [ $$? = 77 ] || exit 1; done
+		dkms install -m ssd-iosched -v $(VERSION) -k $$kernel || [ $$? = 77 ] || \
+			failed="$$failed $$kernel"; done; \
+	[ -z "$$failed" ] || { echo "error: no modules for$$failed: DKMS says above why" >&2; exit 1; }
 
 dkms-source: # write what DKMS builds from
 	rm -rf $(DKMS_TREE)
@@ -148,8 +156,8 @@ dkms-source: # write what DKMS builds from
 	sed 's/#MODULE_VERSION#/$(VERSION)/' dkms.conf >$(DKMS_TREE)/dkms.conf
 
 dkms-remove: ## remove what make dkms has installed, of all versions
-	@[ ! -e /var/lib/dpkg/info/ssd-iosched-dkms.list ] || \
-		{ echo "error: ssd-iosched-dkms is installed: apt-get purge ssd-iosched-dkms" >&2; exit 1; }
+	@! $(call PACKAGED,ssd-iosched-dkms) || \
+		{ echo "error: the package ssd-iosched-dkms is installed: remove it first" >&2; exit 1; }
 	for source in $(wildcard /var/lib/dkms/ssd-iosched/*/source); do \
 		version=$$(basename $$(dirname $$source)); \
 		dkms remove -m ssd-iosched -v $$version --all && \

@@ -20,10 +20,16 @@ fail()
 	exit 1
 }
 
-before=$(git status --porcelain)
+# The state of the source tree, which a tarball does not know.
+state()
+{
+	[ ! -e .git ] || git status --porcelain
+}
+
+before=$(state)
 packaging/build deb "$work/deb"
 packaging/build sources "$work/sources"
-[ "$(git status --porcelain)" = "$before" ] || fail "the build left files in the source tree"
+[ "$(state)" = "$before" ] || fail "the build left files in the source tree"
 
 # Again: elsewhere, with other times, modes, locale and time zone.
 mkdir -p "$work/elsewhere/deeper"
@@ -83,16 +89,21 @@ done
 (cd "$work/root/usr/lib/ssd-iosched" && find ssd_ctl jobs ssd_probe -type f | sort) >"$work/have"
 diff "$work/want" "$work/have" || fail "not all of the programs' files are in the package"
 
-# Run dkms.conf as DKMS does for the build of kernel $1 with headers $2; print what it is told.
+# Run dkms.conf as DKMS does for the build of kernel $1 with headers $2, and after it the user's
+# file, which is in another folder here; print what DKMS is told.
+users=$work/ssd-iosched.conf
 configured()
 {
 	# shellcheck disable=SC2016  # variables of that shell
+	sed "s|/etc/dkms/ssd-iosched.conf|$users|" "$work/root/usr/src/$name/dkms.conf" >"$work/conf"
 	action=build kernelver=$1 kernel_source_dir=$2 bash -c '
 		. "$0"
+		[[ ! -e $1 ]] || . "$1"
 		echo "$PACKAGE_NAME $PACKAGE_VERSION"
 		echo "${MAKE[0]}"
-		[[ ! $kernelver =~ $BUILD_EXCLUSIVE_KERNEL ]] || echo supported
-		' "$work/root/usr/src/$name/dkms.conf" 2>"$work/err"
+		[[ ! $kernelver =~ $BUILD_EXCLUSIVE_KERNEL || ! x86_64 =~ $BUILD_EXCLUSIVE_ARCH ]] ||
+			echo supported
+		' "$work/conf" "$users" 2>"$work/err"
 }
 
 # left_out KERNEL HEADERS WHY: DKMS does not build, and says why
@@ -115,10 +126,18 @@ for release in 5.10.0-1 6.1.0-1-amd64 6.10.3 6.11.0-1 6.12.1+deb13-amd64 6.13.1 
 	*) configured "$release" "$headers" | grep -q supported || fail "DKMS leaves $release out" ;;
 	esac
 done
+# A user's file brings other series, but nothing else.
+echo BUILD_EXCLUSIVE_KERNEL=. >"$users"
+configured 6.13.1 "$headers" | grep -q supported || fail "another series is left out"
 rm "$headers/vmlinux"
+left_out 6.13.1 "$headers" 'not installed'
+rm "$users"
 left_out 6.1.0-1-amd64 "$headers" 'not installed'
 echo '# CONFIG_DEBUG_INFO_BTF is not set' >"$headers/.config"
 left_out 6.1.0-1-amd64 "$headers" 'no BTF'
+echo BUILD_EXCLUSIVE_KERNEL=. >"$users"
+left_out 6.13.1 "$headers" 'no BTF'
+rm "$users"
 
 # status KERNEL: what dkms.conf adds to dkms status before or after the line of a kernel.
 status()
@@ -128,15 +147,17 @@ status()
 }
 
 mkdir -p "$work/dkms/ssd-iosched/$version/"{6.1.0-1,6.12.1}/x86_64 \
-	"$work/modules/"{5.10.0-1,6.1.0-1,6.12.1}/build
+	"$work/modules/"{5.10.0-1,6.1.0-1,6.12.1}/build "$work/modules/"{5.10.0-2,6.12.1,6.12.2}/kernel
 touch "$work/modules/"{6.1.0-1,6.12.1}/build/vmlinux
 [ "$(status 6.1.0-1 | grep .)" = \
-	"ssd-iosched: no modules for 5.10.0-1: the series 6.1, 6.12 and 7.2 are supported" ] ||
+	"ssd-iosched: no modules for 5.10.0-1: the series 6.1, 6.12 and 7.2 are supported
+ssd-iosched: no modules for 6.12.2: its headers are not installed" ] ||
 	fail "dkms status: $(status 6.1.0-1)"
 [ -z "$(status 6.12.1)" ] || fail "dkms status says it twice: $(status 6.12.1)"
 
 # Debian's DKMS, in folders of its own. A kernel that is left out is no error when another one is
-# installed: Debian 12's would fail, and with it the installation of that kernel.
+# installed: Debian 12's would fail, and with it the installation of that kernel. A supported one
+# whose headers are not there is.
 (
 	# shellcheck source=scripts/common.sh
 	. scripts/common.sh
@@ -144,6 +165,8 @@ touch "$work/modules/"{6.1.0-1,6.12.1}/build/vmlinux
 	apt_download dkms || { apt_update && apt_download dkms; }
 ) >"$work/log" 2>&1 || fail "no dkms: $(<"$work/log")"
 dpkg-deb -x "$work"/dkms_*.deb "$work/debian"
+# The folder of a kernel's headers does not follow --installtree.
+sed -i "s|/lib/modules|$work/modules|" "$work/debian/usr/sbin/dkms"
 
 dkms()
 {
@@ -156,6 +179,7 @@ dkms add -m ssd-iosched -v "$version" || fail "dkms add: $(<"$work/log")"
 dkms autoinstall -k 5.10.0-1 || fail "a kernel that is left out: $(<"$work/log")"
 grep -q "no modules for 5.10.0-1: the series" "$work/log" || fail "dkms: $(<"$work/log")"
 ! dkms autoinstall -k 6.12.1 || fail "DKMS has built without headers: $(<"$work/log")"
+grep -q 'headers .*6.12.1' "$work/log" || fail "no headers: $(<"$work/log")"
 
 # The build that DKMS makes, in its source tree.
 release=$(scripts/fetch-kernel --cached 6.12 || scripts/fetch-kernel 6.12)

@@ -42,6 +42,7 @@ def test(name):
         with system.boot() as guest:
             guest.run(f"mv {TOOL} {TOOL}.away")
             done = upgrade(guest, name)
+            check(done.status, "apt ends with an error")
             check("make.log" in done.out, "the installation of the kernel names the log")
         with system.boot(list(CHOICES)) as guest:
             broken(guest, series)
