@@ -151,7 +151,9 @@ def rules():
     check(ended(0.004, bp=0.012)[0].name == "none", "1.2 % better: none")
     outcome, race = ended(bp=0.3, **{"pass": -0.2})
     check(outcome.name == "bp" and outcome.sure and "pass" not in race.left, "30 % better: bp")
-    check(race.confidence("bp") >= 0.95, f"confidence {race.confidence('bp')}")
+    check(0.95 <= race.confidence("bp") < 1, f"confidence {race.confidence('bp')}")
+    race.left = ["bp", "none"]
+    check(race.confidence("bp") < 1, "also beside those that have lost")
     simple = ended(0.001, bp=0.302, mq_deadline=0.3)[0]
     check(simple.name == "mq-deadline", "the simpler of two equals")
     likely, race = undecided(0.08, 0.08)
@@ -258,12 +260,13 @@ def job_files():
           reader["size"] == str(922 << 20) and reader["numjobs"] == "3" and
           reader["direct"] == "1" and reader["ioengine"] == "libaio" and
           reader["runtime"] == "1000000", "the reader's options")
-    load = workload.Workload("user", "[global-x]\nrw=read\nopendir=/home\nfile_append=1\n[a]\n",
-                             "user.fio")
+    load = workload.Workload("user", "[global-x]\nrw=read\nopendir=/home\nfile_append=1\n"
+                             "verify=crc32c\nverify_pattern=0xdead\nverify_only\n[a]\n", "user.fio")
     made = load.job_file("/mnt/x", 1 << 30, "/logs", 7)
     check([job.name for job in load.jobs] == ["a"] and load.options(load.jobs[0])["rw"] == "read",
           "fio takes any name that begins with global")
     check("opendir" not in made and "file_append" not in made, "no other file is written to")
+    check("verify" not in made, "nothing is verified")
     check(writer["rate"] == "10m" and writer["bs"] == "128k" and "write_bw_log" not in writer and
           writer["write_lat_log"] == "/logs/1", "the writer's options")
     for text, because in (("[a]\nstonewall\n", "stonewall in [a]"), ("rw=read\n", "in no section"),

@@ -1,8 +1,9 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-# By made-up files of the kernel: which drives ssdctl lists, which ones a file system is on, which
-# rule is for which drive, and whether a later one of others wins over it; what cannot be written,
-# read or has disappeared ends in one line; a file that the user names is written to, not replaced
+# By made-up files of the kernel: which drives ssdctl lists, which ones a file system is on, by what
+# a drive is known, which rule is for which drive, and whether a later one of others wins over it;
+# what cannot be written, read or has disappeared ends in one line; a file that the user names is
+# written to, not replaced; a signal ends a command by way of what restores
 
 import argparse
 import contextlib
@@ -10,6 +11,7 @@ import io
 import json
 import os
 import pathlib
+import signal
 import sys
 import tempfile
 import types
@@ -19,11 +21,12 @@ sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
                 str(PROJECT / "tools/ssd-probe")]
 
 from checks import check  # noqa: E402  (in a folder added above)
-from ssd_ctl import CtlError, advise, drives, rules, saved, schedulers, status, udev  # noqa: E402
+from ssd_ctl import (  # noqa: E402
+    CtlError, advise, command, drives, rules, saved, schedulers, status, udev)
 from ssd_ctl.advice import candidates, engine, target  # noqa: E402
 from ssd_ctl.choice import Choice  # noqa: E402
 from ssd_ctl.said import Said  # noqa: E402
-from ssd_probe import ProbeError  # noqa: E402
+from ssd_probe import ProbeError, signals  # noqa: E402
 
 MOUNTS = r"""21 1 8:1 / / rw - ext4 /dev/sda1 rw
 30 21 0:39 / /mnt/my\040pool rw - btrfs {device} rw
@@ -115,6 +118,68 @@ def fits():
         check(rules.every()[0].edited(), "another one is edited")
 
 
+def known(folder):
+    """What udev makes of the model is no serial number, nor are zeros; drives with one serial
+    number have parts."""
+    usb, sd = {"ID_BUS": "usb", "ID_SERIAL": "Maker_Stick-0:0"}, "0x1234abcd"
+    for what, found, meant in (
+            ("a stick without one", usb, {}),
+            ("a stick", usb | {"ID_SERIAL_SHORT": "7"}, {"ID_SERIAL_SHORT": "7"}),
+            ("a disk without one", {"ID_BUS": "ata", "ID_SERIAL": "Model"}, {}),
+            ("a card", {"ID_SERIAL": sd}, {"ID_SERIAL": sd}),
+            ("a card with zeros", {"ID_SERIAL": "0x00000000"}, {}),
+            ("a disk with zeros", {"ID_SERIAL_SHORT": "0000", "ID_SERIAL": "0"}, {})):
+        check(rules.serial_of(found) == meant, f"{what}: {meant}")
+    one, other = (rule(ID_MODEL="Reader", ID_SERIAL_SHORT="7", ID_INSTANCE=f"0:{number}")
+                  for number in (0, 1))
+    check(one.path == rule(ID_MODEL="Reader", ID_SERIAL_SHORT="7").path != other.path,
+          "the slots of a reader have rules of their own")
+    for name, device, nsid, meant in (
+            ("sda", "2:0:0:0", None, ""), ("sdb", "2:0:0:1", None, "0:1"),
+            ("mmcblk0", "mmc0:0001", None, ""), ("mmcblk0boot1", "mmcblk0", None, "boot1"),
+            ("nvme0n1", "nvme0", "1", ""), ("nvme0n2", "nvme0", "2", "2")):
+        place = folder / name
+        (folder / "devices" / device).mkdir(parents=True, exist_ok=True)
+        place.mkdir()
+        (place / "device").symlink_to(folder / "devices" / device)
+        if nsid:
+            (place / "nsid").write_text(nsid)
+        found = drives.part(types.SimpleNamespace(name=name, sysfs=place))
+        check(found == meant, f"the part {found!r} of {name}")
+
+
+def signalled():
+    """A signal ends a command by way of what restores, which no other one interrupts; below nohup
+    none does."""
+    restored = []
+
+    def execute(_):
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            check(False, "the command goes on")
+        finally:
+            os.kill(os.getpid(), signal.SIGHUP)
+            os.kill(os.getpid(), signal.SIGINT)
+            restored.append(True)
+    former, command.execute, status = command.execute, execute, None
+    try:
+        command.main()
+    except SystemExit as ended:
+        status = ended.code
+    command.execute = former
+    check(restored and status == 128 + signal.SIGTERM, f"SIGTERM: restored, status {status}")
+    check(signal.getsignal(signal.SIGHUP) == signal.SIG_DFL, "signals are as before")
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with signals.interruptible():
+        os.kill(os.getpid(), signal.SIGHUP)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    with contextlib.suppress(signals.Interrupted), signals.interruptible():
+        with signals.uninterrupted():
+            os.kill(os.getpid(), signal.SIGHUP)
+        os.kill(os.getpid(), signal.SIGHUP)
+        check(False, "it is not interrupted")
+
+
 # As versions 252, 254 and 257 of udev say it.
 SET = ("sda: /etc/udev/rules.d/{file}:4 ATTR '/sys/devices/x/block/sda/queue/{name}' writing "
        "'{value}'",
@@ -151,11 +216,11 @@ def without_udev():
     """Without udev no rule is for a drive, and a drive's serial number is not known."""
     def missing(*_):
         raise CtlError("udevadm is missing")
-    known, udev.udevadm = udev.udevadm, missing
+    former, udev.udevadm = udev.udevadm, missing
     drive = types.SimpleNamespace(name="sda", sysfs=pathlib.Path("/sys/block/sda"))
     check(rules.fitting(drive, [rule(ID_MODEL="x")]) == [], "no rule")
     check(drives.udev_serial(drive) == "", "no serial number")
-    udev.udevadm = known
+    udev.udevadm = former
 
 
 def ends(folder):
@@ -165,6 +230,10 @@ def ends(folder):
     failed(lambda: engine.completions(gone), "/dev/gone has disappeared")
     failed(lambda: engine.moved(gone), "/dev/gone has disappeared")
     failed(lambda: engine.program("fio 'x"), "--fio fio 'x: ")
+    failed(lambda: target.file_target(str(folder), None, None), "is a folder: name a file in it")
+    cut = folder / "cut.log"
+    cut.write_text("100, 2000000, 0, 4096, 0\n101, 20000")
+    failed(lambda: engine.log_of([str(cut)]), "a log of fio is cut")
     bad = folder / "report.json"
     for text in ('{"schema": 1}', '{"schema": 1, "findings": {"x": 3}}'):
         bad.write_text(text)
@@ -182,11 +251,15 @@ def removed(folder):
     check(schedulers.read_choice(drive) == Choice("odd", {"depth": "3"}), "a word is a tunable")
     (queue / "scheduler").unlink()
     failed(lambda: schedulers.read_choice(drive), "/dev/odd has disappeared")
-    known, status.report = status.report, schedulers.read_choice
+    choice = Choice("bp", {"gone": "2"})
+    check(schedulers.as_shown(drive, choice) == choice, "a choice is told")
+    why = schedulers.complaint(drive, "iosched/depth", "2", OSError(19, "x"))
+    check(why == "/dev/odd has disappeared", why)
+    former, status.report = status.report, schedulers.read_choice
     check(status.reports([drive]) == [], "it is left out")
     drive.exists = lambda: True
     failed(lambda: status.reports([drive]), "/dev/odd has disappeared")
-    status.report = known
+    status.report = former
 
 
 def named_files(folder):
@@ -253,6 +326,8 @@ def main():
         files(folder)
         mounted(folder)
         fits()
+        known(folder / "known")
+        signalled()
         overruled()
         without_udev()
         ends(folder)

@@ -174,7 +174,7 @@ def stick():
     """Of drives whose serial number only udev knows, as of USB sticks, each has its own rule, and
     the next one of the same name has none."""
     for serial in ("A", "B", "A"):
-        TRACKS.write_text('KERNEL=="ssdemu*", ENV{ID_MODEL}="stick", '
+        TRACKS.write_text('KERNEL=="ssdemu*", ENV{ID_MODEL}="stick", ENV{ID_BUS}="usb", '
                           f'ENV{{ID_SERIAL}}="{serial}", ENV{{ID_SERIAL_SHORT}}="{serial}"\n')
         run("udevadm", "control", "--reload")
         with Device("small") as device:

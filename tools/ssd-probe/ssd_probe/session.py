@@ -6,18 +6,17 @@ import contextlib
 import datetime
 import importlib
 import os
-import signal
 import sys
 
 from ssd_probe import ProbeError, engine, load, probe, report, run, state
 from ssd_probe.drive import Drive, QueueSettings, amount, awake_cpus, refuse
 from ssd_probe.run import name_of
+from ssd_probe.signals import Interrupted, interruptible, uninterrupted
 from ssd_probe.version import VERSION
 
 # Modules that register procedures, in the order of the table.
 MODULES = ("reads", "units", "regions", "writes", "slc", "clusters", "write_buffer", "blocks",
            "strides")
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Bytes that procedures may write unless the user says otherwise: so many times the range, and
 # an amount for small ranges.
 RANGES_WRITTEN, LEAST_WRITTEN = 2, 8 << 30
@@ -64,36 +63,6 @@ def confirmed(name: str, program: str = "ssd-probe", hint: str = "") -> bool:
     if not sys.stdin.isatty():
         print(file=sys.stderr)
     return typed in (name, f"/dev/{name}")
-
-
-class Interrupted(BaseException):
-    """A signal asks the program to end. No procedure may take it for an error."""
-
-    def __init__(self, number: int):
-        super().__init__(number)
-        self.number = number
-
-
-def on_signals(action):
-    """Handle all signals that ask the program to end."""
-    for number in SIGNALS:
-        signal.signal(number, action)
-
-
-def interrupt(number, _):
-    """Handle the first signal. No other one may interrupt what it leads to."""
-    on_signals(signal.SIG_IGN)
-    raise Interrupted(number)
-
-
-@contextlib.contextmanager
-def interruptible():
-    """Raise Interrupted in the block if a signal asks the program to end."""
-    on_signals(interrupt)
-    try:
-        yield
-    finally:
-        on_signals(signal.SIG_DFL)
 
 
 class Session:
@@ -174,9 +143,8 @@ class Session:
             settings.change(self.journal.save)
             yield
         finally:
-            # No signal interrupts this.
-            on_signals(signal.SIG_IGN)
-            self.restore(settings)
+            with uninterrupted():
+                self.restore(settings)
 
     def restore(self, settings: QueueSettings):
         """Restore the drive's settings, unless the drive has disappeared."""

@@ -20,7 +20,8 @@ from ssd_probe import load
 from ssd_probe.command import parse_size
 from ssd_probe.drive import Drive, amount, refuse
 from ssd_probe.run import duration
-from ssd_probe.session import Interrupted, confirmed, interruptible
+from ssd_probe.session import confirmed
+from ssd_probe.signals import Interrupted, interruptible, uninterrupted
 
 OK = 0
 MINUTES = 30.0
@@ -98,12 +99,14 @@ def give_back(drive: Drive, had: Choice):
 
 def measure(args: argparse.Namespace, drive: Drive, where: target.Target,
             jobs: workload.Workload, found: list[candidates.Candidate], had: Choice
-            ) -> tuple[rounds.Rounds, list[str]]:
-    """Measure on a target; return what was measured, and what disturbed it. @had: what the drive
-    has, and gets back."""
-    shown = Shown(args.quiet)
+            ) -> tuple[rounds.Rounds, list[str], list[str]]:
+    """Measure on a target; return what was measured, what disturbed it, and which candidates were
+    left out and why. @had: what the drive has, and gets back."""
+    shown, left_out = Shown(args.quiet), []
     try:
-        found = candidates.selectable(drive, found, told)
+        found = candidates.selectable(drive, found, left_out.append)
+        for line in left_out:
+            told(line)
         give_back(drive, had)
         disturbed = load.watch(drive, LOOK_S)
         target.fill(where, lambda part: shown(f"write {amount(where.size)} once: {part:.0%}"))
@@ -115,10 +118,11 @@ def measure(args: argparse.Namespace, drive: Drive, where: target.Target,
         if made.foreign() > MOST_FOREIGN:
             disturbed.append(f"{made.foreign():.0%} of what the drive moved was not fio's (other "
                              "programs, or the file system)")
-        return made, disturbed
+        return made, disturbed, left_out
     finally:
-        shown.clear()
-        give_back(drive, had)
+        with uninterrupted():
+            shown.clear()
+            give_back(drive, had)
 
 
 def advise(args: argparse.Namespace, drive: Drive) -> dict:
@@ -141,8 +145,8 @@ def advise(args: argparse.Namespace, drive: Drive) -> dict:
         if where.kind == "drive":
             # Again: the answer may have taken long.
             refuse(drive)
-        measured, disturbed = measure(args, drive, where, jobs, found, had)
-    return report.made_of(measured, drive, where, disturbed, had)
+        measured, disturbed, left_out = measure(args, drive, where, jobs, found, had)
+    return report.made_of(measured, drive, where, disturbed, had) | {"left_out": left_out}
 
 
 def write(path: str, text: str):

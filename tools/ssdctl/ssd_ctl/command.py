@@ -12,6 +12,7 @@ import sys
 from ssd_ctl import CtlError, UsageError
 from ssd_probe import ProbeError
 from ssd_probe.drive import BLOCK
+from ssd_probe.signals import handled, ignore
 from ssd_probe.version import VERSION
 
 # {command: (its module, what it does)}. The module has add_options(parser) and run(args), which
@@ -90,10 +91,17 @@ def execute(argv: list[str]) -> int:
     return module.run(parser.parse_intermixed_args(rest))
 
 
+def end(number: int, _):
+    """End because of a signal. No other one interrupts what is cleaned up then."""
+    ignore()
+    sys.exit(128 + number)
+
+
 def main() -> int:
     """Run the command line; return the exit status."""
     try:
-        status = execute(sys.argv[1:])
+        with handled(end):
+            status = execute(sys.argv[1:])
         sys.stdout.flush()
         return status
     except UsageError as error:

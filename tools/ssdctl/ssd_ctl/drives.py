@@ -56,6 +56,10 @@ def find(path: str, bare: bool = False) -> Drive:
         found = Drive(path)
     except ProbeError as error:
         raise CtlError(str(error)) from None
+    if not bare and found.name.startswith("nvme") and not (found.queue / "scheduler").exists():
+        raise CtlError(f"{path} has no scheduler: the kernel uses several paths to it at once, and "
+                       "gives each none (the parameter nvme_core.multipath=N has one drive for "
+                       "each path instead)")
     if not (bare or (found.queue / "scheduler").exists()):
         raise CtlError(f"{path} has no scheduler of its own: what it consists of may have one")
     return found
@@ -74,8 +78,13 @@ def kind(of: Drive) -> str:
 def serial(of: Drive) -> str:
     """Return the serial number of a drive, "" if it is not known."""
     found = of.identity()
-    return (str(found["serial"]) or read(of.sysfs / "serial") or
-            ("" if found["wwid"] else udev_serial(of)))
+    return known_serial(str(found["serial"]) or read(of.sysfs / "serial") or
+                        ("" if found["wwid"] else udev_serial(of)))
+
+
+def known_serial(text: str) -> str:
+    """Return a serial number, "" if it has only zeros, as those of some cards and sticks."""
+    return "" if re.fullmatch(r"(0x)?0*", text) else text
 
 
 def udev_serial(of: Drive) -> str:
@@ -93,9 +102,17 @@ def key(of: Drive) -> str:
     number = serial(of) or str(found["wwid"])
     if not number:
         return slug(of.name)
-    # A controller has several drives under one serial number.
+    return slug(str(found["model"]), number, part(of))
+
+
+def part(of: Drive) -> str:
+    """Return what tells apart the drives that have one serial number: the namespaces of a
+    controller, the cards in a reader, the partitions of an eMMC for a boot loader; "" of most."""
     space = read(of.sysfs / "nsid")
-    return slug(str(found["model"]), number, "" if space in ("", "1") else space)
+    address = re.fullmatch(r"\d+:\d+:(\d+:\d+)", (of.sysfs / "device").resolve().name)
+    boot = re.fullmatch(r"mmcblk\d+(.+)", of.name)
+    return next((text for text in (space, address and address[1], boot and boot[1])
+                 if text and text not in ("1", "0:0")), "")
 
 
 def slug(*words: str) -> str:

@@ -31,7 +31,7 @@ def restore(drive: Drive, kept: list[Choice], said: Said) -> int:
     """Select what a drive had before; return the exit status. @kept: what rules selected when it
     appeared."""
     try:
-        before = saved.before(drive) if kept or saved.is_present(drive) else None
+        before = saved.before(drive) if saved.is_valid(drive, kept) else None
         wrong = schedulers.restore(drive, before) if before else []
     except CtlError as error:
         said(f"{drive.path} does not have its former scheduler again: {error}; the next boot "
@@ -57,7 +57,11 @@ def run(args: argparse.Namespace) -> int:
         # Nothing is removed while another program has the drive, for another try.
         with apply.locked(drive), Said(args.json, removed=[], drives={}) as said:
             found = rules.of(drive)
-            status = restore(drive, [rule.choice for rule in found], said)
+            kept = [rule.choice for rule in found]
+            # Otherwise it is of another drive with this model and serial number.
+            ours = saved.is_valid(drive, kept)
+            status = restore(drive, kept, said)
             remove_rules(found, said)
-            saved.path_of(drive).unlink(missing_ok=True)
+            if ours:
+                saved.path_of(drive).unlink(missing_ok=True)
     return status

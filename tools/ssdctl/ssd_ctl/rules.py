@@ -16,9 +16,13 @@ PREFIX = "70-ssd-iosched-"
 FIRST = "# Written by ssdctl persist. To remove it: ssdctl revert, or ssdctl undo-all.\n"
 ABOUT = "# About: "
 # By which of udev's properties a drive is recognized; of several, the first that it has.
-MODELS, SERIALS = ("ID_MODEL", "ID_NAME"), ("ID_SERIAL_SHORT", "ID_SERIAL")
-# Tells apart the drives that a controller has under one serial number.
-NAMESPACE = "ID_NSID"
+MODELS, SERIAL, ANY_SERIAL = ("ID_MODEL", "ID_NAME"), "ID_SERIAL_SHORT", "ID_SERIAL"
+# On these buses udev makes an ID_SERIAL of the model if a drive has no serial number.
+MADE_UP = ("usb", "ata")
+# Tell apart the drives that a controller, or a reader of cards, has under one serial number.
+PARTS = ("ID_NSID", "ID_INSTANCE")
+# The part of most drives, which the name of a rule's file does not have.
+ONLY = "0:0"
 OPPOSITE = {"=": "!", "!": "="}
 PROGRAM = re.compile(r"/[A-Za-z0-9_./+-]+")
 
@@ -39,7 +43,8 @@ class Rule:
         """The file."""
         how = "by-model" if self.by_model else "by-serial"
         # In the order of the names a drive's own rule follows its model's, and wins.
-        return FOLDER / f"{PREFIX}{how}-{drives.slug(*self.match.values())}.rules"
+        words = [value for value in self.match.values() if value != ONLY]
+        return FOLDER / f"{PREFIX}{how}-{drives.slug(*words)}.rules"
 
     def fits(self, drive: Drive, found: Mapping[str, str]) -> bool:
         """Return true if the rule is for a drive. @found: its properties of udev."""
@@ -114,6 +119,12 @@ def first(found: dict[str, str], names: tuple[str, ...]) -> dict[str, str]:
     return next(({name: found[name]} for name in names if found.get(name)), {})
 
 
+def serial_of(found: Mapping[str, str]) -> dict[str, str]:
+    """Return the property that has a drive's serial number, of its properties of udev."""
+    names = (SERIAL,) if found.get("ID_BUS") in MADE_UP else (SERIAL, ANY_SERIAL)
+    return first({name: drives.known_serial(found.get(name, "")) for name in names}, names)
+
+
 def recognized_by(drive: Drive, by_model: bool) -> dict[str, str]:
     """Return the properties that a rule recognizes a drive by."""
     found = udev.properties(drive)
@@ -124,12 +135,12 @@ def recognized_by(drive: Drive, by_model: bool) -> dict[str, str]:
         if not model:
             raise CtlError(f"udev knows no model of {drive.path}: a rule cannot recognize it")
         return model
-    serial = first(found, SERIALS)
+    serial = serial_of(found)
     if not serial:
         raise CtlError(f"udev knows no serial number of {drive.path}: " + (
             "--by-model makes a rule for all drives of its model" if model else
             "nor a model, so a rule cannot recognize it"))
-    return model | serial | first(found, (NAMESPACE,))
+    return model | serial | {name: found[name] for name in PARTS if found.get(name)}
 
 
 def read_rule(path: pathlib.Path) -> Rule | None:

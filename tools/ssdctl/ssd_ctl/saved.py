@@ -87,12 +87,18 @@ def is_present(drive: Drive) -> bool:
     return bool(made) and made.get("instance") == drive.instance()
 
 
+def is_valid(drive: Drive, kept: list[Choice]) -> bool:
+    """Return true if what was saved is what the drive had before. @kept: what rules select when the
+    drive appears. Without them, what was saved of a drive that has been removed since, or before a
+    boot, says nothing any more; nor does it if another drive may have its name now."""
+    return is_present(drive) or bool(
+        kept and path_of(drive).exists() and drives.key(drive) != drives.slug(drive.name))
+
+
 def keep(drive: Drive, kept: list[Choice]) -> bool:
     """Save what a drive has, unless an older state is saved; return true if it was saved now.
-    @kept: what rules select when the drive appears. Without them, what was saved of a drive that
-    has been removed since, or before a boot, says nothing any more. What a rule has selected is
-    not what the drive had before."""
-    if is_present(drive) or kept and path_of(drive).exists():
+    @kept: what rules select when the drive appears: that is not what the drive had before."""
+    if is_valid(drive, kept):
         return False
     if any(schedulers.holds(drive, choice) for choice in kept):
         return False

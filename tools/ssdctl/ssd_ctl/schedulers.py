@@ -126,7 +126,8 @@ def as_shown(drive: Drive, choice: Choice) -> Choice:
     """Return a choice that a drive has, with the values as the kernel shows them."""
     queue = {name: read(drive.queue / name) or value for name, value in choice.queue.items()}
     now = tunables(drive)
-    return Choice(choice.scheduler, {name: now[name] for name in choice.tunables}, queue)
+    return Choice(choice.scheduler,
+                  {name: now.get(name, value) for name, value in choice.tunables.items()}, queue)
 
 
 def differing(drive: Drive, choice: Choice) -> dict[str, str]:
@@ -173,7 +174,8 @@ def select(drive: Drive, name: str):
     except OSError as error:
         raise CtlError(refusal(drive, name, error)) from None
     if present(drive) != name:
-        raise CtlError(f"{drive.path} still has {present(drive)} after {name} was selected")
+        raise CtlError(f"{drive.path} takes no scheduler: it has {present(drive)} after {name} was "
+                       "selected")
 
 
 def refusal(drive: Drive, name: str, error: OSError) -> str:
@@ -206,6 +208,8 @@ def remedy(name: str) -> str:
 def complaint(drive: Drive, file: str, value: str, error: OSError) -> str:
     """Return why a setting cannot be made."""
     name = file.removeprefix("iosched/")
+    if not drive.exists():
+        return f"{drive.path} has disappeared"
     if not (drive.queue / file).exists():
         has = " ".join(tunables(drive)) or "no tunables"
         return f"{present(drive)} has no {name}: it has {has}"

@@ -8,8 +8,6 @@ command; debugfs need not be mounted.
 import argparse
 import json
 import shutil
-import signal
-import sys
 import time
 
 from ssd_ctl import drives, top_view
@@ -55,19 +53,12 @@ def add_options(parser):
                              "or as many as --batch says")
 
 
-def end(number, _frame):
-    """Handle a signal: leave by way of all that restores."""
-    sys.exit(128 + number)
-
-
 def run(args) -> int:
     """Watch a drive; return the exit status."""
     count = 1 if args.once else args.batch
     drive = drives.find(args.device, bare=True)
     if not (count or args.json):
         top_view.check_terminal()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, end)
     watch = Watch(drive)
     try:
         if count or args.json:

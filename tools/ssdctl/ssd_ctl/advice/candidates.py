@@ -82,4 +82,7 @@ def selectable(drive: Drive, found: list[Candidate],
             if candidate.choice.scheduler == schedulers.NONE or not drive.exists():
                 raise
             left_out(f"without {candidate.name}: {error}")
+    if all(candidate.choice.scheduler == schedulers.NONE for candidate in made):
+        raise CtlError(f"the kernel selects no scheduler on {drive.path}: there is nothing to "
+                       "compare")
     return made

@@ -123,9 +123,13 @@ class Fio:
         return self
 
     def __exit__(self, kind, *_):
-        self.end()
-        if kind:
-            self.remove()
+        failed = True
+        try:
+            self.end()
+            failed = bool(kind)
+        finally:
+            if failed:
+                self.remove()
 
     def wait_for_first(self):
         """Wait until the load has begun."""
@@ -163,18 +167,22 @@ class Fio:
 
     def logs(self) -> list[numpy.ndarray]:
         """Return the logs of each job, rows of COLUMNS; and remove them."""
-        if self.process.returncode not in (0, INTERRUPTED):
-            said = self.said()
+        try:
+            if self.process.returncode not in (0, INTERRUPTED):
+                raise CtlError("fio failed: " +
+                               (self.said() or f"status {self.process.returncode}"))
+            return [log_of(sorted(glob.glob(f"{self.folder}/{number}_lat.*.log")))
+                    for number in range(len(self.load.jobs))]
+        finally:
             self.remove()
-            raise CtlError(f"fio failed: {said or f'status {self.process.returncode}'}")
-        found = [log_of(sorted(glob.glob(f"{self.folder}/{number}_lat.*.log")))
-                 for number in range(len(self.load.jobs))]
-        self.remove()
-        return found
 
 
 def log_of(paths: list[str]) -> numpy.ndarray:
     """Return the rows of some logs of fio."""
-    parts = [numpy.loadtxt(path, delimiter=",", usecols=COLUMNS, dtype=numpy.int64, ndmin=2)
-             for path in paths if os.path.getsize(path)]
+    try:
+        parts = [numpy.loadtxt(path, delimiter=",", usecols=COLUMNS, dtype=numpy.int64, ndmin=2)
+                 for path in paths if os.path.getsize(path)]
+    except ValueError:
+        raise CtlError(f"a log of fio is cut: there is no room in {os.path.dirname(paths[0])}"
+                       ) from None
     return numpy.concatenate(parts) if parts else numpy.empty((0, len(COLUMNS)), numpy.int64)

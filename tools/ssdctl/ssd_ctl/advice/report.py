@@ -6,7 +6,8 @@ The dictionary: "version", "drive" (its identity), "date", "kernel", "workload",
 "gain_low" and "gain_high"), "confidence", "sure" (false if the time was over before), "rivals",
 "minutes", "rounds", "window_s", "settle_s", "waits_s" (the longest mean latency that a job has
 under a candidate), "unsettled" (this is longer than a candidate settles), "disturbed", "had" (the
-choice that the drive had before, and has again), and "candidates": of each "name", "choice",
+choice that the drive had before, and has again), "left_out" (lines that say which candidates the
+kernel does not select, and why), and "candidates": of each "name", "choice",
 "gain", "low", "high", "rounds", "left" (it has not dropped out), "aside", "verdict", "score" (each
 round's share, whose mean is the score), and "jobs": of each job "name" and by direction "mbps",
 "iops", "mean_ms" and "p99_ms".
@@ -184,6 +185,7 @@ def sentence(report: dict) -> str:
 def notes(report: dict) -> list[str]:
     """Return what the reader has to know beside the recommendation."""
     said = [f"Disturbed: {reason}." for reason in report["disturbed"]]
+    said += [f"{line[0].upper()}{line[1:]}." for line in report.get("left_out", ())]
     if report["unsettled"]:
         said.append(f"I/Os of a job wait {report['waits_s']:.2g} s on average, longer than a "
                     f"scheduler settles ({report['settle_s']:.2g} s): windows show in part what "
@@ -228,7 +230,7 @@ def evidence(report: dict) -> list[str]:
             f"{report['workload']} on {report['on']}, {counted(report['rounds'])} of "
             f"{report['window_s']:.2g} s", sentence(report),
             *(f"{found['name']}: {signed(found['gain'])} ({interval(found) or 'the reference'})"
-              for found in report["candidates"])]
+              for found in report["candidates"]), *report.get("left_out", ())]
 
 
 # HTML

@@ -287,13 +287,15 @@ class Race:
         """Return the confidence of what is said of the recommended one: that it is better than
         none, and that no other one is better by more than the margin."""
         claims = [self.claim(name, NONE, 0.0)] if name != NONE else []
-        claims += [self.claim(name, other, -self.margin) for other in self.left if other != name]
+        claims += [self.claim(name, other, -self.margin) for other in self.names if other != name]
         return min(claims, default=1.0)
 
     def claim(self, name: str, other: str, least: float) -> float:
         """Return the confidence with which @name is better than @other by @least."""
         share = len(self.names) - 1
+        # The scores have chosen when one that has lost stopped.
+        by = self.bounds_by if other in self.left else sequence
         for confidence in itertools.chain((0.999, 0.99), numpy.arange(0.98, 0.0, -0.02)):
-            if self.bounds(name, other, (1 - confidence) / share).low > least:
+            if self.bounds(name, other, (1 - confidence) / share, by).low > least:
                 return float(confidence)
         return 0.0

@@ -14,6 +14,7 @@ from ssd_ctl import CtlError, apply
 from ssd_probe.drive import (NUMBERS, SECTOR, Drive, amount, claimed, device_number, holders_of,
                              mounts_of, place_of, protected, read, refuse, signatures_of, swaps_of,
                              users_of)
+from ssd_probe.signals import uninterrupted
 
 MOUNTS, BTRFS = pathlib.Path("/proc/self/mountinfo"), pathlib.Path("/sys/fs/btrfs")
 
@@ -120,6 +121,10 @@ def file_target(path: str, drive: Drive, wanted: int | None) -> Target:
     if not os.path.isdir(folder):
         raise CtlError(f"{folder} is no folder")
     on = {name for number in numbers_below(folder) for name in drives_below(number)}
+    if os.path.isdir(path):
+        raise CtlError(f"{path} is a folder: name a file in it, which is made and removed")
+    if mount_of(folder)[0] == "devtmpfs":
+        raise CtlError(f"there is no device {path}")
     if on != {drive.name}:
         where = f"on {' '.join(sorted(on))}" if on else "on no block device"
         raise CtlError(f"{folder} is {where}, not on {drive.path}")
@@ -212,5 +217,5 @@ def held(target: Target, drive: Drive):
             yield
         finally:
             if target.made:
-                with contextlib.suppress(OSError):
+                with uninterrupted(), contextlib.suppress(OSError):
                     os.unlink(target.path)

@@ -39,7 +39,9 @@ CHANGED = {
     "gtod_reduce", "disable_lat", "disable_clat", "disable_slat", "exitall", "exit_what",
     "unlink", "unlink_each_loop", "create_only", "overwrite", "zero_buffers", "fallocate",
     "stats", "clocksource", "gtod_cpu", "lat_percentiles", "clat_percentiles", "percentile_list",
-    "verify", "do_verify", "verify_fatal", "verify_dump", "verify_async", "verify_backlog"}
+    "do_verify", "experimental_verify"}
+# With any of them fio verifies.
+VERIFY = "verify"
 REFUSED = {
     "stonewall": "its jobs do not run together", "wait_for": "its jobs do not run together",
     "wait_for_previous": "its jobs do not run together",
@@ -144,7 +146,8 @@ class Workload:
         lines = []
         for number, job in enumerate(self.jobs):
             options = self.options(job)
-            kept = {key: value for key, value in options.items() if key not in CHANGED}
+            kept = {key: value for key, value in options.items()
+                    if key not in CHANGED and not key.startswith(VERIFY)}
             kept |= {key: str(value) for key, value in self.parts_of(job, size).items()}
             kept |= {"filename": place, "time_based": "1", "runtime": "1000000",
                      "overwrite": "1", "fallocate": "none", "disable_slat": "1",
