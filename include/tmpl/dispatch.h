@@ -139,15 +139,22 @@ static struct request *iosched_find_overdue(struct iosched *io,
 static struct request *iosched_overdue_or_arm(struct iosched *io)
 {
 	unsigned long next = jiffies + IOSCHED_SLACK;
+	bool several = io->q->nr_hw_queues > 1;
 	struct request *rq = NULL;
+	bool free;
 
 	/*
 	 * Without a free tag, even an overdue request needs a completion. A request
-	 * that bypasses the queue may have no tag yet.
+	 * that bypasses the queue may have no tag yet. Of several hardware queues, one
+	 * that completes nothing may have requests dispatched for which it has no tags:
+	 * then those of another one that is able have theirs.
 	 */
-	if (iosched_dir_dispatched(io, READ) +
-	    iosched_dir_dispatched(io, WRITE) < iosched_tags(io))
+	free = iosched_dir_dispatched(io, READ) +
+	       iosched_dir_dispatched(io, WRITE) < iosched_tags(io);
+	if (free || several)
 		rq = iosched_find_overdue(io, &next);
+	if (rq && !free && !iosched_hctx_able(rq->mq_hctx))
+		rq = NULL;
 	if (!rq)
 		iosched_arm(io, next);
 	return rq;

@@ -826,6 +826,45 @@ static void core_test_tagless_queue(struct kunit *test)
 	fake_finish();
 }
 
+/*
+ * A hardware queue that completes nothing may have requests dispatched for which it has no
+ * tags: those of another one are dispatched after their deadlines all the same, those of its
+ * own are not.
+ */
+static void core_test_used_up_tags(struct kunit *test)
+{
+	struct blk_mq_hw_ctx *hung = fake_zalloc(test, sizeof(*hung));
+	struct request *rq, *other, *own;
+	unsigned int i;
+
+	fake.set.queue_depth = 1;
+	fake.q->nr_hw_queues = 2;
+	core_begin(test);
+	INIT_LIST_HEAD(&hung->dispatch);
+	for (i = 0; i < 2; i++) {
+		rq = fake_alloc(REQ_OP_READ, 1000 + 100 * i, 8, 0);
+		rq->mq_hctx = hung;
+		fake_insert_request(rq, false);
+		KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rq);
+	}
+	set_bit(BLK_MQ_S_STOPPED, &hung->state);
+	own = fake_alloc(REQ_OP_READ, 3000, 8, 0);
+	own->mq_hctx = hung;
+	fake_insert_request(own, false);
+	other = fake_insert(REQ_OP_READ, 2000, 8);
+	KUNIT_EXPECT_NULL(test, fake_dispatch());
+	fake_advance_ms(599);
+	KUNIT_EXPECT_NULL(test, fake_dispatch());
+	fake_advance_ms(1);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), other);
+	KUNIT_EXPECT_NULL(test, fake_dispatch());
+	clear_bit(BLK_MQ_S_STOPPED, &hung->state);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), own);
+	fake.q->nr_hw_queues = 1;
+	fake_finish();
+	fake.set.queue_depth = FAKE_REQUESTS;
+}
+
 /* Requests that manage a zone have no sectors: each is adjacent to itself. */
 static void core_test_zones(struct kunit *test)
 {
@@ -1213,6 +1252,7 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_overdue_polled),
 	KUNIT_CASE(core_test_refusing_queue),
 	KUNIT_CASE(core_test_tagless_queue),
+	KUNIT_CASE(core_test_used_up_tags),
 	KUNIT_CASE(core_test_zones),
 	KUNIT_CASE(core_test_start_time),
 	KUNIT_CASE(core_test_tiers),
