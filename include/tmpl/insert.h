@@ -143,12 +143,15 @@ static void iosched_insert_requests(struct blk_mq_hw_ctx *hctx,
 	if (unhold)
 		WRITE_ONCE(io->held, 0);
 	iosched_watch(io);
+	/*
+	 * The block layer runs @hctx, but may not call the elevator for it. Without the
+	 * lock the requests may complete, and with the last one the elevator may end.
+	 */
+	if (unhold && !iosched_hctx_able(hctx))
+		iosched_run(io);
 	spin_unlock(&io->lock);
 
 	iosched_free_requests(&free);
-	/* The block layer runs @hctx, but may not call the elevator for it. */
-	if (unhold && !iosched_hctx_able(hctx))
-		iosched_run(io);
 }
 
 #endif /* _IOSCHED_TMPL_INSERT_H */
