@@ -10,9 +10,8 @@
  * frozen. Taking the limits mutex with the queue frozen would deadlock: its
  * holder may be waiting for the queue to unfreeze, as sd_revalidate_disk()
  * sends commands with the mutex held. So a worker changes the limits a moment
- * later, in the way in which sysfs does. One worker serves all queues and keeps
- * the order of the changes, also across the end of one elevator and the start
- * of the next.
+ * later. One worker serves all queues and keeps the order of the changes, also
+ * across the end of one elevator and the start of the next.
  *
  * A loan keeps the queue's own limits. It outlives the elevator until they are
  * restored. A limit that has another value by then than PAI gave it was changed
@@ -46,6 +45,7 @@ struct pai_limit {
  * @q: the queue, with a reference
  * @disk: its disk, with a reference; NULL if there is none or it must not
  *	be kept
+ * @splits_no_polled: see iosched_splits_no_polled()
  * @lock: protects @params
  * @params: parameters of the SSD
  * @max: limit on the size of a request
@@ -57,6 +57,7 @@ struct pai_loan {
 	struct work_struct end;
 	struct request_queue *q;
 	struct gendisk *disk;
+	bool splits_no_polled;
 	spinlock_t lock;	/* see above */
 	struct pai_params params;
 
@@ -128,15 +129,16 @@ static inline void pai_limits_override(struct pai_loan *loan,
 
 	/* The block layer requires room for a page and a logical block. */
 	cut.max = max3(round_down(cut.max, block), block, page);
-	if ((cut.max < loan->own || cut.boundary) &&
-	    iosched_splits_no_polled(loan->q)) {
+	if ((cut.max < loan->own || cut.boundary) && loan->splits_no_polled) {
 		pr_warn("pai: %s has queues for polling: split has no effect, this kernel never ends polled I/O that it has to split\n",
 			loan->disk->disk_name);
 		return;
 	}
-	if (cut.max < loan->own)
+	if (cut.max < loan->own) {
 		pai_limit_override(&loan->max, iosched_max_sectors(lim),
 				   cut.max);
+		lim->max_sectors = cut.max;
+	}
 	if (!cut.boundary)
 		return;
 	if (pai_may_bound(loan->q, lim, cut.boundary))
@@ -160,21 +162,22 @@ static inline void pai_limits_update(struct pai_loan *loan,
 	bool changed = loan->max.set || loan->boundary.set;
 	bool ours = pai_limit_is_ours(&loan->max, max);
 
-	/* If it is not ours, the limit is the driver's and the user's. */
-	if (!ours)
-		loan->own = lim.max_sectors;
+	/*
+	 * If it is not ours, the limit is the driver's and the user's. Otherwise the
+	 * driver may take less by now.
+	 */
+	loan->own = ours ? min(loan->own, iosched_hw_sectors(&lim)) :
+			   lim.max_sectors;
 	pai_limit_restore(&loan->max, max);
 	pai_limit_restore(&loan->boundary, &lim.chunk_sectors);
-	/* A commit with a disk computes it anew; without one it stays. */
-	if (ours)
-		lim.max_sectors = loan->own;
+	lim.max_sectors = loan->own;
 	if (params && loan->disk)
 		pai_limits_override(loan, params, &lim);
 
-	if (!changed && !loan->max.set && !loan->boundary.set)
+	if (changed || loan->max.set || loan->boundary.set)
+		iosched_limits_commit(loan->q, loan->disk, &lim);
+	else
 		iosched_limits_cancel(loan->q);
-	else if (iosched_limits_commit(loan->q, loan->disk, &lim))
-		pr_warn("pai: the queue refused its limits\n");
 }
 
 /*
@@ -230,6 +233,8 @@ static inline struct pai_loan *pai_limits_open(struct request_queue *q)
 	INIT_WORK(&loan->end, pai_limits_end);
 	spin_lock_init(&loan->lock);
 	loan->q = q;
+	/* The tag set may be freed before the queue. */
+	loan->splits_no_polled = iosched_splits_no_polled(q);
 	loan->disk = q->disk;
 	if (loan->disk)
 		get_device(disk_to_dev(loan->disk));

