@@ -12,8 +12,8 @@
  * A commit does not freeze the queue, as those of the kernel do from 6.13: polled
  * I/O that nobody reaps would keep it frozen, and all other I/O waiting. A bio that
  * is split meanwhile is split by the old limit or the new one, both of which the
- * driver takes. Nor does it change what else a commit of the kernel does, such as
- * the read-ahead.
+ * driver takes: the kernel loads a limit once. Nor does a commit change anything
+ * else, such as the read-ahead.
  *
  * From 6.9 a mutex protects the limits, before that queue_lock with interrupts
  * disabled. Call iosched_limits_begin() with no lock held and the queue not frozen
