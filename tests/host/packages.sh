@@ -147,8 +147,8 @@ status()
 }
 
 mkdir -p "$work/dkms/ssd-iosched/$version/"{6.1.0-1,6.12.1}/x86_64 \
-	"$work/modules/"{5.10.0-1,6.1.0-1,6.12.1}/build "$work/modules/"{5.10.0-2,6.12.1,6.12.2}/kernel
-touch "$work/modules/"{6.1.0-1,6.12.1}/build/vmlinux
+	"$work/modules/"{5.10.0-1,6.1.0-1,6.12.1}/build "$work/modules/"{5.10.0-2,6.12.2,6.12.3}/kernel
+touch "$work/modules/"{6.1.0-1,6.12.1}/build/vmlinux "$work/modules/"{5.10.0-2,6.12.2}/vmlinuz
 [ "$(status 6.1.0-1 | grep .)" = \
 	"ssd-iosched: no modules for 5.10.0-1: the series 6.1, 6.12 and 7.2 are supported
 ssd-iosched: no modules for 6.12.2: its headers are not installed" ] ||
