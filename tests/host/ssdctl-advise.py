@@ -152,8 +152,8 @@ def rules():
     outcome, race = ended(bp=0.3, **{"pass": -0.2})
     check(outcome.name == "bp" and outcome.sure and "pass" not in race.left, "30 % better: bp")
     check(0.95 <= race.confidence("bp") < 1, f"confidence {race.confidence('bp')}")
-    race.left = ["bp", "none"]
-    check(race.confidence("bp") < 1, "also beside those that have lost")
+    race.left = ["none"]
+    check(race.confidence("none") == 0, "one that has left the race counts")
     simple = ended(0.001, bp=0.302, mq_deadline=0.3)[0]
     check(simple.name == "mq-deadline", "the simpler of two equals")
     likely, race = undecided(0.08, 0.08)
