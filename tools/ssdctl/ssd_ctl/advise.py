@@ -103,10 +103,12 @@ def measure(args: argparse.Namespace, drive: Drive, where: target.Target,
     """Measure on a target; return what was measured, what disturbed it, and which candidates were
     left out and why. @had: what the drive has, and gets back."""
     shown, left_out = Shown(args.quiet), []
+
+    def leave_out(line: str):
+        left_out.append(line)
+        told(line)
     try:
-        found = candidates.selectable(drive, found, left_out.append)
-        for line in left_out:
-            told(line)
+        found = candidates.selectable(drive, found, leave_out)
         give_back(drive, had)
         disturbed = load.watch(drive, LOOK_S)
         target.fill(where, lambda part: shown(f"write {amount(where.size)} once: {part:.0%}"))

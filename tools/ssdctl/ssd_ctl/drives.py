@@ -56,12 +56,10 @@ def find(path: str, bare: bool = False) -> Drive:
         found = Drive(path)
     except ProbeError as error:
         raise CtlError(str(error)) from None
-    if not bare and found.name.startswith("nvme") and not (found.queue / "scheduler").exists():
-        raise CtlError(f"{path} has no scheduler: the kernel uses several paths to it at once, and "
-                       "gives each none (the parameter nvme_core.multipath=N has one drive for "
-                       "each path instead)")
     if not (bare or (found.queue / "scheduler").exists()):
-        raise CtlError(f"{path} has no scheduler of its own: what it consists of may have one")
+        raise CtlError(f"{path} has no scheduler of its own: " + (
+            "the kernel may use several paths to it (with nvme_core.multipath=N each path is a "
+            "drive)" if found.name.startswith("nvme") else "what it consists of may have one"))
     return found
 
 

@@ -91,8 +91,9 @@ def is_valid(drive: Drive, kept: list[Choice]) -> bool:
     """Return true if what was saved is what the drive had before. @kept: what rules select when the
     drive appears. Without them, what was saved of a drive that has been removed since, or before a
     boot, says nothing any more; nor does it if another drive may have its name now."""
+    path = path_of(drive)
     return is_present(drive) or bool(
-        kept and path_of(drive).exists() and drives.key(drive) != drives.slug(drive.name))
+        kept and path.exists() and path.stem != drives.slug(drive.name))
 
 
 def keep(drive: Drive, kept: list[Choice]) -> bool:

@@ -40,7 +40,7 @@ CHANGED = {
     "unlink", "unlink_each_loop", "create_only", "overwrite", "zero_buffers", "fallocate",
     "stats", "clocksource", "gtod_cpu", "lat_percentiles", "clat_percentiles", "percentile_list",
     "do_verify", "experimental_verify"}
-# With any of them fio verifies.
+# fio verifies data if a job has an option that begins so.
 VERIFY = "verify"
 REFUSED = {
     "stonewall": "its jobs do not run together", "wait_for": "its jobs do not run together",
