@@ -9,11 +9,10 @@
  * and no disk is touched. iosched_max_sectors() is the field for the largest request
  * that the user wants; 6.9 added it.
  *
- * A commit does not freeze the queue, as those of the kernel do from 6.13: polled
- * I/O that nobody reaps would keep it frozen, and all other I/O waiting. A bio that
- * is split meanwhile is split by the old limit or the new one, both of which the
- * driver takes: the kernel loads a limit once. Nor does a commit change anything
- * else, such as the read-ahead.
+ * A write to sysfs freezes the queue to change a limit. iosched_limits_commit() does
+ * not: the queue would stay frozen until all polled requests are reaped, and new I/O
+ * would wait. The kernel loads each limit once when it splits a bio, so it uses the
+ * old limit or the new one; the driver takes both. The read-ahead does not change.
  *
  * From 6.9 a mutex protects the limits, before that queue_lock with interrupts
  * disabled. Call iosched_limits_begin() with no lock held and the queue not frozen

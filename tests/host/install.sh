@@ -34,7 +34,7 @@ options=("KVER=$release" "BUILD=$work/build" "DESTDIR=$work/root"
 	"SOURCES=Kbuild $(echo *-iosched.c) include")
 openssl req -new -x509 -nodes -days 2 -subj "/CN=a test's key" -newkey rsa:2048 \
 	-keyout "$work/key" -outform DER -out "$work/cert" 2>/dev/null
-# A shell of root's may let nobody else read new files.
+# Root may have a umask that hides new files from other users.
 umask 077
 quietly make install "${options[@]}" "SIGN_KEY=$work/key" "SIGN_CERT=$work/cert"
 umask 022

@@ -133,8 +133,9 @@ def limits_of_user(disk):
 
 
 def write_read_ahead(disk, count, wrong):
-    """Write values to read_ahead_kb, and add to @wrong what else is found there until the next.
-    All are below 128, to which the kernel's own changes of limits raise it."""
+    """Write @count values to read_ahead_kb and read each back four times. Add (value written, value
+    read) to @wrong if they differ. All values are below 128: a commit of the kernel would raise
+    them to that."""
     file = disk.queue / "read_ahead_kb"
     for number in range(count):
         kb = str(32 + number % 23 * 4)
@@ -270,11 +271,11 @@ def ended(ring, number):
 
 
 def unreaped(disk, own):
-    """While nobody reaps polled requests, the limits change, and other I/O goes on. @own: the
-    limits without PAI."""
+    """PAI changes the limits and other reads complete while polled requests are not reaped. @own:
+    the limits without PAI."""
     for split, meant in (("none", own), ("pasa", (240, 480))):
         disk.set(split=split)
-        become(disk, *meant, f"split={split} beside polled requests that nobody reaps")
+        become(disk, *meant, f"split={split}, polled requests are not reaped")
         done = subprocess.run(["timeout", "10", "dd", f"if={disk.path}", "of=/dev/null", "bs=4k",
                                "count=10", "iflag=direct", "status=none"], check=False)
         check(not done.returncode, "other reads end")
