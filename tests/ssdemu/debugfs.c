@@ -184,6 +184,7 @@ static const struct {
 	COUNTER(suspended_ns),
 	COUNTER(events),
 	COUNTER(timers),
+	COUNTER(late_max_ns),
 };
 
 #undef COUNTER

@@ -32,10 +32,15 @@
 #include "ssdemu.h"
 #include "compat-hrtimer.h"
 
-static void cmd_arrive(struct ssdemu *dev, struct ssdemu_cmd *cmd);
 static void cmd_admit(struct ssdemu *dev, struct ssdemu_event *ev);
 static void unit_next(struct ssdemu *dev, struct ssdemu_unit *unit);
 static void idle_expect(struct ssdemu *dev);
+
+/*
+ * Events that no request waits for are handled together, up to this time in ns.
+ * It bounds how many there are when a request arrives.
+ */
+#define SSDEMU_SILENT_MAX	((u64)NSEC_PER_MSEC)
 
 /* Events */
 
@@ -74,6 +79,7 @@ static void run_events(struct ssdemu *dev, u64 now)
 {
 	struct ssdemu_event *ev;
 
+	dev->until = now;
 	while ((ev = next_event(dev)) && ev->at <= now) {
 		rb_erase_cached(&ev->node, &dev->events);
 		dev->now = ev->at;
@@ -83,68 +89,6 @@ static void run_events(struct ssdemu *dev, u64 now)
 			ssdemu_sched_kick(dev);
 	}
 	dev->now = max(dev->now, now);
-}
-
-/*
- * Return the device's time in ns. Only this function and arm_timer() know the
- * host's time, so everything in the device is slower by the same factor.
- */
-static u64 device_clock(const struct ssdemu *dev)
-{
-	return div_u64(ktime_get_ns(), dev->cfg.time_scale);
-}
-
-/* Program the hrtimer for the next event. */
-static void arm_timer(struct ssdemu *dev)
-{
-	struct ssdemu_event *ev = next_event(dev);
-
-	if (!ev || ev->at >= dev->armed)
-		return;
-	dev->armed = ev->at;
-	hrtimer_start(&dev->timer, ns_to_ktime(ev->at * dev->cfg.time_scale),
-		      HRTIMER_MODE_ABS);
-}
-
-/**
- * ssdemu_run() - advance the device to the present time
- * @dev: device; its lock must not be held
- * @cmd: request that arrives now, or NULL
- *
- * Completes the requests that are done, after dropping the lock. May be called
- * in interrupt context.
- */
-void ssdemu_run(struct ssdemu *dev, struct ssdemu_cmd *cmd)
-{
-	struct ssdemu_cmd *next;
-	unsigned long flags;
-	LIST_HEAD(done);
-
-	spin_lock_irqsave(&dev->lock, flags);
-	run_events(dev, device_clock(dev));
-	if (cmd)
-		cmd_arrive(dev, cmd);
-	if (dev->one_shot)
-		ssdemu_sched_kick(dev);
-	arm_timer(dev);
-	list_splice_init(&dev->done, &done);
-	spin_unlock_irqrestore(&dev->lock, flags);
-
-	list_for_each_entry_safe(cmd, next, &done, list)
-		blk_mq_complete_request(blk_mq_rq_from_pdu(cmd));
-}
-
-static enum hrtimer_restart timer_fired(struct hrtimer *timer)
-{
-	struct ssdemu *dev = container_of(timer, struct ssdemu, timer);
-	unsigned long flags;
-
-	spin_lock_irqsave(&dev->lock, flags);
-	dev->armed = U64_MAX;
-	dev->stats.timers++;
-	spin_unlock_irqrestore(&dev->lock, flags);
-	ssdemu_run(dev, NULL);
-	return HRTIMER_NORESTART;
 }
 
 /* Buses */
@@ -339,6 +283,7 @@ static void cmd_finish(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 		account_latency(&stats->discard, ns);
 		break;
 	}
+	stats->late_max_ns = max(stats->late_max_ns, dev->until - dev->now);
 	if (!--dev->inside) {
 		dev->last_end = dev->now;
 		idle_expect(dev);
@@ -1210,6 +1155,162 @@ static void idle_expect(struct ssdemu *dev)
 			dev->cfg.idle_us * (u64)NSEC_PER_USEC, idle_start);
 }
 
+/* The host's time */
+
+/*
+ * Return the device's time in ns. Only this function and arm_timer() know the
+ * host's time, so everything in the device is slower by the same factor.
+ */
+static u64 device_clock(const struct ssdemu *dev)
+{
+	return div_u64(ktime_get_ns(), dev->cfg.time_scale);
+}
+
+/* Return the least time in ns from the start of a page operation to its end. */
+static u64 shortest_operation(const struct ssdemu *dev)
+{
+	const struct ssdemu_config *cfg = &dev->cfg;
+	u32 read_ns = cfg->read_ns, program_ns = cfg->program_ns;
+
+	if (dev->slc_blocks) {
+		read_ns = min(read_ns, cfg->slc_read_ns);
+		program_ns = min(program_ns, cfg->slc_program_ns);
+	}
+	return min(read_ns, program_ns) + dev->page_transfer_ns;
+}
+
+/* Return the least time in ns for which the unit's cleaning goes on after a step. */
+static u64 cleaning_ns(const struct ssdemu *dev, const struct ssdemu_unit *unit)
+{
+	const struct ssdemu_config *cfg = &dev->cfg;
+
+	if ((cfg->gc_yield || cfg->suspend_ns) &&
+	    !list_empty(&unit->queue[SSDEMU_READ]))
+		return 0;
+	return (u64)dev->planes[unit->clean_plane].copies_due *
+	       (cfg->read_ns + cfg->program_ns);
+}
+
+/*
+ * Return for how long nothing that follows from a unit's event can complete a
+ * request, in ns. Requests are completed by the ends of transfers to the
+ * controller, by the ends of programs and by their own events. All others only
+ * start an operation or a transfer.
+ */
+static u64 unit_silent_ns(const struct ssdemu *dev,
+			  const struct ssdemu_event *ev)
+{
+	if (ev->fn == unit_sensed)
+		return dev->page_transfer_ns;
+	if (ev->fn == unit_copy_sensed || ev->fn == unit_cleaned)
+		return dev->shortest_ns +
+		       cleaning_ns(dev, container_of(ev, struct ssdemu_unit, ev));
+	return 0;
+}
+
+/* The same, of a unit that waits for its channel, from the grant on. */
+static u64 waiting_silent_ns(const struct ssdemu *dev,
+			     const struct ssdemu_unit *unit)
+{
+	/* A program may be suspended at the end of its transfer. */
+	if (unit->read_queued)
+		return dev->shortest_ns;
+	return unit->bus_ns + unit->then_ns + unit_silent_ns(dev, &unit->ev);
+}
+
+/* The same, of the end of a transfer, which starts what waits for the channel. */
+static u64 channel_silent_ns(const struct ssdemu *dev,
+			     const struct ssdemu_channel *channel)
+{
+	u64 ns = channel->nr_ready ? dev->shortest_ns : SSDEMU_SILENT_MAX;
+	const struct ssdemu_unit *unit;
+
+	list_for_each_entry(unit, &channel->commands, wait)
+		ns = min(ns, waiting_silent_ns(dev, unit));
+	list_for_each_entry(unit, &channel->data, wait)
+		ns = min(ns, waiting_silent_ns(dev, unit));
+	return ns;
+}
+
+/* The same, of any event. */
+static u64 silent_ns(const struct ssdemu *dev, const struct ssdemu_event *ev)
+{
+	u64 ns;
+
+	if (ev->fn == transfer_ended)
+		ns = channel_silent_ns(dev, container_of(ev, struct ssdemu_channel,
+							 ev));
+	else
+		ns = unit_silent_ns(dev, ev);
+	return min(ns, SSDEMU_SILENT_MAX);
+}
+
+/*
+ * Program the hrtimer for the first time at which a request may be completed.
+ * Events before that are handled then, or when a request arrives: the device is
+ * in the same state as if they had been handled on time.
+ */
+static void arm_timer(struct ssdemu *dev)
+{
+	u64 at = U64_MAX;
+	struct rb_node *node;
+
+	for (node = rb_first_cached(&dev->events); node; node = rb_next(node)) {
+		struct ssdemu_event *ev;
+
+		ev = rb_entry(node, struct ssdemu_event, node);
+		if (ev->at >= at)
+			break;
+		at = min(at, ev->at + silent_ns(dev, ev));
+	}
+	if (at >= dev->armed)
+		return;
+	dev->armed = at;
+	hrtimer_start(&dev->timer, ns_to_ktime(at * dev->cfg.time_scale),
+		      HRTIMER_MODE_ABS);
+}
+
+/**
+ * ssdemu_run() - advance the device to the present time
+ * @dev: device; its lock must not be held
+ * @cmd: request that arrives now, or NULL
+ *
+ * Completes the requests that are done, after dropping the lock. May be called
+ * in interrupt context.
+ */
+void ssdemu_run(struct ssdemu *dev, struct ssdemu_cmd *cmd)
+{
+	struct ssdemu_cmd *next;
+	unsigned long flags;
+	LIST_HEAD(done);
+
+	spin_lock_irqsave(&dev->lock, flags);
+	run_events(dev, device_clock(dev));
+	if (cmd)
+		cmd_arrive(dev, cmd);
+	if (dev->one_shot)
+		ssdemu_sched_kick(dev);
+	arm_timer(dev);
+	list_splice_init(&dev->done, &done);
+	spin_unlock_irqrestore(&dev->lock, flags);
+
+	list_for_each_entry_safe(cmd, next, &done, list)
+		blk_mq_complete_request(blk_mq_rq_from_pdu(cmd));
+}
+
+static enum hrtimer_restart timer_fired(struct hrtimer *timer)
+{
+	struct ssdemu *dev = container_of(timer, struct ssdemu, timer);
+	unsigned long flags;
+
+	spin_lock_irqsave(&dev->lock, flags);
+	dev->armed = U64_MAX;
+	dev->stats.timers++;
+	spin_unlock_irqrestore(&dev->lock, flags);
+	ssdemu_run(dev, NULL);
+	return HRTIMER_NORESTART;
+}
+
 /* Set-up */
 
 /* Return the most page operations that can be in the device at once. */
@@ -1260,6 +1361,7 @@ int ssdemu_engine_init(struct ssdemu *dev)
 	INIT_LIST_HEAD(&dev->txn_free);
 	dev->events = RB_ROOT_CACHED;
 	dev->armed = U64_MAX;
+	dev->shortest_ns = shortest_operation(dev);
 	dev->now = device_clock(dev);
 	memset(dev->stream_ends, 0xff, sizeof(dev->stream_ends));
 	compat_hrtimer_setup(&dev->timer, timer_fired, CLOCK_MONOTONIC,

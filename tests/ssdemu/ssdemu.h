@@ -459,6 +459,7 @@ struct ssdemu_stats {
 	u64 max_units_busy;
 	u64 events;
 	u64 timers;		/* timer interrupts */
+	u64 late_max_ns;	/* from the end of a request to its completion */
 	u64 depth[SSDEMU_DEPTH_BUCKETS]; /* arrivals by log2 of requests inside */
 };
 
@@ -485,6 +486,7 @@ struct ssdemu {
 	u32 cluster_bytes;
 	u32 granule;			/* bytes per bit of ssdemu_cluster.mask */
 	u32 page_transfer_ns;		/* channel time of a page */
+	u64 shortest_ns;		/* least time of a page operation */
 	u32 *concat_plane;		/* concat: plane of the n-th region */
 
 	/* blk-mq */
@@ -501,6 +503,7 @@ struct ssdemu {
 
 	/* timing */
 	u64 now;			/* ns, virtual time of the device */
+	u64 until;			/* ns, time up to which events are handled */
 	struct rb_root_cached events;
 	struct hrtimer timer;
 	u64 armed;			/* ns, expiry of the timer; U64_MAX: not armed */
