@@ -301,6 +301,7 @@ static int where_show(struct seq_file *m, void *v)
 	struct ssdemu *dev = m->private;
 	u32 lpn, last, block, page;
 
+	ssdemu_run(dev, NULL);
 	spin_lock_irq(&dev->lock);
 	lpn = dev->where_sector >> dev->geo.page_shift;
 	last = (dev->where_sector + max(dev->where_sectors, 1ULL) - 1) >>

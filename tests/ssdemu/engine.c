@@ -37,10 +37,10 @@ static void unit_next(struct ssdemu *dev, struct ssdemu_unit *unit);
 static void idle_expect(struct ssdemu *dev);
 
 /*
- * Events that no request waits for are handled together, up to this time in ns.
- * It bounds how many there are when a request arrives.
+ * Events that complete no request soon are handled together, up to this time in
+ * ns. It bounds the work when a request arrives.
  */
-#define SSDEMU_SILENT_MAX	((u64)NSEC_PER_MSEC)
+#define SSDEMU_SILENT_MAX	((u64)250 * NSEC_PER_USEC)
 
 /* Events */
 
@@ -79,7 +79,7 @@ static void run_events(struct ssdemu *dev, u64 now)
 {
 	struct ssdemu_event *ev;
 
-	dev->until = now;
+	dev->until = max(dev->now, now);
 	while ((ev = next_event(dev)) && ev->at <= now) {
 		rb_erase_cached(&ev->node, &dev->events);
 		dev->now = ev->at;
@@ -88,7 +88,7 @@ static void run_events(struct ssdemu *dev, u64 now)
 		if (dev->one_shot)
 			ssdemu_sched_kick(dev);
 	}
-	dev->now = max(dev->now, now);
+	dev->now = dev->until;
 }
 
 /* Buses */
@@ -1180,7 +1180,8 @@ static u64 shortest_operation(const struct ssdemu *dev)
 }
 
 /* Return the least time in ns for which the unit's cleaning goes on after a step. */
-static u64 cleaning_ns(const struct ssdemu *dev, const struct ssdemu_unit *unit)
+static u64 cleaning_left_ns(const struct ssdemu *dev,
+			    const struct ssdemu_unit *unit)
 {
 	const struct ssdemu_config *cfg = &dev->cfg;
 
@@ -1194,8 +1195,12 @@ static u64 cleaning_ns(const struct ssdemu *dev, const struct ssdemu_unit *unit)
 /*
  * Return for how long nothing that follows from a unit's event can complete a
  * request, in ns. Requests are completed by the ends of transfers to the
- * controller, by the ends of programs and by their own events. All others only
- * start an operation or a transfer.
+ * controller, by the ends of programs and by their own events. The events named
+ * here only start an operation or a transfer. No other one has a bound above 0.
+ *
+ * The bounds are those of the present state. They hold until the timer expires,
+ * since operations for the host are queued by arrivals and by events without a
+ * bound only, after which it is set again.
  */
 static u64 unit_silent_ns(const struct ssdemu *dev,
 			  const struct ssdemu_event *ev)
@@ -1204,7 +1209,8 @@ static u64 unit_silent_ns(const struct ssdemu *dev,
 		return dev->page_transfer_ns;
 	if (ev->fn == unit_copy_sensed || ev->fn == unit_cleaned)
 		return dev->shortest_ns +
-		       cleaning_ns(dev, container_of(ev, struct ssdemu_unit, ev));
+		       cleaning_left_ns(dev, container_of(ev, struct ssdemu_unit,
+							  ev));
 	return 0;
 }
 
@@ -1212,8 +1218,11 @@ static u64 unit_silent_ns(const struct ssdemu *dev,
 static u64 waiting_silent_ns(const struct ssdemu *dev,
 			     const struct ssdemu_unit *unit)
 {
-	/* A program may be suspended at the end of its transfer. */
-	if (unit->read_queued)
+	/*
+	 * A program may be suspended at the end of its transfer. Units that share
+	 * the command may sense for a shorter time.
+	 */
+	if (unit->read_queued || unit->rider)
 		return dev->shortest_ns;
 	return unit->bus_ns + unit->then_ns + unit_silent_ns(dev, &unit->ev);
 }

@@ -5,8 +5,9 @@
  * A dispatched request waits inside the device until the flash unit that it
  * needs takes it (late binding), so the device has a scheduler of its own. All
  * times are virtual. Every step of the device is an event with an exact time in
- * nanoseconds, and events are handled in order. An hrtimer reports a step to
- * the host no earlier than its time. A late timer interrupt delays what the
+ * nanoseconds, and events are handled in order. An hrtimer expires when a
+ * request may be complete. Events before that are handled then, or when a
+ * request arrives, at their own times. A late timer interrupt delays what the
  * host sees, but does not change what the device does next. With time_scale=k
  * the device's clock is k times slower than the host's.
  *
