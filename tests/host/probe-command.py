@@ -260,9 +260,23 @@ def invalid():
                     ["--json", "a", "--output", "b", "/dev/x"]):
         status, _, errors = probe(*options)
         check(status == 2 and errors.count("\n") == 1, f"{options}: {errors.strip()}")
-    for options in (["--from", "/dev/null"], ["--from", "/nothing"]):
-        status, _, errors = probe(*options)
-        check(status == 1 and errors.count("\n") == 1, f"{options}: {errors.strip()}")
+    bad = pathlib.Path("/tmp/bad.json")
+    for path, text in (("/dev/null", ""), ("/nothing", ""),
+                       (bad, '{"schema": 1, "findings": {"x": {"value": [4]}}}'),
+                       (bad, '{"schema": 1, "findings": {"x": {"value": 4}}}')):
+        if text:
+            bad.write_text(text)
+        status, _, errors = probe("--from", path)
+        check(status == 1 and errors.count("\n") == 1, f"{path} {text}: {errors.strip()}")
+    # The output, too, may fail.
+    with open("/dev/full", "w", encoding="ascii") as full:
+        done = subprocess.run([COMMAND, "--from", JSON], stdout=full, stderr=subprocess.PIPE,
+                              text=True, check=False)
+    check(done.returncode == 1 and done.stderr == "ssd-probe: the output: No space left on "
+          "device\n", f"the output is full: {done.stderr.strip()}")
+    done = subprocess.run(["sh", "-c", f"{COMMAND} --from {JSON} | true"], capture_output=True,
+                          text=True, check=False)
+    check(not done.stderr, f"nobody reads the output: {done.stderr.strip()}")
 
 
 def refused_options(dev):
@@ -270,6 +284,7 @@ def refused_options(dev):
     for options, part in ((["--only", "epsilon"], "nothing is named epsilon"),
                           (["--only", "mapping"], "they need --destroy"),
                           (["--json", "/nothing/x"], "not a folder"),
+                          (["--html", "/tmp"], "/tmp is a folder: name a file"),
                           (["--range", "64K"], "too small")):
         status, _, errors = probe(*options, dev.path)
         check(status == 1, f"{options}: status {status}")

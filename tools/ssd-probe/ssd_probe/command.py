@@ -108,7 +108,7 @@ def with_packages():
 def probe(args: argparse.Namespace) -> int:
     """Do what the options ask for; return the exit status."""
     if args.source:
-        report.show(report.read_json(args.source), report.asked(args))
+        report.show(report.read_whole(args.source), report.asked(args))
         return OK
     if args.list:
         with_packages().show_list()
@@ -129,9 +129,19 @@ def main() -> int:
     args = parser.parse_args()
     check_options(parser, args)
     try:
-        return probe(args)
+        status = probe(args)
+        sys.stdout.flush()
+        return status
     except ProbeError as error:
         print(f"ssd-probe: {error}", file=sys.stderr)
+        return FAILED
+    except BrokenPipeError:
+        # The reader of the output has ended; the interpreter must not write to it at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except OSError as error:
+        print(f"ssd-probe: {error.filename or 'the output'}: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except KeyboardInterrupt:
         return 128 + signal.SIGINT

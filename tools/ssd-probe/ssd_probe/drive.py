@@ -28,6 +28,8 @@ MEASURING = {"nomerges": "2", "wbt_lat_usec": "0", "iostats": "1", "rq_affinity"
 # Changed by a change of the scheduler.
 SIDE_EFFECTS = ("nr_requests", "async_depth")
 SECTOR = 512
+# The page of a SCSI drive's serial number.
+UNIT_SERIAL = "vpd_pg80"
 # Fields of /sys/block/X/stat (Documentation/block/stat.rst): the first of a direction's four, and
 # the ms in which the drive had a request.
 WAYS = {"read": 0, "write": 4, "discard": 11}
@@ -41,6 +43,16 @@ def read(path: pathlib.Path) -> str:
         return path.read_text(errors="replace").strip("\0\n ")
     except OSError:
         return ""
+
+
+def page_text(path: pathlib.Path) -> str:
+    """Return the text of a page of SCSI's vital product data, "" if there is none. Four bytes precede
+    it, the last two of which are its length."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return ""
+    return data[4:4 + int.from_bytes(data[2:4], "big")].decode("ascii", "replace")
 
 
 def counters(sysfs: pathlib.Path) -> list[int]:
@@ -135,10 +147,11 @@ class Drive:
         device = self.sysfs / "device"
         names = {"vendor": ("vendor",), "model": ("model", "name"),
                  "firmware": ("firmware_rev", "rev", "fwrev"),
-                 "serial": ("serial", "../serial", "vpd_pg80"), "wwid": ("wwid", "../wwid")}
+                 "serial": ("serial", "../serial", UNIT_SERIAL), "wwid": ("wwid", "../wwid")}
         found: dict[str, str | int | bool] = {"name": self.name, "bytes": self.size}
         for key, files in names.items():
-            texts = (re.sub(r"[^ -~]+", " ", read(device / file)).strip() for file in files)
+            texts = (re.sub(r"[^ -~]+", " ", page_text(device / file) if file == UNIT_SERIAL else
+                            read(device / file)).strip() for file in files)
             found[key] = next((" ".join(text.split()) for text in texts if text), "")
         found["driver"] = self.driver()
         found["logical_block"] = self.block

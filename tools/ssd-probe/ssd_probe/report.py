@@ -20,6 +20,10 @@ import sys
 from ssd_probe import ProbeError, settings
 
 SCHEMA = 1
+# What it has beside the findings.
+WHOLE = ("version", "date", "kernel", "options", "drive", "left_out", "procedures", "schedulers")
+# What the value of a finding may be.
+PLAIN = (str, int, float, bool, type(None))
 WIDTH = 100
 
 
@@ -55,8 +59,18 @@ def read_json(path: str) -> dict:
         report = None
     findings = report.get("findings") if isinstance(report, dict) else None
     if (not isinstance(findings, dict) or report.get("schema") != SCHEMA or
-            not all(isinstance(found, dict) and "value" in found for found in findings.values())):
+            not all(isinstance(found, dict) and isinstance(found.get("value", ()), PLAIN)
+                    for found in findings.values())):
         raise ProbeError(f"{path} is no report of ssd-probe of version {SCHEMA}")
+    return report
+
+
+def read_whole(path: str) -> dict:
+    """Return the report in a file, which has all that is shown."""
+    report = read_json(path)
+    missing = [name for name in WHOLE if name not in report]
+    if missing:
+        raise ProbeError(f"{path} is no whole report of ssd-probe: it has no {' '.join(missing)}")
     return report
 
 
@@ -86,6 +100,8 @@ def outputs(args: argparse.Namespace, name: str) -> dict[str, pathlib.Path]:
     for file in files.values():
         if not os.access(file.parent, os.W_OK):
             raise ProbeError(f"{file.parent} is not a folder that can be written to")
+        if file.is_dir():
+            raise ProbeError(f"{file} is a folder: name a file")
     return files
 
 

@@ -173,13 +173,18 @@ class Runner:
     def __init__(self, drive: Drive, bench: Bench, saved: state.State, seed: int,
                  progress: Progress):
         self.drive, self.bench, self.saved, self.seed = drive, bench, saved, seed
-        self.progress = progress
+        self.progress, self.before = progress, saved.data["written"]
         bench.progress = progress.show
         self.found: dict[str, Finding] = {}
         # Those that ended with an error which is not the drive's.
         self.failed: list[str] = []
         # Another try has a chance to be undisturbed.
         self.patient = True
+
+    def save(self):
+        """Save the state, with the bytes that are written so far."""
+        self.saved.data["written"] = self.before + self.bench.engine.bytes[engine.WRITE]
+        self.saved.save()
 
     def fill(self):
         """Write the whole range in ascending order, so that later reads are of written pages."""
@@ -196,12 +201,12 @@ class Runner:
             data["filled"] = high
             if time.monotonic() - noted > NOTE_S:
                 noted = time.monotonic()
-                self.saved.save()
+                self.save()
             self.progress.show(high / bench.size)
         bench.engine.play(engine.ios([0], 0, engine.FLUSH))
         time.sleep(SETTLE_S)
         self.progress.end(amount(bench.size), alike=False)
-        self.saved.save()
+        self.save()
 
     def run(self, procedure: Procedure):
         """Run a procedure, or take what a run before has found."""
@@ -213,7 +218,7 @@ class Runner:
             record = self.measured(procedure)
             if name not in self.failed:
                 self.saved.data["procedures"][name] = record
-                self.saved.save()
+                self.save()
         for data in record["findings"]:
             self.found[data["name"]] = state.restored(data)
 

@@ -164,7 +164,6 @@ class Session:
             progress = run.Progress(len(self.chosen) + self.args.destroy, each, self.args.quiet)
             runner = run.Runner(self.drive, self.bench(player), self.state, self.args.seed,
                                 progress)
-            written = data["written"]
             try:
                 if self.args.destroy:
                     runner.fill()
@@ -172,9 +171,8 @@ class Session:
                     runner.run(item)
             finally:
                 progress.clear()
-                data["written"] = written + player.bytes[engine.WRITE]
                 if self.state.worth():
-                    self.state.save()
+                    runner.save()
             return runner
 
     def report(self, found: dict[str, probe.Finding]) -> dict:
