@@ -45,6 +45,7 @@ HWDB := tools/ssdctl/udev/60-ssd-iosched.hwdb
 TOOL_FILES := tools/ssd-probe/ssd-probe.8=$(PREFIX)/share/man/man8/ssd-probe.8 \
 	tools/ssdctl/ssdctl.8=$(PREFIX)/share/man/man8/ssdctl.8 \
 	tools/ssdctl/completion/ssdctl.bash=$(PREFIX)/share/bash-completion/completions/ssdctl \
+	tools/ssdctl/completion/ssd-probe.bash=$(PREFIX)/share/bash-completion/completions/ssd-probe \
 	tools/ssdctl/completion/_ssdctl=$(ZSHDIR)/_ssdctl \
 	tools/ssdctl/udev/60-ssd-iosched-hwdb.rules=$(UDEVDIR)/rules.d/60-ssd-iosched-hwdb.rules \
 	$(HWDB)=$(UDEVDIR)/hwdb.d/60-ssd-iosched.hwdb

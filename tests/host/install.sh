@@ -49,7 +49,7 @@ for program in ssdctl ssd-probe; do
 	said=$("$work/root/usr/local/sbin/$program" --version)
 	[ "$said" = "$program $version" ] || fail "$program says $said"
 done
-for file in share/man/man8/ssd{ctl,-probe}.8 share/bash-completion/completions/ssdctl \
+for file in share/man/man8/ssd{ctl,-probe}.8 share/bash-completion/completions/ssd{ctl,-probe} \
 	share/zsh/site-functions/_ssdctl; do
 	[ -s "$work/root/usr/local/$file" ] || fail "no $file"
 done

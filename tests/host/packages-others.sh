@@ -27,6 +27,7 @@ checked()
 
 	shift
 	for file in usr/share/man/man8/ssdctl.8 usr/share/bash-completion/completions/ssdctl \
+		usr/share/bash-completion/completions/ssd-probe \
 		usr/share/zsh/site-functions/_ssdctl usr/lib/udev/hwdb.d/60-ssd-iosched.hwdb \
 		"usr/src/ssd-iosched-$version/dkms.conf" ssd-iosched/ssd_ctl/command.py; do
 		grep -q "/*$file" <<<"$*" || fail "$package: no $file"

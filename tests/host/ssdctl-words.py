@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-# The man page and the completions of ssdctl know every command and option; bash and zsh complete
-# them; ssdctl, DKMS and the build support the same kernels
+# The man page and the completions of ssdctl know every command and option, those of ssd-probe every
+# option; bash and zsh complete them; ssdctl, DKMS and the build support the same kernels
 
 import argparse
 import pathlib
@@ -16,6 +16,7 @@ sys.path[:0] = [str(PROJECT / "tests/lib"), str(TOOL), str(PROJECT / "tools/ssd-
 
 from checks import check, run  # noqa: E402  (in a folder added above)
 from ssd_ctl import command, schedulers  # noqa: E402
+from ssd_probe import command as probe  # noqa: E402
 from terminal import Terminal  # noqa: E402
 
 PAGE, BASH, ZSH = (TOOL / name for name in
@@ -59,20 +60,37 @@ def all_named():
             check(not lacks, f"{name} {option} {lacks or ''}")
 
 
-def completed(*words):
+def probe_named():
+    """Each file names all options of ssd-probe."""
+    page = (PROJECT / "tools/ssd-probe/ssd-probe.8").read_text().replace("\\-", "-")
+    options = {word for action in probe.option_parser()._actions
+               for word in action.option_strings if word.startswith("--")} - {"--help"}
+    for option in sorted(options):
+        lacks = [name for name, text in (
+            ("ssd-probe.8", page), (BASH.name, part(BASH.read_text(), "_ssd_probe()", "^{}", "^}")),
+            (ZSH.name, part(ZSH.read_text(), "_ssd_probe()", "^{}", "^}"))) if option not in text]
+        check(not lacks, f"ssd-probe {option} {lacks or ''}")
+
+
+def completed(*words, name="ssdctl"):
     """What bash completes."""
-    return run("bash", "-c", COMPLETE, "-", str(BASH), "ssdctl", *words).split()
+    return run("bash", "-c", COMPLETE.replace("_ssdctl", f"_{name.replace('-', '_')}"), "-",
+               str(BASH), name, *words).split()
 
 
 def completes():
     """Words in their places are completed."""
     for words, meant in ((("re",), ["revert"]), (("apply", "x", "p"), ["pass", "piq", "pai"]),
-                         (("persist", "--b"), ["--by-model"]), (("hwdb", "o"), ["on", "off"]),
+                         (("persist", "--by-m"), ["--by-model"]), (("hwdb", "o"), ["on", "off"]),
                          (("persist", "--by-model", "x", "bp", "nr_"), ["nr_requests="]),
                          (("apply", "x", "bp", "depth", "=", "1"), []),
                          (("advise", "--workload", "desktop", "--pro"), ["--probe"]),
                          (("--json", "--i"), ["--interval"])):
         check(completed(*words) == meant, f"{' '.join(words)}: {completed(*words)}")
+    for words, meant in ((("--fr",), ["--fresh", "--from"]), (("--seed", ""), []),
+                         (("--from", str(ZSH)[:-2]), [str(ZSH)])):
+        found = completed(*words, name="ssd-probe")
+        check(found == meant, f"ssd-probe {' '.join(words)}: {found}")
     drives = completed("status", "")
     for words in (("advise", "--on", "/file"), ("top", "--interval", "1"), ("--json",)):
         found = [word for word in completed(*words, "") if not word.startswith("--")]
@@ -86,7 +104,7 @@ def zsh_completes():
     shell.type(COMPLETER.encode())
     shell.until(rb"\x1b\[JREADY> ", "zsh is ready")
     for typed, shown in (("rev", "revert"), ("status --i", "--interval"), ("--v", "--version"),
-                         ("apply x mq", "mq-deadline"), ("persist --by", "--by-model"),
+                         ("apply x mq", "mq-deadline"), ("persist --by-m", "--by-model"),
                          ("persist x bp nr", "nr_requests="), ("hwdb of", "off"),
                          ("top --o", "--once"), ("undo-all --j", "--json"),
                          ("advise --workload da", "database"), ("revert --h", "--help")):
@@ -94,6 +112,8 @@ def zsh_completes():
         shell.type(f"\x15ssdctl {typed}\t".encode())
         rest = re.escape(shown[len(typed.split()[-1]):])
         shell.until(rf"{re.escape(typed)}(\x1b\[\S*?m)*{rest}".encode(), f"zsh: {typed}")
+    shell.type(b"\x15ssd-probe --dest\t")
+    shell.until(rb"--dest(\x1b\[\S*?m)*roy", "zsh: ssd-probe --dest")
     check(b"_arguments" not in shell.said, "zsh does not complain")
     shell.type(b"\x15exit\n")
     shell.child.wait(10)
@@ -112,6 +132,7 @@ def same_kernels():
 
 def main():
     all_named()
+    probe_named()
     completes()
     same_kernels()
     if shutil.which("zsh"):

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Completion of ssdctl for bash: commands, options, drives, schedulers and their tunables.
+# Completion of ssdctl for bash: commands, options, drives, schedulers and their tunables; of
+# ssd-probe: options and drives.
 
 _ssdctl_drives()
 {
 	local drive
 
-	for drive in /sys/block/*/queue/scheduler; do
+	for drive in /sys/block/*; do
+		[ "$(cat "$drive/size")" != 0 ] && [ "$(cat "$drive/hidden")" != 1 ] || continue
 		drive=${drive#/sys/block/}
-		drive=${drive%/queue/scheduler}
 		case $drive in
-		loop*|ram*|zram*|dm-*|md*) ;;
+		loop*|ram*|zram*|dm-*|md*|fd*|sr*|nbd*|drbd*|bcache*|mmcblk*boot*|mmcblk*rpmb) ;;
 		*) echo "/dev/${drive//!//}" ;;
 		esac
-	done
+	done 2>/dev/null
 }
 
 # Print the tunables, as NAME=, of the scheduler $2: those of the drive $1 that has
@@ -80,7 +81,7 @@ _ssdctl()
 	apply|revert|undo-all|hwdb) options="--json" ;;
 	advise) options="--workload --on --size --probe --minutes --seed --json --html --contribute \
 			--apply --fio --quiet" ;;
-	persist) options="--by-model --json" ;;
+	persist) options="--by-model --by-path --json" ;;
 	top) options="--interval --batch --once --json" ;;
 	esac
 	case $command:$number in
@@ -95,4 +96,21 @@ _ssdctl()
 	fi
 }
 
+_ssd_probe()
+{
+	local cur=${COMP_WORDS[COMP_CWORD]}
+
+	COMPREPLY=()
+	case ${COMP_WORDS[COMP_CWORD - 1]} in
+	--output|--json|--html|--from)
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+		return ;;
+	--only|--seed|--range|--max-write) return ;;
+	esac
+	mapfile -t COMPREPLY < <(compgen -W "$(_ssdctl_drives) --destroy --quick --only --list --load \
+		--seed --range --max-write --fresh --output --json --html --from --quiet --version \
+		--help" -- "$cur")
+}
+
 complete -F _ssdctl ssdctl
+complete -F _ssd_probe ssd-probe
