@@ -27,6 +27,7 @@ from ssd_ctl.advice import candidates, engine, target  # noqa: E402
 from ssd_ctl.choice import Choice  # noqa: E402
 from ssd_ctl.said import Said  # noqa: E402
 from ssd_probe import ProbeError, signals  # noqa: E402
+from ssd_probe.drive import page_text  # noqa: E402
 
 MOUNTS = r"""21 1 8:1 / / rw - ext4 /dev/sda1 rw
 30 21 0:39 / /mnt/my\040pool rw - btrfs {device} rw
@@ -50,15 +51,22 @@ def listed(folder):
     """Hidden paths of multipath drives, devices without a scheduler and without a medium are not
     listed; what is no drive only if it is asked for."""
     for name, size, hidden in (("sdzz", 8, 0), ("nvme0n1", 8, 0), ("nvme0c0n1", 8, 1),
-                               ("sr0", 0, 0), ("loop0", 8, 0), ("cciss!c0d0", 8, 0)):
+                               ("nvme1n1", 8, 0), ("dm-0", 8, 0), ("sr0", 0, 0),
+                               ("loop0", 8, 0), ("cciss!c0d0", 8, 0)):
         (folder / name / "queue").mkdir(parents=True)
+        (folder / name / "mq").mkdir()
         (folder / name / "queue/scheduler").write_text("[none]")
         (folder / name / "size").write_text(str(size))
         (folder / name / "hidden").write_text(str(hidden))
+    # Multipath drives since 6.8 and before, a drive of the device mapper.
     (folder / "nvme0n1/queue/scheduler").unlink()
+    (folder / "nvme1n1/mq").rmdir()
+    (folder / "dm-0/mq").rmdir()
     drives.BLOCK = folder
     check(drives.names() == ["cciss!c0d0", "sdzz"], f"drives: {drives.names()}")
     check(drives.names(others=True) == ["cciss!c0d0", "loop0", "sdzz"], "with others")
+    check(drives.names(bare=True) == ["cciss!c0d0", "nvme0n1", "nvme1n1", "sdzz"],
+          "with drives that have no scheduler")
     check(drives.every() == [], "drives that have been removed meanwhile are left out")
 
 
@@ -135,7 +143,8 @@ def known(folder):
     check(one.path == rule(ID_MODEL="Reader", ID_SERIAL_SHORT="7").path != other.path,
           "the slots of a reader have rules of their own")
     for name, device, nsid, meant in (
-            ("sda", "2:0:0:0", None, ""), ("sdb", "2:0:0:1", None, "0:1"),
+            ("sda", "2:0:0:0", None, ""), ("sdb", "2:0:0:1", None, "1"),
+            ("sdc", "0:0:5:0", None, ""),
             ("mmcblk0", "mmc0:0001", None, ""), ("mmcblk0boot1", "mmcblk0", None, "boot1"),
             ("nvme0n1", "nvme0", "1", ""), ("nvme0n2", "nvme0", "2", "2")):
         place = folder / name
@@ -146,6 +155,10 @@ def known(folder):
             (place / "nsid").write_text(nsid)
         found = drives.part(types.SimpleNamespace(name=name, sysfs=place))
         check(found == meant, f"the part {found!r} of {name}")
+    # Of 33 and more characters the length is a character, too.
+    (folder / "page").write_bytes(b"\0\x80\0\x24" + b"0123abcd-" * 4)
+    check(page_text(folder / "page") == "0123abcd-" * 4, "a serial number of SCSI")
+    check(page_text(folder / "missing") == "", "none")
 
 
 def signalled():

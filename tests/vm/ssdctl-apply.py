@@ -128,6 +128,18 @@ def under_load(disk):
     has(disk.name, "none")
 
 
+def bare():
+    """A device that is made of others, or of memory, has no scheduler."""
+    run("modprobe", "brd", "rd_nr=1", "rd_size=4096")
+    made = status_of("ram0")
+    check(made["scheduler"] is None and "no scheduler of its own" in made["why"], f"JSON: {made}")
+    check("  -  " in ssdctl("status", "ram0")[0], "a table")
+    check("ram0" not in ssdctl("status", "--interval", 0)[0], "it is no drive")
+    refused("has no scheduler of its own", "apply", "ram0", "pass")
+    check("none" in ssdctl("top", "ram0", "--once", "--interval", 0.1)[0], "top shows it")
+    run("rmmod", "brd")
+
+
 def without_root(name):
     """Anyone may look, only root may change."""
     status, out, _ = as_nobody("status", name, "--interval", "0")
@@ -164,6 +176,7 @@ def main():
         reverts(disk.name)
         advised(disk.name)
         under_load(disk)
+        bare()
         without_root(disk.name)
         module_fails(disk.name)
 

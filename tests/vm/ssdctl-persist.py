@@ -112,6 +112,42 @@ def advised(one):
     nothing_left()
 
 
+def wholly(one):
+    """All is kept that apply has set, also what has no known default; of what was set by hand what
+    differs from the default."""
+    for name, settings in (("mq-deadline", {"nr_requests": 70, "async_depth": 9}),
+                           ("bfq", {"slice_idle": 0, "timeout_sync": 500}),
+                           ("kyber", {"read_ahead_kb": 64})):
+        ssdctl("apply", one.name, name, *(f"{key}={value}" for key, value in settings.items()))
+        ssdctl("persist", one.name)
+        replug(one)
+        has(one.name, name, **settings)
+        check(status_of(one.name)["kept"]["agrees"], "it agrees")
+        ssdctl("revert", one.name)
+    queue = pathlib.Path("/sys/block", one.name, "queue")
+    ssdctl("apply", one.name, "bfq", "timeout_sync=500")
+    (queue / "iosched/slice_idle").write_text("0")
+    made = json.loads(ssdctl("persist", one.name, "--json")[0])["choice"]
+    check(made["tunables"] == {"slice_idle_us": "0", "timeout_sync": "500"}, f"by hand: {made}")
+    ssdctl("undo-all")
+    nothing_left()
+
+
+def twins(one, other):
+    """Drives with one serial number get back what each had."""
+    states = [State(unit.name) for unit in (one, other)]
+    ssdctl("apply", one.name, "bp", "depth=2")
+    ssdctl("apply", other.name, "pass")
+    ssdctl("revert", one.name)
+    states[0].same("the first one")
+    has(other.name, "pass")
+    ssdctl("apply", one.name, "kyber")
+    ssdctl("undo-all")
+    for state in states:
+        state.same("both")
+    nothing_left()
+
+
 def measured(one):
     """A drive that another program measures keeps what it has, and nothing is lost that another
     try needs."""
@@ -233,7 +269,7 @@ def weird_names(one):
     ssdctl("undo-all")
     track(one, "", serial="")
     refused("knows no model", "persist", one.name, "--by-model", "pass")
-    refused("nor a model", "persist", one.name, "pass")
+    refused("a rule cannot recognize it", "persist", one.name, "pass")
     track(one, "x", serial="")
     refused("--by-model makes a rule", "persist", one.name, "pass")
     TRACKS.unlink()
@@ -255,17 +291,25 @@ def track(unit, model, serial=None):
 
 
 def nvme():
-    """An NVMe drive, whose model has spaces, is removed from its bus and found again."""
-    ssdctl("persist", "nvme0n1", "pai", "clustered_page_kb=32")
+    """An NVMe drive, whose model has spaces, is removed from its bus and found again; by its place,
+    too."""
+    for words in (), ("--by-path",):
+        ssdctl("persist", "nvme0n1", *words, "pai", "clustered_page_kb=32")
+        check("by-path" in rules()[0] if words else "by-serial" in rules()[0], f"{rules()}")
+        found_again()
+        has("nvme0n1", "pai", clustered_page_kb=32)
+        ssdctl("undo-all")
+        has("nvme0n1", "none")
+
+
+def found_again():
+    """Remove the NVMe drive from its bus and have it found."""
     slot = pathlib.Path("/sys/block/nvme0n1/device/device").resolve()
     (slot / "remove").write_text("1")
     wait_for(lambda: not pathlib.Path("/sys/block/nvme0n1").exists(), "the end of nvme0n1")
     pathlib.Path("/sys/bus/pci/rescan").write_text("1")
     wait_for(lambda: pathlib.Path("/sys/block/nvme0n1").exists(), "nvme0n1")
     settle()
-    has("nvme0n1", "pai", clustered_page_kb=32)
-    ssdctl("undo-all")
-    has("nvme0n1", "none")
 
 
 def refuses(one):
@@ -332,6 +376,7 @@ def main():
         hot_plug(one, other)
         by_model(one, other)
         advised(one)
+        wholly(one)
         measured(one)
         not_taken_back(one)
         stick()
@@ -339,6 +384,9 @@ def main():
         weird_names(one)
         hardware_database(one)
         nvme()
+    with udev(), units(2, product_id="Twin", vpd_unit_serial="same") as both:
+        settle()
+        twins(*both)
     remove_all()
 
 

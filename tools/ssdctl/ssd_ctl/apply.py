@@ -40,13 +40,14 @@ def named(args: argparse.Namespace) -> list[str]:
 
 
 def typed(drive: Drive, words: list[str]) -> Choice:
-    """Return the choice that a user has typed in, without those settings of the queue that go with
-    it but that the drive has not."""
-    choice = parse(words)
-    names = {word.partition("=")[0] for word in words}
-    there = {name: value for name, value in choice.queue.items()
-             if name in names or (drive.queue / name).exists()}
-    return Choice(choice.scheduler, choice.tunables, there)
+    """Return the choice that a user has typed in."""
+    return schedulers.possible(drive, parse(words))
+
+
+def lasting(choice: Choice, former: Choice) -> tuple[str, ...]:
+    """Return the settings of the queue whose former values mean something for another choice."""
+    # A change of the scheduler resets nr_requests.
+    return (*STAY, *(("nr_requests",) if choice.scheduler == former.scheduler else ()))
 
 
 def with_former_queue(drive: Drive, choice: Choice) -> Choice:
@@ -55,9 +56,7 @@ def with_former_queue(drive: Drive, choice: Choice) -> Choice:
     former = saved.before(drive)
     if not former:
         return choice
-    # A change of the scheduler resets it.
-    names = (*STAY, *(("nr_requests",) if choice.scheduler == former.scheduler else ()))
-    queue = {name: former.queue[name] for name in names if name in former.queue}
+    queue = {name: former.queue[name] for name in lasting(choice, former) if name in former.queue}
     return Choice(choice.scheduler, choice.tunables, queue | choice.queue)
 
 
@@ -79,15 +78,18 @@ def changing(drive: Drive):
         yield
 
 
-def select_held(drive: Drive, choice: Choice):
-    """Select a choice inside changing()."""
+def select_held(drive: Drive, choice: Choice) -> Choice:
+    """Select a choice inside changing(); return it with the values as the kernel shows them."""
     schedulers.apply(drive, with_former_queue(drive, choice))
+    shown = schedulers.as_shown(drive, choice)
+    saved.keep_applied(drive, shown)
+    return shown
 
 
-def select(drive: Drive, choice: Choice):
-    """Select a choice, and remember what was there before."""
+def select(drive: Drive, choice: Choice) -> Choice:
+    """Select a choice, and remember what was there before; return it as select_held() does."""
     with changing(drive):
-        select_held(drive, choice)
+        return select_held(drive, choice)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -99,12 +101,12 @@ def run(args: argparse.Namespace) -> int:
         if not choice:
             raise CtlError(f"no advice is stored for {drive.path}: run ssdctl advise "
                            f"{drive.path}, or name a scheduler")
-        select(drive, choice)
-        choice = schedulers.as_shown(drive, choice)
+        choice = select(drive, choice)
         said(f"{drive.path} has {choice} until the next boot", drive=drive.path,
              choice=choice.as_json())
         if read(drive.queue / "rotational") == "1" and choice.scheduler in schedulers.OURS:
-            said(f"{drive.path} is no SSD, as the kernel says: {choice.scheduler} is for SSDs")
+            said(f"the kernel takes {drive.path} for a hard disk: if it is one, {choice.scheduler} "
+                 "is not for it")
         kept = rules.of(drive)
         if kept and not schedulers.holds(drive, kept[-1].choice):
             said(f"{kept[-1].path} selects {kept[-1].choice} when the drive appears or changes: "

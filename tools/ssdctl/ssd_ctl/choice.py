@@ -38,9 +38,10 @@ class Choice:
         return cls(scheduler, dict(tunables or {}), needed)
 
     def settings(self) -> dict[str, str]:
-        """Return {file below queue/: value} of all but the scheduler, in the order of writing."""
-        found = {f"iosched/{name}": str(value) for name, value in self.tunables.items()}
-        return found | {name: str(value) for name, value in self.queue.items()}
+        """Return {file below queue/: value} of all but the scheduler, in the order of writing:
+        nr_requests changes async_depth of mq-deadline."""
+        found = {name: str(value) for name, value in self.queue.items()}
+        return found | {f"iosched/{name}": str(value) for name, value in self.tunables.items()}
 
     def as_shell(self, name: str) -> list[str]:
         """Return the shell's commands that apply it to the drive of this name."""
@@ -50,8 +51,8 @@ class Choice:
 
     def as_words(self) -> list[str]:
         """Return the arguments of ssdctl apply that mean it."""
-        return [self.scheduler, *(f"{file.removeprefix('iosched/')}={value}"
-                                  for file, value in self.settings().items())]
+        return [self.scheduler, *(f"{name}={value}"
+                                  for name, value in (self.tunables | self.queue).items())]
 
     def as_json(self) -> dict:
         """Return it for json.dump()."""

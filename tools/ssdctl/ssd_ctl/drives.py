@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import os
+import pathlib
 import re
 
 from ssd_ctl import CtlError, udev
@@ -17,20 +18,28 @@ KINDS = (("nvme", "NVMe"), ("nvme-subsystem", "NVMe"), ("usb", "USB"),
          ("virtio", "virtio"), ("end_device", "SAS"), ("host", "SCSI"))
 
 
-def names(others: bool = False) -> list[str]:
+def schedules(place: pathlib.Path) -> bool:
+    """Return true if the device with this folder in sysfs has a scheduler: not one that is made of
+    others, as a multipath drive. Before 6.8 that one has the file, too."""
+    return (place / "queue/scheduler").exists() and (place / "mq").exists()
+
+
+def names(others: bool = False, bare: bool = False) -> list[str]:
     """Return the names of all drives, as in /sys/block. @others: also of what is no drive, but has
-    a scheduler."""
-    found = [path.name for path in sorted(BLOCK.glob("*"))
-             if (path / "queue/scheduler").exists() and read(path / "size") not in ("", "0") and
+    a scheduler; @bare: also of drives that have none."""
+    found = [path for path in sorted(BLOCK.glob("*"))
+             if read(path / "size") not in ("", "0") and
              # A path of a multipath drive.
              read(path / "hidden") != "1"]
-    return found if others else [name for name in found if not NO_DRIVE.match(name)]
+    return [path.name for path in found
+            if (others or not NO_DRIVE.match(path.name)) and
+            (schedules(path) or bare and not NO_DRIVE.match(path.name))]
 
 
-def every(others: bool = False) -> list[Drive]:
-    """Return all drives, without those that are removed meanwhile."""
+def every(others: bool = False, bare: bool = False) -> list[Drive]:
+    """Return all drives, as names() does, without those that are removed meanwhile."""
     found = []
-    for name in names(others):
+    for name in names(others, bare):
         with contextlib.suppress(ProbeError):
             found.append(Drive(device_path(name)))
     return found
@@ -55,12 +64,17 @@ def find(path: str, bare: bool = False) -> Drive:
     try:
         found = Drive(path)
     except ProbeError as error:
-        raise CtlError(str(error)) from None
-    if not (bare or (found.queue / "scheduler").exists()):
-        raise CtlError(f"{path} has no scheduler of its own: " + (
-            "the kernel may use several paths to it (with nvme_core.multipath=N each path is a "
-            "drive)" if found.name.startswith("nvme") else "what it consists of may have one"))
+        raise CtlError(f"{error}: ssdctl lists the drives") from None
+    if not (bare or schedules(found.sysfs)):
+        raise CtlError(f"{path} {without(found)}")
     return found
+
+
+def without(of: Drive) -> str:
+    """Return why a drive has no scheduler."""
+    return "has no scheduler of its own: " + (
+        "the kernel may use several paths to it (with nvme_core.multipath=N each path is a drive)"
+        if of.name.startswith("nvme") else "what it consists of may have one")
 
 
 def kind(of: Drive) -> str:
@@ -107,10 +121,12 @@ def part(of: Drive) -> str:
     """Return what tells apart the drives that have one serial number: the namespaces of a
     controller, the cards in a reader, the partitions of an eMMC for a boot loader; "" of most."""
     space = read(of.sysfs / "nsid")
-    address = re.fullmatch(r"\d+:\d+:(\d+:\d+)", (of.sysfs / "device").resolve().name)
+    # The target's number changes where a SAS drive appears again.
+    unit = re.fullmatch(r"\d+:\d+:\d+:(\d+)", (of.sysfs / "device").resolve().name)
     boot = re.fullmatch(r"mmcblk\d+(.+)", of.name)
-    return next((text for text in (space, address and address[1], boot and boot[1])
-                 if text and text not in ("1", "0:0")), "")
+    return next((text for text, usual in ((space, "1"), (unit and unit[1], "0"),
+                                          (boot and boot[1], ""))
+                 if text and text != usual), "")
 
 
 def slug(*words: str) -> str:

@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 from collections.abc import Mapping
 
 from ssd_ctl import CtlError, drives, rules, saved, udev
@@ -15,7 +16,7 @@ from ssd_ctl.said import Said, add_option
 from ssd_ctl.schedulers import with_sbin
 from ssd_probe.drive import Drive
 
-OK = 0
+OK, FAILED = 0, 1
 # 60-ssd-iosched-hwdb.rules does nothing without it.
 ENABLED = pathlib.Path("/etc/ssd-iosched/hwdb-enabled")
 SCHEDULER, TUNABLES = "SSD_IOSCHED", "SSD_IOSCHED_TUNABLES"
@@ -52,7 +53,11 @@ def of(drive: Drive) -> Choice | None:
     except FileNotFoundError:
         raise CtlError("systemd-hwdb is missing: install udev") from None
     pairs = (line.partition("=") for line in done.stdout.splitlines())
-    return choice_in({name: value for name, _, value in pairs})
+    try:
+        return choice_in({name: value for name, _, value in pairs})
+    except CtlError as error:
+        raise CtlError(f"its entry in the hardware database is wrong, {error}: correct it, then "
+                       "systemd-hwdb update") from None
 
 
 def entry(drive: Drive, choice: Choice, notes: list[str]) -> str:
@@ -90,23 +95,31 @@ def disable(said: Said):
     said(f"removed {ENABLED}")
 
 
-def show(as_json: bool):
-    """Show what the database says."""
-    found = {drive.name: of(drive) for drive in drives.every()}
+def show(as_json: bool) -> int:
+    """Show what the database says; return the exit status."""
+    found, wrong = {}, {}
+    for drive in drives.every():
+        try:
+            found[drive.name] = of(drive)
+        except CtlError as error:
+            wrong[drive.name] = str(error)
+    for name, why in wrong.items():
+        print(f"ssdctl: {name}: {why}", file=sys.stderr)
+    status = FAILED if wrong else OK
     if as_json:
         print(json.dumps({"enabled": ENABLED.exists(), "drives": {
             name: choice and choice.as_json() for name, choice in found.items()}}, indent=1))
-        return
+        return status
     print(f"the hardware database is {'on' if ENABLED.exists() else 'off'}")
     for name, choice in found.items():
         print(f"{name}: {choice or 'no entry'}")
+    return status
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     if not args.state:
-        show(args.json)
-        return OK
+        return show(args.json)
     with saved.alone(), Said(args.json, enabled=args.state == "on") as said:
         if args.state == "on":
             enable(said)

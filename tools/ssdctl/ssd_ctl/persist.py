@@ -2,7 +2,7 @@
 """Keep a scheduler across boots, by a udev rule, and select it now: the named one; without a name,
 the advised one if nothing was selected since the advice, otherwise the present one."""
 import argparse
-import os
+import pathlib
 import shutil
 import sys
 
@@ -17,8 +17,11 @@ OK = 0
 def add_options(parser: argparse.ArgumentParser):
     """Add the options of the command."""
     parser.add_argument("device", metavar="DEVICE", help="the drive, as in /dev/sdb")
-    parser.add_argument("--by-model", action="store_true",
-                        help="for all drives of this model, not only for this one")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--by-model", action="store_true",
+                     help="for all drives of this model, not only for this one")
+    how.add_argument("--by-path", action="store_true",
+                     help="for whichever drive is attached where this one is")
     apply.add_choice(parser)
     add_option(parser)
 
@@ -26,12 +29,18 @@ def add_options(parser: argparse.ArgumentParser):
 def present(drive: Drive) -> Choice:
     """Return what a drive has, without defaults."""
     now = schedulers.read_choice(drive)
-    former = saved.before(drive)
+    former, applied = saved.before(drive), saved.applied(drive)
     needed = Choice.recommended(now.scheduler).queue
+    known = apply.lasting(now, former) if former else ()
     queue = {name: value for name, value in now.queue.items()
-             if name in needed or name in apply.STAY and former and
-             former.queue.get(name, value) != value}
-    return Choice(now.scheduler, dict(schedulers.changed(drive)), queue)
+             if name in needed or name in known and former.queue.get(name, value) != value}
+    tunables = schedulers.changed(drive)
+    if applied:
+        # Each value once.
+        for name in applied.tunables:
+            tunables.pop(schedulers.SAME.get(name, name), None)
+        tunables, queue = tunables | applied.tunables, queue | applied.queue
+    return Choice(now.scheduler, dict(tunables), queue)
 
 
 def advised(drive: Drive) -> Choice | None:
@@ -42,12 +51,17 @@ def advised(drive: Drive) -> Choice | None:
         return None
     had = saved.choice_in(made, "had", drive, saved.advice_path)
     unchanged = schedulers.holds(drive, Choice(had.scheduler, had.tunables))
-    return saved.choice_in(made, "choice", drive, saved.advice_path) if unchanged else None
+    return saved.advised(drive) if unchanged else None
 
 
 def program() -> str:
-    """Return the path of ssdctl that a rule calls."""
-    return shutil.which("ssdctl", path="/usr/sbin:/usr/local/sbin") or os.path.realpath(sys.argv[0])
+    """Return the path of ssdctl that a rule calls, "" if others than root may change it."""
+    installed = shutil.which("ssdctl", path="/usr/sbin:/usr/local/sbin")
+    if installed:
+        return installed
+    path = pathlib.Path(sys.argv[0]).resolve()
+    states = [place.stat() for place in (path, *path.parents)]
+    return "" if any(state.st_uid or state.st_mode & 0o022 for state in states) else str(path)
 
 
 def made(drive: Drive, choice: Choice, match: dict[str, str], by_model: bool) -> rules.Rule:
@@ -61,13 +75,11 @@ def run(args: argparse.Namespace) -> int:
     words = apply.named(args)
     with saved.alone(), Said(args.json) as said:
         drive = drives.find(args.device)
-        match = rules.recognized_by(drive, args.by_model)
+        match = rules.recognized_by(drive, args.by_model, args.by_path)
         with apply.changing(drive):
             advice = None if words else advised(drive)
             if words or advice:
-                choice = advice or apply.typed(drive, words)
-                apply.select_held(drive, choice)
-                choice = schedulers.as_shown(drive, choice)
+                choice = apply.select_held(drive, advice or apply.typed(drive, words))
             else:
                 choice = present(drive)
             rule = made(drive, choice, match, args.by_model)

@@ -63,5 +63,5 @@ def run(args: argparse.Namespace) -> int:
             status = restore(drive, kept, said)
             remove_rules(found, said)
             if ours:
-                saved.path_of(drive).unlink(missing_ok=True)
+                saved.forget(drive)
     return status

@@ -17,6 +17,8 @@ FIRST = "# Written by ssdctl persist. To remove it: ssdctl revert, or ssdctl und
 ABOUT = "# About: "
 # By which of udev's properties a drive is recognized; of several, the first that it has.
 MODELS, SERIAL, ANY_SERIAL = ("ID_MODEL", "ID_NAME"), "ID_SERIAL_SHORT", "ID_SERIAL"
+# Where it is attached.
+PATH = "ID_PATH"
 # On these buses udev makes an ID_SERIAL of the model if a drive has no serial number.
 MADE_UP = ("usb", "ata")
 # Tell apart the drives that a controller, or a reader of cards, has under one serial number.
@@ -41,8 +43,8 @@ class Rule:
     @property
     def path(self) -> pathlib.Path:
         """The file."""
-        how = "by-model" if self.by_model else "by-serial"
-        # In the order of the names a drive's own rule follows its model's, and wins.
+        how = "by-model" if self.by_model else "by-path" if PATH in self.match else "by-serial"
+        # In the order of the names a drive's own rule follows the others, and wins.
         words = [value for value in self.match.values() if value != ONLY]
         return FOLDER / f"{PREFIX}{how}-{drives.slug(*words)}.rules"
 
@@ -125,8 +127,9 @@ def serial_of(found: Mapping[str, str]) -> dict[str, str]:
     return first({name: drives.known_serial(found.get(name, "")) for name in names}, names)
 
 
-def recognized_by(drive: Drive, by_model: bool) -> dict[str, str]:
-    """Return the properties that a rule recognizes a drive by."""
+def recognized_by(drive: Drive, by_model: bool, by_path: bool = False) -> dict[str, str]:
+    """Return the properties that a rule recognizes a drive by. @by_model: by its model alone,
+    @by_path: by its place, whichever drive is there."""
     found = udev.properties(drive)
     if "USEC_INITIALIZED" not in found:
         raise CtlError(f"udev does not know {drive.path}: start udev, then udevadm trigger")
@@ -135,11 +138,17 @@ def recognized_by(drive: Drive, by_model: bool) -> dict[str, str]:
         if not model:
             raise CtlError(f"udev knows no model of {drive.path}: a rule cannot recognize it")
         return model
+    if by_path:
+        if not found.get(PATH):
+            raise CtlError(f"udev knows no path to {drive.path}: a rule cannot recognize it")
+        return {PATH: found[PATH]}
     serial = serial_of(found)
     if not serial:
-        raise CtlError(f"udev knows no serial number of {drive.path}: " + (
-            "--by-model makes a rule for all drives of its model" if model else
-            "nor a model, so a rule cannot recognize it"))
+        ways = [text for text, known in (
+            ("--by-model makes a rule for all drives of its model", model),
+            ("--by-path makes one for what is attached there", found.get(PATH))) if known]
+        raise CtlError(f"udev knows no serial number of {drive.path}: "
+                       f"{', '.join(ways) or 'a rule cannot recognize it'}")
     return model | serial | {name: found[name] for name in PARTS if found.get(name)}
 
 

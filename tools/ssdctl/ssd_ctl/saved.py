@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Files of /var/lib/ssd-iosched: what a drive had before ssdctl changed it, and advice."""
+"""Files of /var/lib/ssd-iosched: what a drive had before ssdctl changed it, what was applied to it,
+and advice."""
 import contextlib
 import fcntl
 import json
@@ -11,7 +12,7 @@ from ssd_ctl import STATE, CtlError, drives, schedulers
 from ssd_ctl.choice import Choice
 from ssd_probe.drive import Drive
 
-SAVED, ADVICE = STATE / "saved", STATE / "advice"
+SAVED, ADVICE, APPLIED = STATE / "saved", STATE / "advice", STATE / "applied"
 LOCK = pathlib.Path("/run/ssd-iosched.lock")
 
 
@@ -75,25 +76,34 @@ def choice_in(made: dict, name: str, drive: Drive, place: Callable[[Drive], path
         raise CtlError(f"{place(drive)} is damaged: remove it") from None
 
 
+def states(drive: Drive) -> dict[str, dict]:
+    """Return {instance: choice as JSON} of what drives with the key of this one had before, the
+    latest last: several drives may have one serial number."""
+    made = read_json(path_of(drive))
+    found = made.get("before") if made else {}
+    if not isinstance(found, dict):
+        raise CtlError(f"{path_of(drive)} is damaged: remove it")
+    return found
+
+
 def before(drive: Drive) -> Choice | None:
     """Return what a drive had before ssdctl changed it, None if it did not."""
-    made = read_json(path_of(drive))
-    return choice_in(made, "before", drive, path_of) if made else None
+    found = states(drive)
+    instance = drive.instance() if drive.instance() in found else next(reversed(found), None)
+    return choice_in(found, instance, drive, path_of) if instance else None
 
 
 def is_present(drive: Drive) -> bool:
     """Return true if what was saved is of this boot, and of the drive since it appeared."""
-    made = read_json(path_of(drive))
-    return bool(made) and made.get("instance") == drive.instance()
+    return drive.instance() in states(drive)
 
 
 def is_valid(drive: Drive, kept: list[Choice]) -> bool:
     """Return true if what was saved is what the drive had before. @kept: what rules select when the
     drive appears. Without them, what was saved of a drive that has been removed since, or before a
     boot, says nothing any more; nor does it if another drive may have its name now."""
-    path = path_of(drive)
     return is_present(drive) or bool(
-        kept and path.exists() and path.stem != drives.slug(drive.name))
+        kept and states(drive) and path_of(drive).stem != drives.slug(drive.name))
 
 
 def keep(drive: Drive, kept: list[Choice]) -> bool:
@@ -103,10 +113,56 @@ def keep(drive: Drive, kept: list[Choice]) -> bool:
         return False
     if any(schedulers.holds(drive, choice) for choice in kept):
         return False
-    now = {"drive": drive.describe(), "instance": drive.instance(),
-           "before": schedulers.read_choice(drive).as_json()}
-    write_text(path_of(drive), json.dumps(now, indent=1) + "\n")
+    there = {each.instance() for each in drives.every(others=True)}
+    left = {instance: state for instance, state in states(drive).items() if instance in there}
+    write_states(drive, {**left, drive.instance(): schedulers.read_choice(drive).as_json()})
     return True
+
+
+def write_states(drive: Drive, found: dict[str, dict]):
+    """Write what states() returns."""
+    if found:
+        now = {"drive": drive.describe(), "before": found}
+        write_text(path_of(drive), json.dumps(now, indent=1) + "\n")
+    else:
+        path_of(drive).unlink(missing_ok=True)
+
+
+def forget(drive: Drive):
+    """Remove what before() returns, and what was applied."""
+    found = states(drive)
+    if found and not found.pop(drive.instance(), None):
+        found.popitem()
+    write_states(drive, found)
+    applied_path(drive).unlink(missing_ok=True)
+
+
+def applied_path(drive: Drive) -> pathlib.Path:
+    """Return the file of what was applied to a drive."""
+    return APPLIED / f"{drives.key(drive)}.json"
+
+
+def keep_applied(drive: Drive, choice: Choice):
+    """Store what was applied to a drive: of some tunables the default is not known, so the drive
+    does not tell what was meant."""
+    made = {"choice": choice.as_json(), "instance": drive.instance()}
+    write_text(applied_path(drive), json.dumps(made, indent=1) + "\n")
+
+
+def applied(drive: Drive) -> Choice | None:
+    """Return what was applied to a drive, as far as it still has that; None if it has another
+    scheduler."""
+    made = read_json(applied_path(drive))
+    if not made or made.get("instance") != drive.instance():
+        return None
+    choice = choice_in(made, "choice", drive, applied_path)
+    if schedulers.present(drive) != choice.scheduler:
+        return None
+    lost = schedulers.differing(drive, choice)
+    return Choice(choice.scheduler,
+                  {name: value for name, value in choice.tunables.items()
+                   if f"iosched/{name}" not in lost},
+                  {name: value for name, value in choice.queue.items() if name not in lost})
 
 
 @contextlib.contextmanager
@@ -121,7 +177,7 @@ def changing(drive: Drive, kept: list[Choice]):
         with contextlib.suppress(CtlError):
             schedulers.restore(drive, now)
         if new:
-            path_of(drive).unlink(missing_ok=True)
+            forget(drive)
         raise
 
 
@@ -153,4 +209,5 @@ def advice(drive: Drive) -> dict | None:
 def advised(drive: Drive) -> Choice | None:
     """Return the choice of the stored advice."""
     made = advice(drive)
-    return choice_in(made, "choice", drive, advice_path) if made else None
+    return schedulers.possible(
+        drive, choice_in(made, "choice", drive, advice_path)) if made else None

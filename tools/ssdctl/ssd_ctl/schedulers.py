@@ -36,8 +36,10 @@ KERNELS_DEFAULTS = {
     "kyber": {"read_lat_nsec": "2000000", "write_lat_nsec": "10000000"},
     "bfq": {"fifo_expire_sync": "125", "fifo_expire_async": "250", "back_seek_max": "16384",
             "back_seek_penalty": "2", "max_budget": "0", "strict_guarantees": "0",
-            "low_latency": "1"},
+            "low_latency": "1", "slice_idle_us": "8000"},
 }
+# {tunable: another one that shows the same value, in a smaller unit}.
+SAME = {"slice_idle": "slice_idle_us"}
 
 
 def present(drive: Drive) -> str:
@@ -118,8 +120,18 @@ def read_choice(drive: Drive) -> Choice:
 
 def holds(drive: Drive, choice: Choice) -> bool:
     """Return true if a drive has a choice, and no other tunables."""
+    named = {SAME.get(name, name) for name in choice.tunables}
     return (present(drive) == choice.scheduler and not differing(drive, choice) and
-            not set(changed(drive)) - set(choice.tunables))
+            not set(changed(drive)) - named)
+
+
+def possible(drive: Drive, choice: Choice) -> Choice:
+    """Return a choice without those settings of the queue that go with its scheduler but that the
+    drive has not."""
+    usual = Choice.recommended(choice.scheduler).queue
+    return Choice(choice.scheduler, choice.tunables, {
+        name: value for name, value in choice.queue.items()
+        if usual.get(name) != value or (drive.queue / name).exists()})
 
 
 def as_shown(drive: Drive, choice: Choice) -> Choice:
@@ -187,7 +199,8 @@ def refusal(drive: Drive, name: str, error: OSError) -> str:
     there = available(drive)
     if name in there:
         return (f"{drive.path} does not take {name}, whose module is there: see what the kernel "
-                "says (dmesg); with Secure Boot a module needs a signature")
+                "says (dmesg); with Secure Boot a module needs a signature that the machine "
+                "trusts: mokutil --import /var/lib/dkms/mok.pub, then boot")
     return (f"the running kernel has no scheduler {name}: "
             f"{remedy(name) or 'it has ' + ' '.join(there)}")
 
@@ -211,6 +224,8 @@ def complaint(drive: Drive, file: str, value: str, error: OSError) -> str:
     if not drive.exists():
         return f"{drive.path} has disappeared"
     if not (drive.queue / file).exists():
+        if name == file:
+            return f"{drive.path} has no {name}"
         has = " ".join(tunables(drive)) or "no tunables"
         return f"{present(drive)} has no {name}: it has {has}"
     return f"{name} does not take {value}: {error.strerror}"

@@ -57,12 +57,16 @@ def advice(drive: Drive) -> dict | None:
 def report(drive: Drive) -> dict:
     """Return all that is known about a drive but for what it does."""
     found = drive.identity()
-    return {"name": drive.name, "path": drive.path, "model": found["model"],
+    made = {"name": drive.name, "path": drive.path, "model": found["model"],
             "serial": drives.serial(drive), "kind": drives.kind(drive), "bytes": drive.size,
-            "rotational": found["rotational"], "scheduler": schedulers.present(drive),
-            "tunables": schedulers.tunables(drive), "changed": schedulers.changed(drive),
-            "queue": schedulers.read_choice(drive).queue, "kept": kept(drive),
-            "advice": advice(drive)}
+            "rotational": found["rotational"], "scheduler": None, "tunables": {}, "changed": {},
+            "queue": {}, "kept": None, "advice": None}
+    if not drives.schedules(drive.sysfs):
+        return made | {"why": drives.without(drive)}
+    return made | {"scheduler": schedulers.present(drive),
+                   "tunables": schedulers.tunables(drive), "changed": schedulers.changed(drive),
+                   "queue": schedulers.read_choice(drive).queue, "kept": kept(drive),
+                   "advice": advice(drive)}
 
 
 def reports(found: list[Drive]) -> list[dict]:
@@ -87,7 +91,8 @@ def kept_word(made: dict | None) -> str:
 def row(made: dict) -> tuple[str, ...]:
     """Return a drive's line of the table."""
     kind = made["kind"] + (" disk" if made["rotational"] else "")
-    return (made["name"], kind, amount(made["bytes"]), made["scheduler"], kept_word(made["kept"]),
+    return (made["name"], kind, amount(made["bytes"]), made["scheduler"] or "-",
+            kept_word(made["kept"]),
             made["advice"]["scheduler"] if made["advice"] else "-", str(made["model"]) or "-")
 
 
@@ -120,7 +125,7 @@ def now_text(now: dict | None) -> str:
 
 def details(made: dict) -> list[str]:
     """Return the lines below a drive's line of the table."""
-    lines = []
+    lines = [made["why"]] if "why" in made else []
     if made["changed"]:
         lines.append("set:    " + " ".join(f"{name}={value}"
                                            for name, value in made["changed"].items()))
@@ -163,7 +168,7 @@ def show(made: dict):
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    found = [drives.find(args.device)] if args.device else drives.every()
+    found = [drives.find(args.device, bare=True)] if args.device else drives.every(bare=True)
     made = {"kernel": os.uname().release, "support": schedulers.support(found),
             "drives": reports(found)}
     if args.interval > 0:

@@ -75,7 +75,9 @@ class Watch:
         """Return the counters now."""
         if self.drive.instance() != self.instance or not self.drive.exists():
             raise CtlError(f"{self.drive.path} has disappeared")
-        name = schedulers.present(self.drive)
+        # A drive that is made of others has none.
+        bare = not (self.drive.queue / "scheduler").exists()
+        name = schedulers.NONE if bare else schedulers.present(self.drive)
         stat = counters(self.drive.sysfs)
         if not name or len(stat) <= BUSY_MS:
             raise CtlError(f"{self.drive.path} has disappeared")

@@ -23,5 +23,5 @@ def run(args: argparse.Namespace) -> int:
     choice = kept[-1].choice if kept else hwdb.choice_in(os.environ)
     if not choice:
         raise CtlError(f"{drive.path} has no rule of ssdctl, and no entry in the hardware database")
-    schedulers.apply(drive, choice)
+    schedulers.apply(drive, schedulers.possible(drive, choice))
     return OK

@@ -49,7 +49,7 @@ def remove_state(left: list[Drive], said: Said):
     """Remove what is stored, but for what drives that are left had before."""
     if left:
         needed = list(map(saved.path_of, left))
-        for path in (*saved.SAVED.glob("*"), *saved.ADVICE.glob("*")):
+        for path in STATE.glob("*/*"):
             if path not in needed:
                 path.unlink(missing_ok=True)
     elif STATE.exists():

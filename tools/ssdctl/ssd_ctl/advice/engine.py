@@ -109,7 +109,7 @@ class Fio:
                                        else None)
         try:
             job = pathlib.Path(self.folder, "job.fio")
-            job.write_text(self.load.job_file(self.place.path, self.place.size, self.folder,
+            job.write_text(self.load.job_file(self.place.opened, self.place.size, self.folder,
                                               self.seed), encoding="utf-8")
             self.process = subprocess.Popen(
                 [*WITH_US, *self.command, "--output-format=terse", str(job)], cwd=self.folder,

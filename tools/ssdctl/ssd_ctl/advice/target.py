@@ -52,8 +52,14 @@ class Target:
 
     def __init__(self, path: str, size: int, kind: str):
         self.path, self.size, self.kind = path, size, kind
-        # Whether the file is ours, to remove.
-        self.made = False
+        # Whether the file is ours, to remove; then it is open.
+        self.made, self.descriptor = False, -1
+
+    @property
+    def opened(self) -> str:
+        """The path for fio: of a file that is open, because another user, whose folder it may be
+        in, could put a link in its place."""
+        return f"/proc/{os.getpid()}/fd/{self.descriptor}" if self.made else self.path
 
     def describe(self) -> str:
         """Return it in a few words."""
@@ -188,7 +194,7 @@ def fill(target: Target, progress):
     try:
         file = open_direct(target.path, flags)
         if target.kind == "file":
-            target.made = True
+            target.made, target.descriptor = True, os.dup(file)
             with contextlib.suppress(OSError):
                 os.setxattr(target.path, MARK, b"1")
         for offset in range(0, target.size, CHUNK):
@@ -218,4 +224,5 @@ def held(target: Target, drive: Drive):
         finally:
             if target.made:
                 with uninterrupted(), contextlib.suppress(OSError):
+                    os.close(target.descriptor)
                     os.unlink(target.path)
