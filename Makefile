@@ -187,7 +187,7 @@ bench: ## what each scheduler costs and gains (QUICK=1: a part of it; HOSTS=file
 		$(if $(ONLY),--only $(ONLY)) $(if $(DEVICE),--device $(DEVICE))
 
 check: ## the tests that a change has to pass, most in virtual machines
-	scripts/setup build lab lint debug tools deb systems
+	scripts/setup build lab debug tools deb systems
 	$(MAKE) tools
 	tests/run
 

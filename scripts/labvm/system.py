@@ -17,8 +17,12 @@ import sysconfig
 PACKAGES = ("blktrace", "busybox-static", "dmsetup", "e2fsprogs", "fio", "kmod", "mount", "procps",
             "python3", "util-linux", "xfsprogs")
 # Large files that no program needs to run.
-USELESS = re.compile("/boot/|/usr/lib/(apt|x86_64-linux-gnu/gconv)/|/usr/share/(bash-completion|"
-                     "bug|ca-certificates|doc|doc-base|info|lintian|locale|man|menu|zsh)/")
+USELESS = re.compile("/boot/|/usr/lib/(apt|gcc|x86_64-linux-gnu/gconv)/|/usr/share/("
+                     "bash-completion|bug|ca-certificates|doc|doc-base|info|lintian|locale|man|"
+                     "menu|unicode|zsh)/|"
+                     # Of what scipy depends on, to compile.
+                     "/usr/include/(?!xfs)|/usr/bin/x86_64-linux-gnu-|.*[.]a/$|"
+                     "/usr/lib/python3/dist-packages/pythran/|/usr/lib/python3[.0-9]*/config-")
 # Files that no package owns: configuration, and the links at the top of the tree.
 OTHERS = ("/bin", "/etc/group", "/etc/mtab", "/etc/nsswitch.conf", "/etc/passwd", "/lib", "/lib64",
           "/sbin")

@@ -134,10 +134,11 @@ def check_time():
 
 def check_statuses():
     """The status, output and complaints reach the host."""
-    out, err = expect(42, "--no-modules", "--", "sh", "-c", "echo seen; echo heard >&2; exit 42")
-    check(out == "seen\n" and err == "heard\n", "output is passed on")
-    out, _ = expect(0, "--no-modules", "--", "seq", "200000")
-    check(out == "".join(f"{n}\n" for n in range(1, 200001)), "also a megabyte of it")
+    out, err = expect(42, "--no-modules", "--", "sh", "-c",
+                      "seq 200000; echo heard >&2; exit 42")
+    check(out == "".join(f"{n}\n" for n in range(1, 200001)) and err == "heard\n",
+          "output is passed on, also a megabyte of it")
+    expect(127, "--no-modules", "--", "/no/such/program")
     _, err = expect(1, "--no-modules", "--", "sh", "-c", 'echo "WARNING: a complaint" >/dev/kmsg')
     check("WARNING: a complaint" in err, "the lab prints the complaint")
     expect(255, "--no-modules", "--", "sh", "-c", "exec busybox reboot -n -f")
@@ -156,7 +157,7 @@ def main():
     check_time()
     check_statuses()
     check_end(255, lambda _, kernel: os.kill(kernel, signal.SIGKILL), BUSY)
-    check_end(124, lambda *_: None, BUSY, "--timeout", "60")
+    check_end(124, lambda *_: None, BUSY, "--timeout", "25")
     check_end(143, lambda lab, _: lab.terminate(), BUSY)
     left = [str(path) for path in WORK.iterdir()]
     check(not left, f"no file is left {' '.join(left)}")

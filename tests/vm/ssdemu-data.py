@@ -17,7 +17,7 @@ from linux_calls import BLKDISCARD, range_ioctl
 from ssd import Device
 
 SIZE = 16 << 20
-ROUNDS, WIDTH = 60, 8
+ROUNDS, WIDTH = 30, 8
 
 FLASH = {"capacity_mb": 16, "channels": 2, "chips": 2, "pages": 32, "read_ns": 5000,
          "program_ns": 20000, "erase_ns": 100000, "memory_backed": 1, "fill": 100}

@@ -287,7 +287,7 @@ def crowded_regions():
 
 def iops(dev, rw):
     """Requests per second under a deep queue."""
-    counted, seconds = dev.steady(5000, 30000, rw=rw, iodepth=1024)
+    counted, seconds = dev.steady(3000, 10000, rw=rw, iodepth=1024)
     return (counted["read_count"] + counted["write_count"]) / seconds
 
 

@@ -15,7 +15,7 @@ from fio_jobs import fio
 from iosched import SCSI_DEBUG, Disk, ours, scsi_disks
 
 # Seconds that a command takes.
-DELAY = 20
+DELAY = 40
 
 
 def clocks():
@@ -44,26 +44,30 @@ def become(disk, **wanted):
 
 def widen(disk, bound):
     """Widen a bound while it holds requests back."""
-    # A request would be dispatched at its deadline in spite of the bound.
-    disk.set(read_expire=3600000, **{bound: 1})
-    few = threading.Thread(target=fio, args=({"few": {"filename": disk.path}},),
-                           kwargs={"rw": "randread", "iodepth": 4, "number_ios": 4})
-    few.start()
     become(disk, completed=0, queued=3, in_flight=1)
     disk.set(**{bound: 3})
     become(disk, completed=0, queued=1, in_flight=3)
     disk.set(**{bound: 0})
     become(disk, completed=0, queued=0, in_flight=4)
-    few.join()
-    disk.nothing_left()
-    disk.select("none")
     check(True, f"{disk.scheduler}: {bound}")
 
 
-name, = scsi_disks(1, dev_size_mb=64, max_queue=16)
-pathlib.Path("/sys/block", name, "device/timeout").write_text("600")
+bounds = [*((scheduler, "depth") for scheduler in ours()), ("pass", "region_depth")]
+names = scsi_disks(len(bounds), dev_size_mb=8, max_queue=16)
+for name in names:
+    pathlib.Path("/sys/block", name, "device/timeout").write_text("600")
 (SCSI_DEBUG / "delay").write_text(str(DELAY * jiffies_per_second()))
-for scheduler in ours():
-    widen(Disk(name, scheduler), "depth")
-widen(Disk(name, "pass"), "region_depth")
+disks = [Disk(name, scheduler) for name, (scheduler, _) in zip(names, bounds, strict=True)]
+for each, (_, tunable) in zip(disks, bounds, strict=True):
+    # A request would be dispatched at its deadline in spite of the bound.
+    each.set(read_expire=3600000, **{tunable: 1})
+few = threading.Thread(target=fio, args=({each.name: {"filename": each.path} for each in disks},),
+                       kwargs={"rw": "randread", "iodepth": 4, "number_ios": 4})
+few.start()
+for each, (_, tunable) in zip(disks, bounds, strict=True):
+    widen(each, tunable)
+few.join()
+for each in disks:
+    each.nothing_left()
+    each.select("none")
 modprobe("-r", "scsi_debug")

@@ -46,8 +46,8 @@ def read(path: pathlib.Path) -> str:
 
 
 def page_text(path: pathlib.Path) -> str:
-    """Return the text of a page of SCSI's vital product data, "" if there is none. Four bytes precede
-    it, the last two of which are its length."""
+    """Return the text of a page of SCSI's vital product data, "" if there is none. The third and
+    fourth of its bytes are the length, the others follow."""
     try:
         data = path.read_bytes()
     except OSError:
