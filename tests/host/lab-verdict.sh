@@ -26,7 +26,7 @@ expect 42 -- sh -c "
 	set -e
 	echo seen
 	echo heard >&2
-	! grep -qw cx16 /proc/cpuinfo
+	if grep -qw cx16 /proc/cpuinfo; then exit 1; fi
 	echo guest >/etc/hostname.lab
 	echo guest >README.lab
 	rm scripts/lab

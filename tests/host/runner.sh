@@ -39,6 +39,7 @@ got=$(awk '$1 ~ /^(pass|FAIL|skip)$/ { print tolower($1), $3 }' "$out.out")
 [ "$(awk '$1 == "again" { print $3, $10 }' "$out.out")" = "i-faults 0f789002
 j-faults-again 00000026" ]
 grep -q 'EFLAGS: 0f789002' "$out/6.12/i-faults.sh.log.fault"
+grep -q "QEMU corrupted the CPU's flags: EFLAGS 0f789002 cannot exist" "$out"/6.12/*
 # It prints ten lines of a failed test.
 [ "$(grep -c '^      | [0-9]*$' "$out.out")" = 10 ]
 # The logs have all output and the kernel's complaints.

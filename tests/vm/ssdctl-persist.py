@@ -113,29 +113,44 @@ def advised(one):
 
 
 def wholly(one):
-    """All is kept that apply has set, also what has no known default; of what was set by hand what
-    differs from the default."""
-    for name, settings in (("mq-deadline", {"nr_requests": 70, "async_depth": 9}),
-                           ("bfq", {"slice_idle": 0, "timeout_sync": 500}),
-                           ("kyber", {"read_ahead_kb": 64})):
-        ssdctl("apply", one.name, name, *(f"{key}={value}" for key, value in settings.items()))
-        ssdctl("persist", one.name)
-        replug(one)
-        has(one.name, name, **settings)
-        check(status_of(one.name)["kept"]["agrees"], "it agrees")
-        ssdctl("revert", one.name)
+    """All is kept that apply has set, also what has no known default, and all that a rule has made;
+    of what was set by hand what differs from the default."""
+    settings = {"nr_requests": 70, "async_depth": 9}
+    ssdctl("apply", one.name, "mq-deadline", *(f"{key}={value}" for key, value in settings.items()))
+    ssdctl("persist", one.name)
+    replug(one)
+    has(one.name, "mq-deadline", **settings)
+    made = json.loads(ssdctl("persist", one.name, "--json")[0])["choice"]
+    again = {key: int((made["tunables"] | made["queue"])[key]) for key in settings}
+    check(again == settings, f"kept again: {made}")
+    check(status_of(one.name)["kept"]["agrees"], "it agrees")
     queue = pathlib.Path("/sys/block", one.name, "queue")
     ssdctl("apply", one.name, "bfq", "timeout_sync=500")
     (queue / "iosched/slice_idle").write_text("0")
+    refused("does not take", "persist", one.name, "kyber", "read_lat_nsec=x")
     made = json.loads(ssdctl("persist", one.name, "--json")[0])["choice"]
-    check(made["tunables"] == {"slice_idle_us": "0", "timeout_sync": "500"}, f"by hand: {made}")
+    check(made["tunables"] == {"slice_idle_us": "0", "timeout_sync": "500"},
+          f"set by hand since, and after an error: {made}")
     ssdctl("undo-all")
     nothing_left()
 
 
 def twins(one, other):
-    """Drives with one serial number get back what each had."""
+    """Drives with one serial number get back what each had, also if a rule is for both."""
+    for number, unit in enumerate((one, other)):
+        queue = pathlib.Path("/sys/block", unit.name, "queue")
+        for file, value in (("read_ahead_kb", 256 + number), ("nr_requests", 30 + number),
+                            ("iosched/async_depth", 9 + number)):
+            (queue / file).write_text(str(value))
     states = [State(unit.name) for unit in (one, other)]
+    ssdctl("persist", other.name, "bfq")
+    ssdctl("apply", one.name, "mq-deadline", "nr_requests=20", "async_depth=5")
+    has(one.name, "mq-deadline", read_ahead_kb=256)
+    ssdctl("revert", one.name)
+    states[0].same("the first one, with its async_depth")
+    has(other.name, "bfq")
+    ssdctl("revert", other.name)
+    states[1].same("the other one")
     ssdctl("apply", one.name, "bp", "depth=2")
     ssdctl("apply", other.name, "pass")
     ssdctl("revert", one.name)
@@ -293,13 +308,17 @@ def track(unit, model, serial=None):
 def nvme():
     """An NVMe drive, whose model has spaces, is removed from its bus and found again; by its place,
     too."""
-    for words in (), ("--by-path",):
-        ssdctl("persist", "nvme0n1", *words, "pai", "clustered_page_kb=32")
-        check("by-path" in rules()[0] if words else "by-serial" in rules()[0], f"{rules()}")
-        found_again()
-        has("nvme0n1", "pai", clustered_page_kb=32)
-        ssdctl("undo-all")
-        has("nvme0n1", "none")
+    ssdctl("persist", "nvme0n1", "--by-path", "kyber")
+    check("by-path" in rules()[0], f"a rule by path: {rules()}")
+    ssdctl("persist", "nvme0n1", "pai", "clustered_page_kb=32")
+    found_again()
+    has("nvme0n1", "pai", clustered_page_kb=32)
+    (RULES / rules()[1]).unlink()
+    run("udevadm", "control", "--reload")
+    found_again()
+    has("nvme0n1", "kyber")
+    ssdctl("undo-all")
+    has("nvme0n1", "none")
 
 
 def found_again():
@@ -369,24 +388,25 @@ def main():
     modprobe("mq-deadline")
     for name in ours():
         insert(name)
-    with udev(), units(2, product_id="Test disk", vpd_unit_serial="test{}") as (one, other):
-        settle()
-        refuses(one)
-        kernels_own(one)
-        hot_plug(one, other)
-        by_model(one, other)
-        advised(one)
-        wholly(one)
-        measured(one)
-        not_taken_back(one)
-        stick()
-        module_missing(one)
-        weird_names(one)
-        hardware_database(one)
-        nvme()
-    with udev(), units(2, product_id="Twin", vpd_unit_serial="same") as both:
-        settle()
-        twins(*both)
+    with udev():
+        with units(2, product_id="Test disk", vpd_unit_serial="test{}") as (one, other):
+            settle()
+            refuses(one)
+            kernels_own(one)
+            hot_plug(one, other)
+            by_model(one, other)
+            advised(one)
+            wholly(one)
+            measured(one)
+            not_taken_back(one)
+            stick()
+            module_missing(one)
+            weird_names(one)
+            hardware_database(one)
+            nvme()
+        with units(2, product_id="Twin", vpd_unit_serial="same") as both:
+            settle()
+            twins(*both)
     remove_all()
 
 

@@ -130,7 +130,8 @@ def main() -> int:
     check_options(parser, args)
     try:
         status = probe(args)
-        sys.stdout.flush()
+        if sys.stdout:
+            sys.stdout.flush()
         return status
     except ProbeError as error:
         print(f"ssd-probe: {error}", file=sys.stderr)

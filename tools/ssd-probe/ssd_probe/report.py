@@ -21,7 +21,9 @@ from ssd_probe import ProbeError, settings
 
 SCHEMA = 1
 # What it has beside the findings.
-WHOLE = ("version", "date", "kernel", "options", "drive", "left_out", "procedures", "schedulers")
+WHOLE = ("version", "date", "kernel", "options", "drive", "written_before", "left_out",
+         "procedures", "schedulers")
+OF_FINDING = ("unit", "confidence", "why", "curve")
 # What the value of a finding may be.
 PLAIN = (str, int, float, bool, type(None))
 WIDTH = 100
@@ -69,6 +71,8 @@ def read_whole(path: str) -> dict:
     """Return the report in a file, which has all that is shown."""
     report = read_json(path)
     missing = [name for name in WHOLE if name not in report]
+    missing += [f"{name} of {finding}" for finding, found in report["findings"].items()
+                for name in OF_FINDING if name not in found]
     if missing:
         raise ProbeError(f"{path} is no whole report of ssd-probe: it has no {' '.join(missing)}")
     return report

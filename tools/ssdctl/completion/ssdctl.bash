@@ -91,7 +91,7 @@ _ssdctl()
 	apply:*|persist:*) words=$(_ssdctl_tunables "$drive" "$scheduler") ;;
 	esac
 	mapfile -t COMPREPLY < <(compgen -W "$words $options --help" -- "$cur")
-	if [[ ${COMPREPLY[0]} = *= ]]; then
+	if [[ ${COMPREPLY[0]-} = *= ]]; then
 		compopt -o nospace 2>/dev/null
 	fi
 }

@@ -50,10 +50,9 @@ def lasting(choice: Choice, former: Choice) -> tuple[str, ...]:
     return (*STAY, *(("nr_requests",) if choice.scheduler == former.scheduler else ()))
 
 
-def with_former_queue(drive: Drive, choice: Choice) -> Choice:
+def with_former_queue(choice: Choice, former: Choice | None) -> Choice:
     """Return a choice with the former values of the settings of the queue that another choice may
-    have changed."""
-    former = saved.before(drive)
+    have changed. @former: what the drive had before, if that is known."""
     if not former:
         return choice
     queue = {name: former.queue[name] for name in lasting(choice, former) if name in former.queue}
@@ -73,14 +72,18 @@ def locked(drive: Drive):
 
 @contextlib.contextmanager
 def changing(drive: Drive):
-    """Hold the drive's lock, remember what was there before, and restore it after an error."""
-    with locked(drive), saved.changing(drive, rules.choices(drive)):
-        yield
+    """Hold the drive's lock, remember what was there before, and restore it after an error. Gives
+    what rules select when the drive appears."""
+    with locked(drive):
+        kept = rules.choices(drive)
+        with saved.changing(drive, kept):
+            yield kept
 
 
-def select_held(drive: Drive, choice: Choice) -> Choice:
-    """Select a choice inside changing(); return it with the values as the kernel shows them."""
-    schedulers.apply(drive, with_former_queue(drive, choice))
+def select_held(drive: Drive, choice: Choice, kept: list[Choice]) -> Choice:
+    """Select a choice inside changing(), which gives what is @kept; return it with the values as
+    the kernel shows them."""
+    schedulers.apply(drive, with_former_queue(choice, saved.before(drive, kept)))
     shown = schedulers.as_shown(drive, choice)
     saved.keep_applied(drive, shown)
     return shown
@@ -88,8 +91,8 @@ def select_held(drive: Drive, choice: Choice) -> Choice:
 
 def select(drive: Drive, choice: Choice) -> Choice:
     """Select a choice, and remember what was there before; return it as select_held() does."""
-    with changing(drive):
-        return select_held(drive, choice)
+    with changing(drive) as kept:
+        return select_held(drive, choice, kept)
 
 
 def run(args: argparse.Namespace) -> int:

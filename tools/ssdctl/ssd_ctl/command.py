@@ -102,7 +102,8 @@ def main() -> int:
     try:
         with handled(end):
             status = execute(sys.argv[1:])
-        sys.stdout.flush()
+        if sys.stdout:
+            sys.stdout.flush()
         return status
     except UsageError as error:
         print(f"ssdctl: {error}", file=sys.stderr)

@@ -26,20 +26,21 @@ def add_options(parser: argparse.ArgumentParser):
     add_option(parser)
 
 
-def present(drive: Drive) -> Choice:
-    """Return what a drive has, without defaults."""
-    now = schedulers.read_choice(drive)
-    former, applied = saved.before(drive), saved.applied(drive)
+def present(drive: Drive, kept: list[Choice]) -> Choice:
+    """Return what a drive has, without defaults. @kept: what rules select when it appears."""
+    now, former = schedulers.read_choice(drive), saved.before(drive, kept)
     needed = Choice.recommended(now.scheduler).queue
     known = apply.lasting(now, former) if former else ()
     queue = {name: value for name, value in now.queue.items()
              if name in needed or name in known and former.queue.get(name, value) != value}
     tunables = schedulers.changed(drive)
-    if applied:
+    # Of tunables without a known default the drive does not tell which are meant.
+    for choice in filter(None, (*kept[-1:], saved.applied(drive))):
+        meant = schedulers.held(drive, choice)
         # Each value once.
-        for name in applied.tunables:
+        for name in meant.tunables:
             tunables.pop(schedulers.SAME.get(name, name), None)
-        tunables, queue = tunables | applied.tunables, queue | applied.queue
+        tunables, queue = tunables | meant.tunables, queue | meant.queue
     return Choice(now.scheduler, dict(tunables), queue)
 
 
@@ -76,12 +77,13 @@ def run(args: argparse.Namespace) -> int:
     with saved.alone(), Said(args.json) as said:
         drive = drives.find(args.device)
         match = rules.recognized_by(drive, args.by_model, args.by_path)
-        with apply.changing(drive):
+        with apply.changing(drive) as kept:
             advice = None if words else advised(drive)
             if words or advice:
-                choice = apply.select_held(drive, advice or apply.typed(drive, words))
+                choice = apply.select_held(drive, advice or apply.typed(drive, words),
+                                           kept)
             else:
-                choice = present(drive)
+                choice = present(drive, kept)
             rule = made(drive, choice, match, args.by_model)
             rules.install(rule, drive)
         source = ", as ssdctl advise recommends" if advice else ""

@@ -31,7 +31,7 @@ def restore(drive: Drive, kept: list[Choice], said: Said) -> int:
     """Select what a drive had before; return the exit status. @kept: what rules selected when it
     appeared."""
     try:
-        before = saved.before(drive) if saved.is_valid(drive, kept) else None
+        before = saved.before(drive, kept)
         wrong = schedulers.restore(drive, before) if before else []
     except CtlError as error:
         said(f"{drive.path} does not have its former scheduler again: {error}; the next boot "
@@ -40,9 +40,9 @@ def restore(drive: Drive, kept: list[Choice], said: Said) -> int:
     if before:
         said(f"{drive.path} has {schedulers.present(drive)} as before")
         said.facts["drives"][drive.path] = schedulers.read_choice(drive).as_json()
-    elif any(schedulers.holds(drive, choice) for choice in kept):
+    elif kept:
         said(f"{drive.path}: what it had before is not known, the next boot restores it")
-    elif not kept:
+    else:
         said(f"{drive.path}: there is nothing to undo")
     if wrong:
         said(f"{drive.path} does not take its former {' '.join(wrong)}: the next boot restores it")
@@ -58,10 +58,7 @@ def run(args: argparse.Namespace) -> int:
         with apply.locked(drive), Said(args.json, removed=[], drives={}) as said:
             found = rules.of(drive)
             kept = [rule.choice for rule in found]
-            # Otherwise it is of another drive with this model and serial number.
-            ours = saved.is_valid(drive, kept)
             status = restore(drive, kept, said)
             remove_rules(found, said)
-            if ours:
-                saved.forget(drive)
+            saved.forget(drive, kept)
     return status

@@ -160,7 +160,7 @@ def read_rule(path: pathlib.Path) -> Rule | None:
         rule = Rule(**{field.name: made[field.name] for field in dataclasses.fields(Rule)} |
                     {"choice": Choice.from_json(made["choice"])})
         return rule if head + "\n" == FIRST and rule.path == path else None
-    except (OSError, ValueError, TypeError, KeyError, CtlError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, CtlError):
         return None
 
 

@@ -14,6 +14,8 @@ from ssd_probe.drive import Drive
 
 SAVED, ADVICE, APPLIED = STATE / "saved", STATE / "advice", STATE / "applied"
 LOCK = pathlib.Path("/run/ssd-iosched.lock")
+# Choices in a file.
+MOST = 8
 
 
 def root():
@@ -62,9 +64,9 @@ def read_json(path: pathlib.Path) -> dict | None:
     return made
 
 
-def path_of(drive: Drive) -> pathlib.Path:
-    """Return the file of what a drive had before."""
-    return SAVED / f"{drives.key(drive)}.json"
+def path_of(drive: Drive, folder: pathlib.Path = SAVED) -> pathlib.Path:
+    """Return the file of what a drive had before, or the one in another @folder."""
+    return folder / f"{drives.key(drive)}.json"
 
 
 def choice_in(made: dict, name: str, drive: Drive, place: Callable[[Drive], pathlib.Path]
@@ -76,100 +78,87 @@ def choice_in(made: dict, name: str, drive: Drive, place: Callable[[Drive], path
         raise CtlError(f"{place(drive)} is damaged: remove it") from None
 
 
-def states(drive: Drive) -> dict[str, dict]:
-    """Return {instance: choice as JSON} of what drives with the key of this one had before, the
-    latest last: several drives may have one serial number."""
-    made = read_json(path_of(drive))
-    found = made.get("before") if made else {}
+def choices(drive: Drive, folder: pathlib.Path) -> dict[str, Choice]:
+    """Return {instance: choice} of the drive's file, the latest last: several drives may have one
+    serial number."""
+    made = read_json(path_of(drive, folder)) or {"choices": {}}
+    found = made.get("choices")
     if not isinstance(found, dict):
-        raise CtlError(f"{path_of(drive)} is damaged: remove it")
-    return found
+        raise CtlError(f"{path_of(drive, folder)} is damaged: remove it")
+    return {instance: choice_in(found, instance, drive, lambda each: path_of(each, folder))
+            for instance in found}
 
 
-def before(drive: Drive) -> Choice | None:
-    """Return what a drive had before ssdctl changed it, None if it did not."""
-    found = states(drive)
-    instance = drive.instance() if drive.instance() in found else next(reversed(found), None)
-    return choice_in(found, instance, drive, path_of) if instance else None
+def write_choices(drive: Drive, folder: pathlib.Path, found: dict[str, Choice]):
+    """Write what choices() returns, but for very old ones."""
+    if not found:
+        path_of(drive, folder).unlink(missing_ok=True)
+        return
+    latest = list(found.items())[-MOST:]
+    made = {"drive": drive.describe(),
+            "choices": {instance: choice.as_json() for instance, choice in latest}}
+    write_text(path_of(drive, folder), json.dumps(made, indent=1) + "\n")
 
 
-def is_present(drive: Drive) -> bool:
-    """Return true if what was saved is of this boot, and of the drive since it appeared."""
-    return drive.instance() in states(drive)
+def of_drive(drive: Drive, found: dict[str, Choice], kept: list[Choice]) -> str | None:
+    """Return the instance under which a drive's former state is, of those that are @found. @kept:
+    what rules select when the drive appears. Without them, what was saved of a drive that has been
+    removed since, or before a boot, says nothing any more; nor does it if another drive may have
+    its name now, or if it is of another one that is present."""
+    if drive.instance() in found:
+        return drive.instance()
+    if not (kept and found) or path_of(drive).stem == drives.slug(drive.name):
+        return None
+    there = {each.instance() for each in drives.every(others=True)}
+    return next((instance for instance in reversed(found) if instance not in there), None)
 
 
-def is_valid(drive: Drive, kept: list[Choice]) -> bool:
-    """Return true if what was saved is what the drive had before. @kept: what rules select when the
-    drive appears. Without them, what was saved of a drive that has been removed since, or before a
-    boot, says nothing any more; nor does it if another drive may have its name now."""
-    return is_present(drive) or bool(
-        kept and states(drive) and path_of(drive).stem != drives.slug(drive.name))
+def before(drive: Drive, kept: list[Choice]) -> Choice | None:
+    """Return what a drive had before ssdctl changed it, None if it did not, or if that is not
+    known. @kept: what rules select when the drive appears."""
+    found = choices(drive, SAVED)
+    instance = of_drive(drive, found, kept)
+    return found[instance] if instance else None
 
 
 def keep(drive: Drive, kept: list[Choice]) -> bool:
     """Save what a drive has, unless an older state is saved; return true if it was saved now.
     @kept: what rules select when the drive appears: that is not what the drive had before."""
-    if is_valid(drive, kept):
+    found = choices(drive, SAVED)
+    if of_drive(drive, found, kept):
         return False
     if any(schedulers.holds(drive, choice) for choice in kept):
         return False
-    there = {each.instance() for each in drives.every(others=True)}
-    left = {instance: state for instance, state in states(drive).items() if instance in there}
-    write_states(drive, {**left, drive.instance(): schedulers.read_choice(drive).as_json()})
+    write_choices(drive, SAVED, found | {drive.instance(): schedulers.read_choice(drive)})
     return True
 
 
-def write_states(drive: Drive, found: dict[str, dict]):
-    """Write what states() returns."""
-    if found:
-        now = {"drive": drive.describe(), "before": found}
-        write_text(path_of(drive), json.dumps(now, indent=1) + "\n")
-    else:
-        path_of(drive).unlink(missing_ok=True)
-
-
-def forget(drive: Drive):
+def forget(drive: Drive, kept: list[Choice]):
     """Remove what before() returns, and what was applied."""
-    found = states(drive)
-    if found and not found.pop(drive.instance(), None):
-        found.popitem()
-    write_states(drive, found)
-    applied_path(drive).unlink(missing_ok=True)
+    found = choices(drive, SAVED)
+    found.pop(of_drive(drive, found, kept), None)
+    write_choices(drive, SAVED, found)
+    keep_applied(drive, None)
 
 
-def applied_path(drive: Drive) -> pathlib.Path:
-    """Return the file of what was applied to a drive."""
-    return APPLIED / f"{drives.key(drive)}.json"
-
-
-def keep_applied(drive: Drive, choice: Choice):
+def keep_applied(drive: Drive, choice: Choice | None):
     """Store what was applied to a drive: of some tunables the default is not known, so the drive
-    does not tell what was meant."""
-    made = {"choice": choice.as_json(), "instance": drive.instance()}
-    write_text(applied_path(drive), json.dumps(made, indent=1) + "\n")
+    does not tell what was meant. None: nothing was."""
+    found = choices(drive, APPLIED)
+    found.pop(drive.instance(), None)
+    write_choices(drive, APPLIED, found | ({drive.instance(): choice} if choice else {}))
 
 
 def applied(drive: Drive) -> Choice | None:
-    """Return what was applied to a drive, as far as it still has that; None if it has another
-    scheduler."""
-    made = read_json(applied_path(drive))
-    if not made or made.get("instance") != drive.instance():
-        return None
-    choice = choice_in(made, "choice", drive, applied_path)
-    if schedulers.present(drive) != choice.scheduler:
-        return None
-    lost = schedulers.differing(drive, choice)
-    return Choice(choice.scheduler,
-                  {name: value for name, value in choice.tunables.items()
-                   if f"iosched/{name}" not in lost},
-                  {name: value for name, value in choice.queue.items() if name not in lost})
+    """Return what was applied to a drive since it appeared, None if nothing was."""
+    return choices(drive, APPLIED).get(drive.instance())
 
 
 @contextlib.contextmanager
 def changing(drive: Drive, kept: list[Choice]):
     """Save what a drive has for revert, and restore what it has now after an error. @kept: what
     rules select when the drive appears."""
-    now = schedulers.read_choice(drive)
+    now, former = schedulers.read_choice(drive), applied(drive)
     new = keep(drive, kept)
     try:
         yield
@@ -177,7 +166,8 @@ def changing(drive: Drive, kept: list[Choice]):
         with contextlib.suppress(CtlError):
             schedulers.restore(drive, now)
         if new:
-            forget(drive)
+            forget(drive, kept)
+        keep_applied(drive, former)
         raise
 
 

@@ -119,7 +119,8 @@ def read_choice(drive: Drive) -> Choice:
 
 
 def holds(drive: Drive, choice: Choice) -> bool:
-    """Return true if a drive has a choice, and no other tunables."""
+    """Return true if a drive has a choice, as far as it can, and no other tunables."""
+    choice = possible(drive, choice)
     named = {SAME.get(name, name) for name in choice.tunables}
     return (present(drive) == choice.scheduler and not differing(drive, choice) and
             not set(changed(drive)) - named)
@@ -132,6 +133,17 @@ def possible(drive: Drive, choice: Choice) -> Choice:
     return Choice(choice.scheduler, choice.tunables, {
         name: value for name, value in choice.queue.items()
         if usual.get(name) != value or (drive.queue / name).exists()})
+
+
+def held(drive: Drive, choice: Choice) -> Choice:
+    """Return the part of a choice that a drive has; of another scheduler nothing."""
+    if present(drive) != choice.scheduler:
+        return Choice(choice.scheduler)
+    lost = differing(drive, choice)
+    return Choice(choice.scheduler,
+                  {name: value for name, value in choice.tunables.items()
+                   if f"iosched/{name}" not in lost},
+                  {name: value for name, value in choice.queue.items() if name not in lost})
 
 
 def as_shown(drive: Drive, choice: Choice) -> Choice:
@@ -261,4 +273,6 @@ def restore(drive: Drive, before: Choice) -> list[str]:
         select(drive, before.scheduler)
         # Some schedulers change settings of the queue a moment later.
         time.sleep(SETTLE_S)
+    # A setting may change another one that did not differ.
+    write_all(drive, differing(drive, before))
     return sorted(write_all(drive, differing(drive, before)))

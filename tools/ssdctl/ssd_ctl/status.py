@@ -62,6 +62,8 @@ def report(drive: Drive) -> dict:
             "rotational": found["rotational"], "scheduler": None, "tunables": {}, "changed": {},
             "queue": {}, "kept": None, "advice": None}
     if not drives.schedules(drive.sysfs):
+        if not drive.exists():
+            raise CtlError(f"{drive.path} has disappeared")
         return made | {"why": drives.without(drive)}
     return made | {"scheduler": schedulers.present(drive),
                    "tunables": schedulers.tunables(drive), "changed": schedulers.changed(drive),

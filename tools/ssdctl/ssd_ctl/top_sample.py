@@ -34,6 +34,8 @@ class Watch:
         self.drive = drive
         self.instance = drive.instance()
         self.identity = drive.identity()
+        # A drive that is made of others has no scheduler.
+        self.bare = not (drive.queue / "scheduler").exists()
         # Why something is not shown, {what: reason}.
         self.missing: dict[str, str] = {}
         self.latencies = self.start_latencies()
@@ -75,9 +77,7 @@ class Watch:
         """Return the counters now."""
         if self.drive.instance() != self.instance or not self.drive.exists():
             raise CtlError(f"{self.drive.path} has disappeared")
-        # A drive that is made of others has none.
-        bare = not (self.drive.queue / "scheduler").exists()
-        name = schedulers.NONE if bare else schedulers.present(self.drive)
+        name = schedulers.NONE if self.bare else schedulers.present(self.drive)
         stat = counters(self.drive.sysfs)
         if not name or len(stat) <= BUSY_MS:
             raise CtlError(f"{self.drive.path} has disappeared")
