@@ -460,7 +460,7 @@ struct ssdemu_stats {
 	u64 max_units_busy;
 	u64 events;
 	u64 timers;		/* timer interrupts */
-	u64 late_max_ns;	/* from the end of a request to its completion */
+	u64 late_max_ns;	/* from the end of a request until the host ran the model */
 	u64 depth[SSDEMU_DEPTH_BUCKETS]; /* arrivals by log2 of requests inside */
 };
 

@@ -10,7 +10,7 @@ import re
 import signal
 import sys
 
-from ssd_probe import ProbeError, load, report
+from ssd_probe import ProbeError, load, output, report
 from ssd_probe.drive import Drive, refuse
 from ssd_probe.version import VERSION
 
@@ -130,19 +130,18 @@ def main() -> int:
     check_options(parser, args)
     try:
         status = probe(args)
-        if sys.stdout:
-            sys.stdout.flush()
+        output.flush()
         return status
     except ProbeError as error:
         print(f"ssd-probe: {error}", file=sys.stderr)
         return FAILED
     except BrokenPipeError:
-        # The reader of the output has ended; the interpreter must not write to it at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of the output has ended.
+        output.discard()
         return FAILED
     except OSError as error:
         print(f"ssd-probe: {error.filename or 'the output'}: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        output.discard()
         return FAILED
     except KeyboardInterrupt:
         return 128 + signal.SIGINT

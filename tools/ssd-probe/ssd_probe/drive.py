@@ -150,8 +150,8 @@ class Drive:
                  "serial": ("serial", "../serial", UNIT_SERIAL), "wwid": ("wwid", "../wwid")}
         found: dict[str, str | int | bool] = {"name": self.name, "bytes": self.size}
         for key, files in names.items():
-            texts = (re.sub(r"[^ -~]+", " ", page_text(device / file) if file == UNIT_SERIAL else
-                            read(device / file)).strip() for file in files)
+            texts = (re.sub(r"[^ -~]+", " ", (page_text if file == UNIT_SERIAL else read)(
+                device / file)).strip() for file in files)
             found[key] = next((" ".join(text.split()) for text in texts if text), "")
         found["driver"] = self.driver()
         found["logical_block"] = self.block

@@ -181,9 +181,8 @@ def leave(args: argparse.Namespace, drive: Drive, made: dict):
 def select(drive: Drive, choice: Choice):
     """Select what is recommended until the next boot."""
     with saved.alone():
-        shown = apply.select(drive, schedulers.possible(drive, choice))
-    print(f"{drive.path} has {shown} until the next boot",
-          file=sys.stderr)
+        shown = apply.select(drive, choice)
+    print(f"{drive.path} has {shown} until the next boot", file=sys.stderr)
 
 
 def run(args: argparse.Namespace) -> int:

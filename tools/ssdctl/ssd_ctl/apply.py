@@ -39,11 +39,6 @@ def named(args: argparse.Namespace) -> list[str]:
     return [args.scheduler, *args.settings]
 
 
-def typed(drive: Drive, words: list[str]) -> Choice:
-    """Return the choice that a user has typed in."""
-    return schedulers.possible(drive, parse(words))
-
-
 def lasting(choice: Choice, former: Choice) -> tuple[str, ...]:
     """Return the settings of the queue whose former values mean something for another choice."""
     # A change of the scheduler resets nr_requests.
@@ -81,8 +76,9 @@ def changing(drive: Drive):
 
 
 def select_held(drive: Drive, choice: Choice, kept: list[Choice]) -> Choice:
-    """Select a choice inside changing(), which gives what is @kept; return it with the values as
-    the kernel shows them."""
+    """Select a choice inside changing(), which gives what is @kept; return it as far as the drive
+    can have it, with the values as the kernel shows them."""
+    choice = schedulers.possible(drive, choice)
     schedulers.apply(drive, with_former_queue(choice, saved.before(drive, kept)))
     shown = schedulers.as_shown(drive, choice)
     saved.keep_applied(drive, shown)
@@ -100,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     words = named(args)
     with saved.alone(), Said(args.json) as said:
         drive = drives.find(args.device)
-        choice = typed(drive, words) if words else saved.advised(drive)
+        choice = parse(words) if words else saved.advised(drive)
         if not choice:
             raise CtlError(f"no advice is stored for {drive.path}: run ssdctl advise "
                            f"{drive.path}, or name a scheduler")

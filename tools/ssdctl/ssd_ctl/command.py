@@ -5,12 +5,11 @@ Without a command it shows all drives. See ssdctl(8).
 """
 import argparse
 import importlib
-import os
 import signal
 import sys
 
 from ssd_ctl import CtlError, UsageError
-from ssd_probe import ProbeError
+from ssd_probe import ProbeError, output
 from ssd_probe.drive import BLOCK
 from ssd_probe.signals import handled, ignore
 from ssd_probe.version import VERSION
@@ -102,8 +101,7 @@ def main() -> int:
     try:
         with handled(end):
             status = execute(sys.argv[1:])
-        if sys.stdout:
-            sys.stdout.flush()
+        output.flush()
         return status
     except UsageError as error:
         print(f"ssdctl: {error}", file=sys.stderr)
@@ -112,8 +110,8 @@ def main() -> int:
         print(f"ssdctl: {error}", file=sys.stderr)
         return FAILED
     except BrokenPipeError:
-        # The reader of the output has ended; the interpreter must not write to it at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of the output has ended.
+        output.discard()
         return FAILED
     except OSError as error:
         print(f"ssdctl: {error.filename or 'the system'}: {error.strerror}", file=sys.stderr)

@@ -31,9 +31,10 @@ def names(others: bool = False, bare: bool = False) -> list[str]:
              if read(path / "size") not in ("", "0") and
              # A path of a multipath drive.
              read(path / "hidden") != "1"]
-    return [path.name for path in found
-            if (others or not NO_DRIVE.match(path.name)) and
-            (schedules(path) or bare and not NO_DRIVE.match(path.name))]
+    drives = [path for path in found if not NO_DRIVE.match(path.name)]
+    wanted = drives if bare else [path for path in (found if others else drives)
+                                  if schedules(path)]
+    return [path.name for path in wanted]
 
 
 def every(others: bool = False, bare: bool = False) -> list[Drive]:

@@ -7,7 +7,7 @@ import shutil
 import sys
 
 from ssd_ctl import apply, drives, rules, saved, schedulers, udev
-from ssd_ctl.choice import Choice
+from ssd_ctl.choice import Choice, parse
 from ssd_ctl.said import Said, add_option
 from ssd_probe.drive import Drive
 
@@ -52,7 +52,7 @@ def advised(drive: Drive) -> Choice | None:
         return None
     had = saved.choice_in(made, "had", drive, saved.advice_path)
     unchanged = schedulers.holds(drive, Choice(had.scheduler, had.tunables))
-    return saved.advised(drive) if unchanged else None
+    return saved.choice_in(made, "choice", drive, saved.advice_path) if unchanged else None
 
 
 def program() -> str:
@@ -80,8 +80,7 @@ def run(args: argparse.Namespace) -> int:
         with apply.changing(drive) as kept:
             advice = None if words else advised(drive)
             if words or advice:
-                choice = apply.select_held(drive, advice or apply.typed(drive, words),
-                                           kept)
+                choice = apply.select_held(drive, advice or parse(words), kept)
             else:
                 choice = present(drive, kept)
             rule = made(drive, choice, match, args.by_model)

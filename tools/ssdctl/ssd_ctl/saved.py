@@ -107,7 +107,7 @@ def of_drive(drive: Drive, found: dict[str, Choice], kept: list[Choice]) -> str 
     its name now, or if it is of another one that is present."""
     if drive.instance() in found:
         return drive.instance()
-    if not (kept and found) or path_of(drive).stem == drives.slug(drive.name):
+    if not (kept and found) or drives.key(drive) == drives.slug(drive.name):
         return None
     there = {each.instance() for each in drives.every(others=True)}
     return next((instance for instance in reversed(found) if instance not in there), None)
@@ -199,5 +199,4 @@ def advice(drive: Drive) -> dict | None:
 def advised(drive: Drive) -> Choice | None:
     """Return the choice of the stored advice."""
     made = advice(drive)
-    return schedulers.possible(
-        drive, choice_in(made, "choice", drive, advice_path)) if made else None
+    return choice_in(made, "choice", drive, advice_path) if made else None

@@ -6,7 +6,7 @@ import datetime
 import os
 import time
 
-from ssd_ctl import CtlError, latencies, schedulers
+from ssd_ctl import CtlError, drives, latencies, schedulers
 from ssd_ctl.debugfs import PLACE, debugfs
 from ssd_ctl.latencies import Key, Latencies, Unavailable, difference, merged, summary
 from ssd_ctl.sched_files import Parsed, Queue, SchedulerFiles
@@ -35,7 +35,7 @@ class Watch:
         self.instance = drive.instance()
         self.identity = drive.identity()
         # A drive that is made of others has no scheduler.
-        self.bare = not (drive.queue / "scheduler").exists()
+        self.bare = not drives.schedules(drive.sysfs)
         # Why something is not shown, {what: reason}.
         self.missing: dict[str, str] = {}
         self.latencies = self.start_latencies()
