@@ -18,6 +18,7 @@ TOOL = PROJECT / "tools/ssdctl"
 sys.path[:0] = [str(TOOL), str(PROJECT / "tools/ssd-probe")]
 
 from ssd_ctl import STATE, command, rules  # noqa: E402  (in a folder added above)
+from ssd_ctl.udev import reload as tell_udev  # noqa: E402
 
 UDEVD = pathlib.Path("/lib/systemd/systemd-udevd")
 PROGRAM = pathlib.Path("/usr/sbin/ssdctl")
@@ -59,6 +60,12 @@ def udev():
     run("umount", "/usr/lib/udev/hwdb.d")
     for file in (*INSTALLED, PROGRAM):
         file.unlink()
+
+
+def reload():
+    """Have udev read its rules again."""
+    failed = tell_udev()
+    check(not failed, failed or "udev reads its rules")
 
 
 def settle():

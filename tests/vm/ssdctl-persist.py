@@ -18,8 +18,8 @@ from checks import check, modprobe, run, wait_for
 from iosched import insert, ours, remove, remove_all
 from scsi_target import units
 from ssd import Device
-from ssdctl import (State, has, nothing_left, refused, replug, settle, ssdctl, status_of,
-                    udev)
+from ssdctl import (State, has, nothing_left, refused, reload, replug, settle, ssdctl,
+                    status_of, udev)
 
 from ssd_ctl import CtlError, drives, hwdb, saved, schedulers  # (in a folder of ssdctl.py)
 from ssd_ctl.choice import Choice
@@ -227,7 +227,7 @@ def stick():
     for serial in ("A", "B", "A"):
         TRACKS.write_text('KERNEL=="ssdemu*", ENV{ID_MODEL}="stick", ENV{ID_BUS}="usb", '
                           f'ENV{{ID_SERIAL}}="{serial}", ENV{{ID_SERIAL_SHORT}}="{serial}"\n')
-        run("udevadm", "control", "--reload")
+        reload()
         with Device("small") as device:
             # The device's first scheduler is set after udev has seen it.
             run("udevadm", "trigger", "--action=add", f"/sys/block/{device.name}")
@@ -248,7 +248,7 @@ def stick():
     check(not rules(), "its rule is found by another name, too")
     ssdctl("undo-all")
     TRACKS.unlink()
-    run("udevadm", "control", "--reload")
+    reload()
     nothing_left()
 
 
@@ -288,7 +288,7 @@ def weird_names(one):
     track(one, "x", serial="")
     refused("--by-model makes a rule", "persist", one.name, "pass")
     TRACKS.unlink()
-    run("udevadm", "control", "--reload")
+    reload()
     replug(one)
     nothing_left()
 
@@ -300,7 +300,7 @@ def track(unit, model, serial=None):
     if serial is not None:
         line += f', ENV{{ID_SERIAL}}="{serial}", ENV{{ID_SERIAL_SHORT}}="{serial}"'
     TRACKS.write_text(line + "\n")
-    run("udevadm", "control", "--reload")
+    reload()
     run("udevadm", "trigger", "--action=add", f"/sys/block/{unit.name}")
     settle()
 
@@ -314,7 +314,7 @@ def nvme():
     found_again()
     has("nvme0n1", "pai", clustered_page_kb=32)
     (RULES / rules()[1]).unlink()
-    run("udevadm", "control", "--reload")
+    reload()
     found_again()
     has("nvme0n1", "kyber")
     ssdctl("undo-all")
