@@ -47,7 +47,7 @@ def add_options(parser: argparse.ArgumentParser):
     add("--minutes", type=float, default=MINUTES, metavar="N",
         help=f"end after so long, decided or not (default: {MINUTES:g})")
     add("--seed", type=int, default=1, metavar="N",
-        help="of random orders and addresses (default: 1)")
+        help="seed of the random orders and addresses (default: 1)")
     add("--json", metavar="FILE", help="write the report as JSON (- for stdout)")
     add("--html", metavar="FILE", help="write the report with plots as HTML")
     add("--contribute", metavar="FILE",
@@ -166,7 +166,7 @@ def write(path: str, text: str):
 def leave(args: argparse.Namespace, drive: Drive, made: dict):
     """Print the report, store the advice, and write the files that the user has named."""
     # The result first: a file may not be writable.
-    if args.json != "-":
+    if "-" not in (args.json, args.html):
         print(report.text(made))
     saved.keep_advice(drive, made)
     if args.json:
