@@ -90,6 +90,43 @@ def reverts(name):
     (file / "scheduler").write_text("none")
 
 
+def throttled(name):
+    """Writeback throttling under bfq, and after it, is as after a boot, whatever was before."""
+    queue = pathlib.Path("/sys/block", name, "queue")
+    Disk(name, "mq-deadline")
+    usual = int((queue / "wbt_lat_usec").read_text())
+    ssdctl("apply", name, "bp")
+    ssdctl("apply", name, "bfq")
+    has(name, "bfq", wbt_lat_usec=0)
+    ssdctl("apply", name, "pass")
+    has(name, "pass", wbt_lat_usec=usual)
+    ssdctl("revert", name)
+    has(name, "mq-deadline", wbt_lat_usec=usual)
+    # Written once, it outlasts what bfq does by itself.
+    ssdctl("apply", name, "bfq")
+    has(name, "bfq", wbt_lat_usec=0)
+    ssdctl("apply", name, "bfq", "wbt_lat_usec=5000")
+    has(name, "bfq", wbt_lat_usec=5000)
+    ssdctl("revert", name)
+    (queue / "scheduler").write_text("none")
+
+
+def found_unthrottled(name):
+    """A drive that has bfq shows no throttling: that is not kept for another scheduler. Nothing is
+    written that bfq has done by itself."""
+    queue = pathlib.Path("/sys/block", name, "queue")
+    usual = int((queue / "wbt_lat_usec").read_text())
+    Disk(name, "bfq")
+    # 6.1 shows what it would be.
+    shown = int((queue / "wbt_lat_usec").read_text())
+    ssdctl("apply", name, "pass")
+    has(name, "pass", wbt_lat_usec=usual)
+    ssdctl("revert", name)
+    has(name, "bfq", wbt_lat_usec=shown)
+    (queue / "scheduler").write_text("none")
+    has(name, "none", wbt_lat_usec=usual)
+
+
 def advised(name):
     """Without a scheduler, apply takes the stored advice."""
     folder = pathlib.Path("/var/lib/ssd-iosched/advice")
@@ -173,6 +210,8 @@ def main():
         shows(disk.name)
         refuses(disk.name)
         measured(disk.name)
+        found_unthrottled(disk.name)
+        throttled(disk.name)
         reverts(disk.name)
         advised(disk.name)
         under_load(disk)

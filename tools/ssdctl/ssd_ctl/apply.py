@@ -11,7 +11,7 @@ from ssd_probe.drive import Drive, read
 
 OK = 0
 # Settings of the queue that a change of the scheduler does not reset.
-STAY = ("wbt_lat_usec", "read_ahead_kb")
+STAY = (schedulers.WBT, "read_ahead_kb")
 
 
 def add_options(parser: argparse.ArgumentParser):
@@ -39,10 +39,19 @@ def named(args: argparse.Namespace) -> list[str]:
     return [args.scheduler, *args.settings]
 
 
-def lasting(choice: Choice, former: Choice) -> tuple[str, ...]:
-    """Return the settings of the queue whose former values mean something for another choice."""
+def former_queue(choice: Choice, former: Choice) -> dict[str, str]:
+    """Return the values that settings of the queue have for a choice that does not name them, by
+    what the drive had before."""
     # A change of the scheduler resets nr_requests.
-    return (*STAY, *(("nr_requests",) if choice.scheduler == former.scheduler else ()))
+    lasting = (*STAY, *(("nr_requests",) if choice.scheduler == former.scheduler else ()))
+    found = {name: former.queue[name] for name in lasting if name in former.queue}
+    if schedulers.WBT in found:
+        # As after a boot, and as advise measures it.
+        if choice.scheduler in schedulers.UNTHROTTLED:
+            found[schedulers.WBT] = "0"
+        elif former.scheduler in schedulers.UNTHROTTLED and found[schedulers.WBT] == "0":
+            found[schedulers.WBT] = schedulers.USUAL
+    return found
 
 
 def with_former_queue(choice: Choice, former: Choice | None) -> Choice:
@@ -50,8 +59,8 @@ def with_former_queue(choice: Choice, former: Choice | None) -> Choice:
     have changed. @former: what the drive had before, if that is known."""
     if not former:
         return choice
-    queue = {name: former.queue[name] for name in lasting(choice, former) if name in former.queue}
-    return Choice(choice.scheduler, choice.tunables, queue | choice.queue)
+    return Choice(choice.scheduler, choice.tunables,
+                  former_queue(choice, former) | choice.queue)
 
 
 @contextlib.contextmanager

@@ -30,9 +30,9 @@ def present(drive: Drive, kept: list[Choice]) -> Choice:
     """Return what a drive has, without defaults. @kept: what rules select when it appears."""
     now, former = schedulers.read_choice(drive), saved.before(drive, kept)
     needed = Choice.recommended(now.scheduler).queue
-    known = apply.lasting(now, former) if former else ()
+    usual = apply.former_queue(now, former) if former else {}
     queue = {name: value for name, value in now.queue.items()
-             if name in needed or name in known and former.queue.get(name, value) != value}
+             if name in needed or usual.get(name, value) not in (value, schedulers.USUAL)}
     tunables = schedulers.changed(drive)
     # Of tunables without a known default the drive does not tell which are meant.
     for choice in filter(None, (*kept[-1:], saved.applied(drive))):

@@ -38,6 +38,11 @@ KERNELS_DEFAULTS = {
             "back_seek_penalty": "2", "max_budget": "0", "strict_guarantees": "0",
             "low_latency": "1", "slice_idle_us": "8000"},
 }
+WBT = "wbt_lat_usec"
+# The kernel replaces it by its default.
+USUAL = "-1"
+# Schedulers under which the kernel switches writeback throttling off by itself.
+UNTHROTTLED = ("bfq",)
 # {tunable: another one that shows the same value, in a smaller unit}.
 SAME = {"slice_idle": "slice_idle_us"}
 
@@ -251,6 +256,9 @@ def change(drive: Drive, choice: Choice):
     if present(drive) != choice.scheduler:
         select(drive, choice.scheduler)
     settings = choice.settings()
+    if settings.get(WBT) == read(drive.queue / WBT):
+        # What is written outlasts the scheduler; what bfq has switched off comes back after it.
+        del settings[WBT]
     for file, error in write_all(drive, settings).items():
         raise CtlError(complaint(drive, file, settings[file], error))
 

@@ -5,12 +5,9 @@ import dataclasses
 
 from ssd_ctl import CtlError, schedulers
 from ssd_ctl.choice import Choice
+from ssd_ctl.schedulers import UNTHROTTLED, WBT
 from ssd_probe import report, settings
 from ssd_probe.drive import Drive, read
-
-WBT = "wbt_lat_usec"
-# Schedulers that switch writeback throttling off by themselves.
-UNTHROTTLED = ("bfq",)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +33,7 @@ def candidates(available: list[str], probed: dict[str, dict]) -> list[Candidate]
 
 class Selector:
     """Selects candidates on a drive, each with the settings that it has after a boot. Writeback
-    throttling stays as the user has it, but for candidates that say otherwise."""
+    throttling stays as the user has it, but for candidates that have it otherwise."""
 
     def __init__(self, drive: Drive):
         self.drive = drive
@@ -46,26 +43,17 @@ class Selector:
         """Return the setting of writeback throttling without a scheduler; "" if there is none."""
         found = read(self.drive.queue / WBT)
         off = schedulers.present(self.drive) in UNTHROTTLED and found == "0"
-        # The kernel replaces -1 by its default.
-        return "-1" if off else found
-
-    def throttle(self, value: str):
-        """Set writeback throttling if the drive has it."""
-        now = read(self.drive.queue / WBT)
-        if now and now != value:
-            schedulers.write(self.drive, WBT, value)
+        return schedulers.USUAL if off else found
 
     def select(self, candidate: Candidate):
         """Select a candidate. Its scheduler starts anew."""
-        choice = candidate.choice
-        if choice.scheduler in UNTHROTTLED:
-            self.throttle("0")
-        schedulers.change(self.drive, dataclasses.replace(choice, queue={
-            file: value for file, value in choice.queue.items()
-            if file != WBT or self.throttling}))
-        if choice.scheduler not in UNTHROTTLED and WBT not in choice.queue and self.throttling:
-            self.throttle(self.throttling)
-            # As the kernel shows it.
+        choice, queue = candidate.choice, dict(candidate.choice.queue)
+        if not self.throttling:
+            queue.pop(WBT, None)
+        elif WBT not in queue:
+            queue[WBT] = "0" if choice.scheduler in UNTHROTTLED else self.throttling
+        schedulers.change(self.drive, dataclasses.replace(choice, queue=queue))
+        if queue.get(WBT) == schedulers.USUAL:
             self.throttling = read(self.drive.queue / WBT)
 
 
