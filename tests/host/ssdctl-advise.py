@@ -432,12 +432,14 @@ def sentences():
     known = {"recommended": "bp", "confidence": 0.9, "gain": 1.1, "gain_low": 0.99,
              "gain_high": 1.2, "sure": False, "rivals": [], "unsettled": False}
     text = report.sentence(known)
-    check("whether it is better than none (" in text, text)
+    check("whether it is better than none (confidence 90%" in text, text)
     text = report.sentence(known | {"gain_low": 1.01, "rivals": ["pass", "piq"]})
     check("whether pass or piq is better still (" in text and "than none" not in
           text.partition("whether")[2], text)
-    text = report.sentence(known | {"rivals": ["pass"]})
+    text = report.sentence(known | {"rivals": ["none", "pass"]})
     check("whether it is better than none and whether pass is better still (" in text, text)
+    text = report.sentence(known | {"recommended": "none", "rivals": ["pass"]})
+    check("before pass could be ruled out (confidence 90%" in text, text)
 
 
 def named():
@@ -575,6 +577,7 @@ def refuses(dev, mount):
     refused("is no report", dev.path, "--on", mount / "new", "--probe", job(READS))
     refused("is missing", dev.path, "--on", mount / "new", "--fio", "nofio")
     refused("udev", dev.path, "--on", mount / "new", "--contribute", "/tmp/entry")
+    refused("is a drive", dev.path, "--on", mount / "new", "--json", dev.path)
     refused("has to be above 0", dev.path, "--on", mount / "new", "--minutes", "0", status=2)
     os.sync()
     check(dev.stats()["write_count"] - before < 50, "nothing was written")
@@ -637,15 +640,21 @@ def on_a_partition(dev):
     run("mkfs.ext4", "-q", part)
     refused("ext4", dev.path, "--on", part)
     run("wipefs", "-q", "-a", part)
+    typed = f"{dev.name}p1\n"
+    out, said = advise(dev.path, "--on", part, status=1, typed=f"{dev.name}\n")
+    check("the partition's name" in said and "another name was typed" in said and not out,
+          "the partition's name is asked for")
     rest = (first + (64 << 20), 64 << 20)
     kept = part_of(dev, *rest)
-    advise(dev.path, "--on", part, "--workload", "copy", "--minutes", "0.1", "--size", "64M")
+    out, _ = advise(dev.path, "--on", part, "--workload", "copy", "--minutes", "0.1", "--size",
+                    "64M", "--json", typed=typed)
+    check("choice" in json.loads(out), "--json without a file is JSON on stdout")
     check(part_of(dev, *rest) == kept, "nothing beyond --size was written to")
     for load in ("desktop", "database"):
         # Without --apply, the drive would have this one again.
         dev.scheduler("mq-deadline")
         out, said = advise(dev.path, "--on", part, "--workload", load, "--minutes", "0.2",
-                           "--apply", "--json", "/tmp/advice.json")
+                           "--apply", "--json", "/tmp/advice.json", typed=typed)
         made = json.loads(pathlib.Path("/tmp/advice.json").read_text())
         chosen = made["choice"]["scheduler"]
         check(chosen != "mq-deadline" and f"[{chosen}]" in queue_file(dev) and

@@ -55,9 +55,9 @@ def say(text: str):
     print(f"ssd-probe: {text}", file=sys.stderr, flush=True)
 
 
-def confirmed(name: str, program: str = "ssd-probe", hint: str = "") -> bool:
-    """Ask for the drive's name. @hint: how to do without."""
-    print(f"{program}: type the drive's name, {name}, to destroy all data on it{hint}: ", end="",
+def confirmed(name: str, program: str = "ssd-probe", hint: str = "", kind: str = "drive") -> bool:
+    """Ask for the name of a drive, or of another @kind of device. @hint: how to do without."""
+    print(f"{program}: type the {kind}'s name, {name}, to destroy all data on it{hint}: ", end="",
           file=sys.stderr, flush=True)
     typed = sys.stdin.readline().strip()
     if not sys.stdin.isatty():

@@ -18,7 +18,7 @@ from ssd_ctl.advice.progress import Shown
 from ssd_ctl.choice import Choice
 from ssd_probe import load
 from ssd_probe.command import parse_size
-from ssd_probe.drive import Drive, amount, refuse
+from ssd_probe.drive import Drive, amount
 from ssd_probe.run import duration
 from ssd_probe.session import confirmed
 from ssd_probe.signals import Interrupted, interruptible, uninterrupted
@@ -48,8 +48,9 @@ def add_options(parser: argparse.ArgumentParser):
         help=f"end after so long, decided or not (default: {MINUTES:g})")
     add("--seed", type=int, default=1, metavar="N",
         help="seed of the random orders and addresses (default: 1)")
-    add("--json", metavar="FILE", help="write the report as JSON (- for stdout)")
-    add("--html", metavar="FILE", help="write the report with plots as HTML")
+    add("--json", nargs="?", const="-", metavar="FILE",
+        help="write the report as JSON (without FILE, or with -: on stdout)")
+    add("--html", metavar="FILE", help="write the report with plots as HTML (- for stdout)")
     add("--contribute", metavar="FILE",
         help="write an entry for the hardware database, to send to the project")
     add("--apply", action="store_true", help="select what is recommended, as ssdctl apply does")
@@ -67,6 +68,8 @@ def check_options(args: argparse.Namespace):
         folder = pathlib.Path(path).absolute().parent
         if path != "-" and os.path.isdir(path):
             raise CtlError(f"{path} is a folder: name a file")
+        if pathlib.Path(path).is_block_device():
+            raise CtlError(f"{path} is a drive: name a file")
         if path != "-" and not (folder.is_dir() and os.access(folder, os.W_OK)):
             raise CtlError(f"{folder} is not a folder that can be written to")
 
@@ -137,16 +140,17 @@ def advise(args: argparse.Namespace, drive: Drive) -> dict:
     found = candidates.candidates(schedulers.available(drive),
                                   candidates.probed_tunables(args.probe))
     where = target.find(args.on, drive, args.size)
-    if where.kind == "drive" and not confirmed(
-            drive.name, "ssdctl", " (--on FILE measures on a file instead)"):
+    if where.kind != "file" and not confirmed(
+            pathlib.Path(where.path).name, "ssdctl", " (--on FILE measures on a file instead)",
+            where.kind):
         raise CtlError("another name was typed: nothing was written")
     for job in jobs.jobs:
         jobs.parts_of(job, where.size)
     with target.held(where, drive):
         had = schedulers.read_choice(drive)
-        if where.kind == "drive":
-            # Again: the answer may have taken long.
-            refuse(drive)
+        if where.kind != "file":
+            # It refuses again: the answer may have taken long.
+            target.find(args.on, drive, args.size)
         measured, disturbed, left_out = measure(args, drive, where, jobs, found, had)
     return report.made_of(measured, drive, where, disturbed, had) | {"left_out": left_out}
 

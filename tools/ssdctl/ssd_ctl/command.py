@@ -5,12 +5,12 @@ Without a command it shows all drives. See ssdctl(8).
 """
 import argparse
 import importlib
+import pathlib
 import signal
 import sys
 
 from ssd_ctl import CtlError, UsageError
 from ssd_probe import ProbeError, output
-from ssd_probe.drive import BLOCK
 from ssd_probe.signals import handled, ignore
 from ssd_probe.version import VERSION
 
@@ -29,6 +29,7 @@ COMMANDS = {
 # Commands of udev's rules.
 HIDDEN = {"udev-apply": "udev_apply"}
 OK, FAILED, USAGE = 0, 1, 2
+DEVICES = pathlib.Path("/dev")
 
 
 class Parser(argparse.ArgumentParser):
@@ -74,7 +75,12 @@ def split(argv: list[str]) -> tuple[str, list[str]]:
     """Return the command and its arguments."""
     if argv and (argv[0] in COMMANDS or argv[0] in HIDDEN):
         return argv[0], argv[1:]
-    if not argv or argv[0].startswith("-") or "/" in argv[0] or (BLOCK / argv[0]).exists():
+    if not argv or argv[0].startswith("-"):
+        late = [word for word in argv if word in COMMANDS]
+        if late:
+            raise UsageError(f"name the command first: ssdctl {late[0]} {argv[0]}")
+        return "status", argv
+    if "/" in argv[0] or (DEVICES / argv[0]).is_block_device():
         return "status", argv
     raise UsageError(f"there is no command {argv[0]} (ssdctl --help)")
 

@@ -163,23 +163,24 @@ def table(report: dict) -> str:
 def sentence(report: dict) -> str:
     """Return the recommendation."""
     best, sure = report["recommended"], f"{report['confidence']:.0%}"
-    rivals = " or ".join(filter(None, (", ".join(report["rivals"][:-1]), *report["rivals"][-1:])))
+    names = [name for name in report["rivals"] if name != NONE]
+    rivals = " or ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
     if best == NONE and report["sure"]:
         return (f"Use none: no scheduler is better by more than 2 % for this load (confidence "
                 f"{sure}).")
     if best == NONE and report["unsettled"]:
-        return ("Use none: no gain is certain; the drive is too slow for this load and so little "
-                "time.")
+        return (f"Use none: no gain is certain (confidence {sure}); the drive is too slow for this "
+                "load and so little time.")
     if best == NONE:
         return (f"Use none: nothing is known to be better, but the time was over before {rivals} "
-                "could be ruled out (--minutes).")
+                f"could be ruled out (confidence {sure}; --minutes).")
     text = (f"Use {best}: {signed(report['gain'])} against none for this load "
             f"({signed(report['gain_low'])} to {signed(report['gain_high'])}")
     unknown = ["it is better than none"] if report["gain_low"] <= 1 else []
     unknown += [f"{rivals} is better still"] if rivals else []
     return f"{text}, confidence {sure})." if report["sure"] else (
         f"{text}); the time was over before it was known whether {' and whether '.join(unknown)} "
-        "(--minutes).")
+        f"(confidence {sure}; --minutes).")
 
 
 def notes(report: dict) -> list[str]:
