@@ -58,14 +58,18 @@ static inline unsigned int *iosched_max_sectors(struct queue_limits *lim)
 	return &lim->max_user_sectors;
 }
 
-/* Return true if @boundary would split a write that the device keeps atomic. */
+/*
+ * Return true if @boundary would split a write that the device keeps atomic. Such a
+ * write begins at a multiple of its size, a power of two up to the largest unit.
+ */
 static inline bool
 iosched_tears_atomic(const struct queue_limits *lim, unsigned int boundary)
 {
 	unsigned int whole = lim->atomic_write_hw_boundary >> SECTOR_SHIFT;
+	unsigned int unit = lim->atomic_write_hw_unit_max >> SECTOR_SHIFT;
 
 	return lim->atomic_write_hw_max >> SECTOR_SHIFT > boundary ||
-	       (whole && boundary % whole);
+	       (unit && boundary % unit) || (whole && boundary % whole);
 }
 #else
 static inline struct queue_limits iosched_limits_begin(struct request_queue *q)

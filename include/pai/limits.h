@@ -107,15 +107,21 @@ static inline void pai_limit_override(struct pai_limit *limit,
 /*
  * Return true if chunk_sectors may be set to @boundary. It may not if it is the
  * size of zones, if requests would cross the driver's own boundary, or if they
- * would be cut within a logical block or within an atomic write.
+ * would be cut within a logical block or within an atomic write. A driver keeps
+ * chunk_sectors when its logical blocks become larger, so none up to a page may
+ * be cut: the block layer of 6.1 dies of a bio of which no sector fits, that of
+ * 6.12 sends it without data.
  */
 static inline bool pai_may_bound(struct request_queue *q,
 				 const struct queue_limits *lim,
 				 unsigned int boundary)
 {
+	unsigned int block = max_t(unsigned int, lim->logical_block_size,
+				   PAGE_SIZE) >> SECTOR_SHIFT;
+
 	return !blk_queue_is_zoned(q) &&
 	       !(lim->chunk_sectors && lim->chunk_sectors % boundary) &&
-	       !(boundary % (lim->logical_block_size >> SECTOR_SHIFT)) &&
+	       !(boundary % block) &&
 	       !iosched_tears_atomic(lim, boundary);
 }
 
@@ -145,9 +151,9 @@ static inline void pai_limits_override(struct pai_loan *loan,
 		pai_limit_override(&loan->boundary, &lim->chunk_sectors,
 				   cut.boundary);
 	else
-		pr_warn("pai: %s: a boundary of %u KB conflicts with the device's limits and is not set\n",
+		pr_warn("pai: %s: a boundary of %u KB is no multiple of %lu KB or conflicts with the device's limits, and is not set\n",
 			loan->disk->disk_name,
-			cut.boundary / IOSCHED_KB_SECTORS);
+			cut.boundary / IOSCHED_KB_SECTORS, PAGE_SIZE / SZ_1K);
 }
 
 /*

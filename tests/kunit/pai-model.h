@@ -71,6 +71,9 @@ static void am_work(void)
 		cut = am_whole(cut);
 		am.boundary = am.align == PAI_ALIGN_BLOCK ? AM_BLOCK :
 			      cut < AM_PAGE ? AM_PAGE : cut;
+		/* Not within a page of memory. */
+		if (am.boundary % PAGE_SECTORS)
+			am.boundary = 0;
 	}
 	am.max = max_t(unsigned int, cut, PAGE_SECTORS);
 }

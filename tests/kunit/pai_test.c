@@ -445,6 +445,11 @@ static void pai_test_queue_limits(struct kunit *test)
 	fake_set(test, "clustered_page_kb", "1");
 	fake_set(test, "read_buffer_kb", "2");
 	pai_expect_limits(test, PAGE_SECTORS, 4096 * KB);
+	/* No boundary within a page of memory. */
+	fake_set(test, "align", "page");
+	fake_set(test, "clustered_page_kb", "2");
+	fake_set(test, "read_buffer_kb", "254");
+	pai_expect_limits(test, 254 * KB, 0);
 	pai_end();
 	pai_expect_limits(test, own, 0);
 

@@ -22,6 +22,8 @@ SSD_A = {"clustered_page_kb": 16, "read_buffer_kb": 256, "write_buffer_kb": 255,
 # Attributes of a queue that depend on the scheduler.
 OF_SCHEDULER = ("scheduler", "nr_requests", "async_depth")
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
+# A flag of pwritev2() that Python lacks.
+RWF_ATOMIC = 0x40
 LOAD = {"rw": "randrw", "bs": "4k-512k", "iodepth": 4}
 
 
@@ -91,6 +93,8 @@ def parameters(disk, before):
     become(disk, 112, 224, "buffers of 3072 and 112 KB")
     pai(disk, clustered_page_kb=48, read_buffer_kb=0, write_buffer_kb=0)
     become(disk, 480, 960, "no buffers: the whole pages in the driver's limit")
+    pai(disk, clustered_page_kb=2, read_buffer_kb=254)
+    become(disk, 254, 0, "no boundary within 4 KB")
     pai(disk, clustered_page_kb=16, read_buffer_kb=1024, write_buffer_kb=1024, split="pas")
     become(disk, 512, 0, "buffers larger than the driver's limit")
     pai(disk, split="none")
@@ -250,6 +254,25 @@ def scsi_disk():
     modprobe("-r", "scsi_debug")
 
 
+def atomic():
+    """A boundary that would cut an atomic write is not set."""
+    unit = 64 << 10
+    name, = scsi_disks(1, dev_size_mb=64, atomic_wr=1, atomic_wr_max_length=unit // 512)
+    disk = Disk(name, "none")
+    most = int((disk.queue / "atomic_write_unit_max_bytes").read_text())
+    check(most == unit, f"atomic writes of up to {most} bytes")
+    fd = os.open(disk.path, os.O_WRONLY | os.O_DIRECT)
+    with mmap.mmap(-1, unit) as buffer:
+        for write_buffer, meant in ((255, (240, 0)), (256, (256, 512))):
+            pai(disk, **SSD_A | {"write_buffer_kb": write_buffer})
+            become(disk, *meant, f"atomic writes, a buffer of {write_buffer} KB")
+            written = os.pwritev(fd, [buffer], 3 * unit, RWF_ATOMIC)
+            check(written == unit, "a write across a multiple of 240 KB is atomic")
+    os.close(fd)
+    disk.select("none")
+    modprobe("-r", "scsi_debug")
+
+
 def zones():
     """A boundary that is the size of a zone stays."""
     with NullBlk("zones", size=256, zoned=1, zone_size=64, max_sectors=1024) as device:
@@ -316,3 +339,4 @@ polled()
 # Older kernels refuse PAI on a zoned device.
 if RELEASE >= (6, 12):
     zones()
+    atomic()
