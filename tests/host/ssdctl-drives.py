@@ -161,6 +161,17 @@ def known(folder):
     check(page_text(folder / "missing") == "", "none")
 
 
+def split_below_multipath(folder):
+    """A path of a multipath device does not get smaller limits than the device above it."""
+    for name, uuid in (("dm-0", "LVM-x"), ("dm-1", "mpath-360")):
+        above = folder / "holders" / name / "dm"
+        above.mkdir(parents=True)
+        (above / "uuid").write_text(uuid)
+    path = types.SimpleNamespace(path="/dev/sda", sysfs=folder, queue=folder / "queue")
+    failed(lambda: schedulers.change(path, Choice("pai", {"split": "pasa"})),
+           "is a path of /dev/dm-1")
+
+
 def signalled():
     """A signal ends a command by way of what restores, which no other one interrupts; below nohup
     none does."""
@@ -340,6 +351,7 @@ def main():
         mounted(folder)
         fits()
         known(folder / "known")
+        split_below_multipath(folder / "path")
         signalled()
         overruled()
         without_udev()

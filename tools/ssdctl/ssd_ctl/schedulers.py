@@ -248,8 +248,18 @@ def complaint(drive: Drive, file: str, value: str, error: OSError) -> str:
     return f"{name} does not take {value}: {error.strerror}"
 
 
+def multipaths(drive: Drive) -> list[str]:
+    """Return the names of the multipath devices of device-mapper that a drive is a path of."""
+    return [path.name for path in drive.sysfs.glob("holders/*")
+            if read(path / "dm/uuid").startswith("mpath-")]
+
+
 def change(drive: Drive, choice: Choice):
     """Select a choice; a failure leaves a part of it."""
+    above = multipaths(drive)
+    if above and choice.tunables.get("split", NONE) != NONE:
+        raise CtlError(f"{drive.path} is a path of /dev/{above[0]}, whose requests exceed what "
+                       f"split allows, and fail: select {choice.scheduler} on /dev/{above[0]}")
     if present(drive) == choice.scheduler != NONE:
         # What is not named gets its default.
         select(drive, NONE)
