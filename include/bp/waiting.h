@@ -65,6 +65,11 @@ static bool bp_wait(struct bp_data *bd, struct bp_process *process,
 	u32 left;
 
 	lockdep_assert_held(&bd->io.lock);
+	/* No tier waits for a process of another one. */
+	if (bd->antic.awaited &&
+	    container_of(bd->antic.awaited, struct bp_process,
+			 think)->tier != process->tier)
+		bp_stop_waiting(bd, BP_BROKEN);
 	if (bd->antic.awaited) {
 		if (!READ_ONCE(bd->timed_out))
 			return true;

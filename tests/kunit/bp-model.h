@@ -438,12 +438,19 @@ static bool bm_worth(struct bm_think *think)
 	       (!bm_near_kb() || think->distance8 / 8 <= bm_near_kb());
 }
 
+static bool bm_is_of(struct bm_think *think, unsigned int tier)
+{
+	return think >= bm.think[tier] && think < bm.think[tier] + BM_TASKS;
+}
+
 static bool bm_wait(struct bm_think *think, unsigned int tier)
 {
 	struct model_request *oldest;
 	u32 gone = bm_now() - think->done, left;
 	unsigned int dir;
 
+	if (bm.awaited && !bm_is_of(bm.awaited, tier))
+		bm_end_wait(BP_BROKEN);
 	if (bm.awaited) {
 		if (fake_ns < bm.until)
 			return true;
@@ -462,11 +469,6 @@ static bool bm_wait(struct bm_think *think, unsigned int tier)
 	bm.since = bm_now();
 	bm.until = fake_ns + left * 1000ULL;
 	return true;
-}
-
-static bool bm_is_of(struct bm_think *think, unsigned int tier)
-{
-	return think >= bm.think[tier] && think < bm.think[tier] + BM_TASKS;
 }
 
 /* Start or continue a wait of writes and far reads for the last reader. */
