@@ -146,7 +146,7 @@ struct iosched_done {
  * Run-time data, under @lock unless it says otherwise:
  * @lock: protects what is queued; never taken in interrupt context
  * @q: the device's queue
- * @head: requests that are dispatched before all others: polled, passthrough and
+ * @head: requests that are dispatched before others: polled, passthrough and
  *	requeued ones, and others that were inserted at the head
  * @fifo: the other queued requests in order of arrival
  * @sort: the same by sector, unless the policy has trees of its own
@@ -158,6 +158,7 @@ struct iosched_done {
  * @merged: request that the merge in progress has made larger, or NULL
  * @room: lower bound of the free slots below the dispatch limit; 0 means
  *	unknown, recount
+ * @overtaken: the last request that was dispatched has overtaken those in @head
  * @timed_since: time at which a request was last dispatched as the only one, in ns
  * @stats: counters
  * @timer: armed while requests are held, for the earliest deadline or the slack
@@ -196,6 +197,7 @@ struct iosched {
 	unsigned int tiers;
 	struct request *merged;
 	unsigned int room;
+	bool overtaken;
 	u64 timed_since;
 	struct iosched_stats stats[IOSCHED_TIERS][IOSCHED_DIRS];
 	struct timer_list timer;

@@ -228,10 +228,23 @@ static struct request *iosched_pick_queued(struct iosched *io,
 }
 
 /*
- * Requests of the head are dispatched before others. Each may be one for which its
- * hardware queue has no tag, which ends the run: a process that polls for none of
- * its requests can have many. So an overdue request is dispatched before them.
+ * Return the overdue request that is dispatched before @head, the first one of the
+ * head, or NULL. It may be that @head gets no tag, which ends the run: a process that
+ * polls for none of its requests can have many. But of a device that is overloaded
+ * requests are overdue all the time, and the head has those of a file system that
+ * waits for its journal. So @head is passed once, and then again only if its hardware
+ * queue would not take it.
  */
+static struct request *iosched_overtake(struct iosched *io, struct request *head)
+{
+	if (io->overtaken && iosched_hctx_able(head->mq_hctx)) {
+		iosched_arm(io, jiffies + IOSCHED_SLACK);
+		return NULL;
+	}
+	return iosched_overdue_or_arm(io);
+}
+
+/* Requests of the head are dispatched before others, but for overdue ones. */
 static struct request *iosched_next_request(struct iosched *io,
 					    struct blk_mq_hw_ctx *hctx)
 {
@@ -246,7 +259,8 @@ static struct request *iosched_next_request(struct iosched *io,
 	if (!head)
 		rq = iosched_pick_queued(io, hctx);
 	else if (iosched_any_queued(io))
-		rq = iosched_overdue_or_arm(io);
+		rq = iosched_overtake(io, head);
+	io->overtaken = head && rq;
 	if (!rq)
 		return head ? iosched_hand_over(io, head) : NULL;
 	/* What allows @rq, such as time that has passed, may allow others too. */

@@ -752,6 +752,32 @@ static void core_test_overdue_polled(struct kunit *test)
 }
 
 /*
+ * If requests are overdue all the time, every other one that is dispatched is of the
+ * head, unless its hardware queue would not take it.
+ */
+static void core_test_overdue_all(struct kunit *test)
+{
+	struct request *head[2], *rq[4];
+	unsigned int i;
+
+	core_begin(test);
+	for (i = 0; i < ARRAY_SIZE(rq); i++)
+		rq[i] = fake_insert(REQ_OP_READ, 1000 * i, 8);
+	head[1] = fake_insert_head(REQ_OP_WRITE, 8000, 8);
+	head[0] = fake_insert_head(REQ_OP_WRITE, 9000, 8);
+	fake_advance_ms(600);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rq[0]);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), head[0]);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rq[1]);
+	set_bit(BLK_MQ_S_STOPPED, &fake.hctx->state);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rq[2]);
+	clear_bit(BLK_MQ_S_STOPPED, &fake.hctx->state);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), head[1]);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rq[3]);
+	fake_finish();
+}
+
+/*
  * A driver that refuses the requests of one hardware queue does not delay those of
  * others. Nor does an insertion there: the block layer does not call the elevator.
  */
@@ -1250,6 +1276,7 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_passthrough),
 	KUNIT_CASE(core_test_overdue),
 	KUNIT_CASE(core_test_overdue_polled),
+	KUNIT_CASE(core_test_overdue_all),
 	KUNIT_CASE(core_test_refusing_queue),
 	KUNIT_CASE(core_test_tagless_queue),
 	KUNIT_CASE(core_test_used_up_tags),

@@ -103,6 +103,7 @@ static struct {
 	unsigned long reads_until;	/* jiffies; write_share applies until then */
 	bool reads_seen;
 	unsigned long last_write;	/* jiffies */
+	bool overtaken;		/* the last request overtook those of the head */
 	u64 timed_since;		/* ns */
 	unsigned int owed_us;		/* to reads */
 	bool refused;		/* the last dispatch returned no request */
@@ -433,7 +434,7 @@ static struct model_request *model_next_bounded(void)
 	return NULL;
 }
 
-/* Return the request that the core must dispatch now, or NULL. */
+/* Return the request that the core must dispatch now, or NULL. Once for each dispatch. */
 static struct model_request *model_next(void)
 {
 	struct model_request *mr, *next = NULL;
@@ -442,10 +443,11 @@ static struct model_request *model_next(void)
 		if (mr->state == MODEL_HEAD &&
 		    (!next || mr->place < next->place))
 			next = mr;
-	if (next) {
-		mr = model_overdue();
+	/* An overdue request passes those of the head, but no two in a row. */
+	mr = next && !model.overtaken ? model_overdue() : NULL;
+	model.overtaken = mr;
+	if (next)
 		return mr ? mr : next;
-	}
 	next = model_next_bounded();
 	return next ? next : model_overdue();
 }

@@ -1,0 +1,66 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+# While more reads arrive than a disk serves, an fsync ends although all of them are overdue
+# kernels: 6.12
+# cpus: 1
+# timeout: 600
+"""The kernel inserts a commit of the journal at the head, behind a flush, on kernels from 6.3 on. A
+disk with one tag dispatches one request for each completion: it must not always be one that is
+overdue."""
+
+import os
+import pathlib
+import threading
+import time
+
+from checks import check, run
+from fio_jobs import load
+from iosched import Disk, ours, scsi_disks
+
+# Seconds that an fsync may take; it writes some ten requests, one after the other.
+SECONDS = 60
+# Of a read, in ms and ns; all in the queue are more than their deadline and 100 ms.
+EXPIRE_MS, TAKES_NS = 50, 5_000_000
+READS = 64
+
+
+def synced(mount, took):
+    """Write a file and have it synced; append the seconds that it took."""
+    began = time.monotonic()
+    fd = os.open(mount / "file", os.O_WRONLY | os.O_CREAT)
+    os.write(fd, bytes(4096))
+    os.fsync(fd)
+    os.close(fd)
+    took.append(time.monotonic() - began)
+
+
+def journal():
+    """A file system writes its journal while all reads are overdue."""
+    names = ours()
+    disks = [Disk(disk, name) for disk, name in zip(
+        scsi_disks(len(names), dev_size_mb=32, max_queue=1, ndelay=TAKES_NS), names, strict=True)]
+    for disk in disks:
+        mount = pathlib.Path(f"/mnt/{disk.name}")
+        mount.mkdir()
+        run("mkfs.ext4", "-q", disk.path)
+        run("mount", disk.path, mount)
+        (disk.queue / "nr_requests").write_text(str(2 * READS))
+        disk.tune(read_expire=EXPIRE_MS, write_expire=EXPIRE_MS)
+        took = []
+        with load([disk], {"reads": {"filename": disk.path}}, rw="randread", iodepth=READS):
+            before = disk.counters("be read")["expired"]
+            writer = threading.Thread(target=synced, args=(mount, took))
+            writer.start()
+            writer.join(SECONDS)
+            late = disk.counters("be read")["expired"] - before
+        writer.join()
+        check(late > READS, f"{disk.label}: {late} reads were overdue")
+        check(took[0] < SECONDS, f"{disk.label}: an fsync took {took[0]:.1f} s")
+        run("umount", mount)
+        disk.nothing_left()
+        disk.select("none")
+    run("modprobe", "-r", "scsi_debug")
+
+
+if __name__ == "__main__":
+    journal()
