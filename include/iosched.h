@@ -181,7 +181,7 @@ struct iosched_done {
  * @front_merges: whether to try front merges
  * @async_depth: scheduler tags for all but synchronous reads, per hardware
  *	queue; 0 for no bound
- * @depth: most requests in flight on the device; 0 for as many as it has tags
+ * @depth: most requests in flight on the device; 0 for as many as it takes
  * @write_share: most of the device for writes while there are reads, in percent
  * @bypass: whether requests may bypass the queue, if the policy has may_bypass()
  */

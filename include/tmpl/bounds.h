@@ -6,12 +6,17 @@
 #ifndef _IOSCHED_TMPL_BOUNDS_H
 #define _IOSCHED_TMPL_BOUNDS_H
 
-/* The dispatch limit: the device's tags, or @depth if that is less. */
+/*
+ * The dispatch limit: the device's tags, or @depth if that is less. A SCSI device may
+ * take fewer commands than its host has tags, as many as it has budget.
+ */
 static unsigned int iosched_limit(struct iosched *io)
 {
-	unsigned int tags = iosched_tags(io), depth = READ_ONCE(io->depth);
+	unsigned int most = iosched_tags(io);
 
-	return depth ? min(tags, depth) : tags;
+	if (io->q->mq_ops->get_budget)
+		most = min_not_zero(most, READ_ONCE(io->q->queue_depth));
+	return min_not_zero(most, READ_ONCE(io->depth));
 }
 
 /* Find free slots below the dispatch limit. Return false if there is none. */

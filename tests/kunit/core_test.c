@@ -287,6 +287,29 @@ static void core_test_write_share_expired(struct kunit *test)
 	fake_finish();
 }
 
+/* The dispatch limit of a SCSI device is its budget, if that is less than its tags. */
+static void core_test_budget(struct kunit *test)
+{
+	unsigned int i;
+
+	core_begin(test);
+	fake.q->queue_depth = 4;
+	fake_set(test, "write_share", "50");
+	core_poll_read(test);
+	for (i = 0; i < 3; i++)
+		fake_insert(REQ_OP_WRITE, 100 * i, 8);
+	fake_expect(test, 0);
+	fake_expect(test, 100);
+	fake_expect_none(test);
+	for (i = 5; i < 8; i++)
+		fake_insert(REQ_OP_READ, 100 * i, 8);
+	fake_expect(test, 500);
+	fake_expect(test, 600);
+	fake_expect_none(test);
+	fake.q->queue_depth = 0;
+	fake_finish();
+}
+
 /* Expect the request at @sector, which takes @ms. */
 static void core_serve(struct kunit *test, sector_t sector, unsigned int ms)
 {
@@ -1263,6 +1286,7 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_write_share),
 	KUNIT_CASE(core_test_writes_stuck),
 	KUNIT_CASE(core_test_write_share_expired),
+	KUNIT_CASE(core_test_budget),
 	KUNIT_CASE(core_test_time_share),
 	KUNIT_CASE(core_test_held_until_dispatch),
 	KUNIT_CASE(core_test_no_run_when_full),

@@ -236,8 +236,20 @@ static blk_status_t fake_queue_rq(struct blk_mq_hw_ctx *hctx,
 	return BLK_STS_IOERR;	/* not called: no test submits I/O */
 }
 
+/* As those of SCSI; not called either. */
+static int fake_get_budget(struct request_queue *q)
+{
+	return 0;
+}
+
+static void fake_put_budget(struct request_queue *q, int token)
+{
+}
+
 static const struct blk_mq_ops fake_mq_ops = {
 	.queue_rq = fake_queue_rq,
+	.get_budget = fake_get_budget,
+	.put_budget = fake_put_budget,
 };
 
 static const struct block_device_operations fake_fops = {

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# While more reads arrive than a disk serves, an fsync ends although all of them are overdue
+# While more I/O arrives than a SCSI disk takes: an fsync ends although all reads are overdue, and
+# writes leave to reads a part of the commands that the disk takes, which are fewer than its host's
 # kernels: 6.12
 # cpus: 1
 # timeout: 600
@@ -62,5 +63,21 @@ def journal():
     run("modprobe", "-r", "scsi_debug")
 
 
+def share():
+    """Of four commands that the disk takes, of 64 that its host does, three are writes."""
+    name, = scsi_disks(1, dev_size_mb=32, max_queue=64, ndelay=TAKES_NS)
+    (pathlib.Path("/sys/block", name) / "device/queue_depth").write_text("4")
+    disk = Disk(name, "pass")
+    jobs = {kind: {"filename": disk.path, "rw": kind, "iodepth": depth}
+            for kind, depth in (("randread", 1), ("randwrite", 32))}
+    with load([disk], jobs):
+        seen = [disk.counters("be write")["in_flight"] for _ in range(300)]
+    check(max(seen) == 3, f"{max(seen)} writes are in flight")
+    disk.nothing_left()
+    disk.select("none")
+    run("modprobe", "-r", "scsi_debug")
+
+
 if __name__ == "__main__":
     journal()
+    share()
