@@ -32,6 +32,9 @@ import math
 import pathlib
 import sys
 
+import numpy
+from scipy import stats
+
 import advise_draw
 import guests
 import judging
@@ -285,6 +288,22 @@ def chosen(answers: list[Answer]) -> list[str]:
                             (told + best).most_common()])
 
 
+def needed(answer: Answer) -> float:
+    """Return how many times its rounds an answer would need to know with 95 % of each candidate
+    that was left, tested alone, whether it is better than the recommended one by 2 %: by how the
+    difference varies from round to round. 0 without a rival."""
+    told, most = answer.told, 0.0
+    chosen = told["scores"][told["choice"]]
+    for name in set(told["left"]) - {told["choice"]}:
+        differences = numpy.array([one - other for one, other in
+                                   zip(told["scores"][name], chosen, strict=False)])
+        if len(differences) > 1:
+            half = (stats.t.ppf(0.975, len(differences) - 1) * differences.std(ddof=1) /
+                    math.sqrt(len(differences)))
+            most = max(most, (half / MARGIN) ** 2)
+    return most
+
+
 def costs(answers: list[Answer]) -> str:
     """Return what the measurements took."""
     some = [one for one in answers if one.truth]
@@ -297,10 +316,20 @@ def costs(answers: list[Answer]) -> str:
             f"{sum(one.seconds for one in some) / len(some):.0f} s a case with the truth")
 
 
+def shortage(answers: list[Answer]) -> str:
+    """Return how many more rounds the undecided answers need, "" if there are none."""
+    factors = [needed(one) for one in answers if one.undecided()]
+    if not factors:
+        return ""
+    low, middle, high = numpy.quantile(factors, [0.25, 0.5, 0.75])
+    return (f"to know 2 % of each candidate left, an undecided answer needs {middle:.0f} times its "
+            f"rounds (half of them {low:.0f} to {high:.0f} times)")
+
+
 def report(answers: list[Answer]) -> list[str]:
     """Return what is printed at the end."""
     bad = [line_of(one) for one in answers if WRONG in (one.near_best(), one.safe())]
-    return [*table(answers), "", *chosen(answers), "", costs(answers),
+    return [*table(answers), "", *chosen(answers), "", costs(answers), shortage(answers),
             *(["", "wrong:", *bad] if bad else [])]
 
 
