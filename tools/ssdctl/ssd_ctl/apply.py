@@ -46,11 +46,8 @@ def former_queue(choice: Choice, former: Choice) -> dict[str, str]:
     lasting = (*STAY, *(("nr_requests",) if choice.scheduler == former.scheduler else ()))
     found = {name: former.queue[name] for name in lasting if name in former.queue}
     if schedulers.WBT in found:
-        # As after a boot, and as advise measures it.
-        if choice.scheduler in schedulers.UNTHROTTLED:
-            found[schedulers.WBT] = "0"
-        elif former.scheduler in schedulers.UNTHROTTLED and found[schedulers.WBT] == "0":
-            found[schedulers.WBT] = schedulers.USUAL
+        found[schedulers.WBT] = schedulers.throttling(choice.scheduler, former.scheduler,
+                                                      found[schedulers.WBT])
     return found
 
 

@@ -74,6 +74,14 @@ def with_module(names: Iterable[str]) -> set[str]:
     return {(file or builtin).replace("_", "-").removesuffix("-iosched") for file, builtin in found}
 
 
+def throttling(name: str, before: str, value: str) -> str:
+    """Return what to set writeback throttling to, in us, for a scheduler whose choice does not name
+    it: as after a boot, or as the user has it. @before: the scheduler under which it is @value."""
+    if name in UNTHROTTLED:
+        return "0"
+    return USUAL if before in UNTHROTTLED and value == "0" else value
+
+
 def support(drives: list[Drive]) -> dict[str, str]:
     """Return {scheduler: LOADED, MODULE or MISSING} of ours and of the kernel's."""
     there = {name for drive in drives for name in offered(drive)}

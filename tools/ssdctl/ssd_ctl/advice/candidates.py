@@ -5,7 +5,7 @@ import dataclasses
 
 from ssd_ctl import CtlError, schedulers
 from ssd_ctl.choice import Choice
-from ssd_ctl.schedulers import UNTHROTTLED, WBT
+from ssd_ctl.schedulers import NONE, WBT
 from ssd_probe import report, settings
 from ssd_probe.drive import Drive, read
 
@@ -37,13 +37,9 @@ class Selector:
 
     def __init__(self, drive: Drive):
         self.drive = drive
-        self.throttling = self.usual_throttling()
-
-    def usual_throttling(self) -> str:
-        """Return the setting of writeback throttling without a scheduler; "" if there is none."""
-        found = read(self.drive.queue / WBT)
-        off = schedulers.present(self.drive) in UNTHROTTLED and found == "0"
-        return schedulers.USUAL if off else found
+        # Without a scheduler; "" if the kernel has none.
+        self.throttling = schedulers.throttling(NONE, schedulers.present(drive),
+                                                read(drive.queue / WBT))
 
     def select(self, candidate: Candidate):
         """Select a candidate. Its scheduler starts anew."""
@@ -51,7 +47,7 @@ class Selector:
         if not self.throttling:
             queue.pop(WBT, None)
         elif WBT not in queue:
-            queue[WBT] = "0" if choice.scheduler in UNTHROTTLED else self.throttling
+            queue[WBT] = schedulers.throttling(choice.scheduler, NONE, self.throttling)
         schedulers.change(self.drive, dataclasses.replace(choice, queue=queue))
         if queue.get(WBT) == schedulers.USUAL:
             self.throttling = read(self.drive.queue / WBT)
@@ -67,10 +63,10 @@ def selectable(drive: Drive, found: list[Candidate],
             selector.select(candidate)
             made.append(candidate)
         except CtlError as error:
-            if candidate.choice.scheduler == schedulers.NONE or not drive.exists():
+            if candidate.choice.scheduler == NONE or not drive.exists():
                 raise
             left_out(f"without {candidate.name}: {error}")
-    if all(candidate.choice.scheduler == schedulers.NONE for candidate in made):
+    if all(candidate.choice.scheduler == NONE for candidate in made):
         raise CtlError(f"the kernel selects no scheduler on {drive.path}: there is nothing to "
                        "compare")
     return made
