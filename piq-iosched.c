@@ -491,8 +491,8 @@ static void piq_try(struct piq_data *pd)
 	if (!pd->trials || !(trial->window || trial->free || trial->conflicts))
 		return;
 	trial->conflicts |= trial->free;
-	piq_trial_step(trial, ktime_get_ns(),
-		       pd->io.nr + iosched_tags(&pd->io));
+	if (piq_trial_step(trial, ktime_get_ns()))
+		trial->backlog = pd->io.nr + iosched_all_in_flight(&pd->io);
 	if (trial->free != free)
 		piq_map_of(pd)->stuck = 0;
 }

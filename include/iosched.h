@@ -557,6 +557,15 @@ static inline void iosched_wake(struct iosched *io)
 static void iosched_sort_alone(struct iosched *io);
 
 /**
+ * iosched_all_in_flight() - requests that were dispatched and have not completed
+ * @io: elevator, lock held: otherwise the number is an estimate
+ *
+ * With those that bypass the queue, without polled ones. A request that completes at the
+ * same time may still be counted. Defined in tmpl/in-flight.h.
+ */
+static unsigned int iosched_all_in_flight(struct iosched *io);
+
+/**
  * iosched_replace_all() - place all queued requests anew, and run the queue
  * @io: elevator
  * @change: changes the policy's structures; called under the lock while no

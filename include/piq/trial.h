@@ -64,7 +64,7 @@ struct piq_sums {
  * @conflicts: a request was held, or could have been, since the last trial
  * @window: a window is under way
  * @skip: the requests from before it still complete
- * @backlog: their number at most
+ * @backlog: their number
  * @pairs: pairs of windows so far
  * @power: of the last window of each mode, log2
  * @counts: by direction: that window has enough completions
@@ -134,12 +134,10 @@ static inline void piq_window_clear(struct piq_trial *trial, u64 now)
 	trial->since = now;
 }
 
-static inline void piq_window_begin(struct piq_trial *trial, bool free, u64 now,
-				    unsigned int backlog)
+static inline void piq_window_begin(struct piq_trial *trial, bool free, u64 now)
 {
 	trial->free = free;
 	trial->skip = true;
-	trial->backlog = backlog;
 	piq_window_clear(trial, now);
 	WRITE_ONCE(trial->window, true);
 }
@@ -201,9 +199,11 @@ static inline bool piq_window_over(struct piq_trial *trial, u64 now)
 		now - trial->since >= PIQ_WINDOW_NS);
 }
 
-/* A window has ended: go on with the other mode, or end the trial. */
-static inline void piq_trial_go_on(struct piq_trial *trial, u64 now,
-				   unsigned int backlog)
+/*
+ * A window has ended: go on with the other mode and return true, or end the trial and
+ * return false.
+ */
+static inline bool piq_trial_go_on(struct piq_trial *trial, u64 now)
 {
 	piq_window_end(trial, now);
 	/* Each pair begins with the mode that is tried. */
@@ -212,44 +212,47 @@ static inline void piq_trial_go_on(struct piq_trial *trial, u64 now,
 		trial->pairs++;
 		if (abs(trial->sum) >= PIQ_DECIDES) {
 			piq_trial_end(trial, trial->sum < 0, now);
-			return;
+			return false;
 		}
 		if (trial->pairs == PIQ_PAIRS) {
 			piq_trial_end(trial, trial->better, now);
-			return;
+			return false;
 		}
 	}
-	piq_window_begin(trial, !trial->free, now, backlog);
+	piq_window_begin(trial, !trial->free, now);
+	return true;
 }
 
 /**
  * piq_trial_step() - let time pass
  * @trial: trials
  * @now: time, in ns
- * @backlog: requests that are queued or in flight, at most
  *
  * Call this before selecting a request, under the lock. It may change @trial->free.
+ *
+ * Return: true if a window begins. The caller then sets @trial->backlog.
  */
-static inline void piq_trial_step(struct piq_trial *trial, u64 now,
-				  unsigned int backlog)
+static inline bool piq_trial_step(struct piq_trial *trial, u64 now)
 {
 	if (!trial->window) {
 		if (!trial->conflicts || now < trial->next)
-			return;
+			return false;
 		trial->sum = 0;
 		trial->pairs = 0;
 		trial->began = now;
-		piq_window_begin(trial, !trial->better, now, backlog);
+		piq_window_begin(trial, !trial->better, now);
+		return true;
 	} else if (now - trial->began > PIQ_TRIAL_NS) {
 		piq_trial_end(trial, trial->better, now);
 	} else if (trial->skip) {
 		if (piq_window_nr(trial) < trial->backlog)
-			return;
+			return false;
 		trial->skip = false;
 		piq_window_clear(trial, now);
 	} else if (piq_window_over(trial, now)) {
-		piq_trial_go_on(trial, now, backlog);
+		return piq_trial_go_on(trial, now);
 	}
+	return false;
 }
 
 #endif /* _PIQ_TRIAL_H */

@@ -28,7 +28,8 @@ static unsigned int piq_drive_run(struct piq_trial *trial,
 	while (ms--) {
 		*now += NSEC_PER_MSEC;
 		trial->conflicts = true;
-		piq_trial_step(trial, *now, PIQ_OUTSTANDING);
+		if (piq_trial_step(trial, *now))
+			trial->backlog = PIQ_OUTSTANDING;
 		held += !trial->free;
 		for (dir = READ; dir <= WRITE; dir++)
 			for (i = 0; i < drive->per_ms[trial->free][dir]; i++)

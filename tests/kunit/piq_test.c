@@ -588,6 +588,8 @@ static void piq_test_trial(struct kunit *test)
 	piq_expect(test, 4);
 	piq_expect(test, 8);
 	KUNIT_EXPECT_TRUE(test, pd->trial.window);
+	/* Not the device's tags: as many as that may never complete. */
+	KUNIT_EXPECT_EQ(test, pd->trial.backlog, 3U);
 	fake_advance_ms(2);
 	fake_complete(rq);
 	KUNIT_EXPECT_EQ(test, atomic_read(&pd->trial.sums[READ].nr), 1);
