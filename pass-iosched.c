@@ -435,18 +435,38 @@ static void pass_map_switch(struct iosched *io, void *map)
 }
 
 /*
+ * The size of regions, in MB, for a device that nobody chose a size for: the present one,
+ * or the least that the capacity allows. An elevator has to start on any device: 7.2
+ * stops a driver's change of its hardware queues if one does not start again, and older
+ * kernels then leave the device without one.
+ */
+static unsigned int pass_fit_mb(struct pass_data *pd, sector_t capacity)
+{
+	unsigned int least = pass_least_mb(capacity);
+
+	if (pd->region_size_mb >= least)
+		return pd->region_size_mb;
+	pr_warn("pass: region_size_mb=%u makes more than %u regions of %s: uses %u\n",
+		pd->region_size_mb, PASS_MAX_REGIONS, pd->io.q->disk->disk_name,
+		least);
+	return least;
+}
+
+/*
  * Replace the map by one for the present capacity of the device, with regions
- * of @size_mb, or of the present size if that is 0.
+ * of @size_mb, or of a size that fits if that is 0.
  */
 static int pass_resize(struct pass_data *pd, unsigned int size_mb)
 {
 	struct pass_map *map;
+	sector_t capacity;
 	int ret = 0;
 
 	mutex_lock(&pd->resize_lock);
+	capacity = pass_capacity(pd->io.q);
 	if (!size_mb)
-		size_mb = pd->region_size_mb;
-	map = pass_map_alloc(pd->io.q, size_mb);
+		size_mb = pass_fit_mb(pd, capacity);
+	map = pass_map_alloc(capacity, size_mb);
 	if (IS_ERR(map)) {
 		ret = PTR_ERR(map);
 	} else {
@@ -474,7 +494,13 @@ static void pass_resize_work(struct work_struct *work)
 static int pass_set_region_size(struct iosched *io, unsigned int *field,
 				unsigned int value)
 {
-	return pass_resize(pass_of(io), value);
+	int ret = pass_resize(pass_of(io), value);
+
+	if (ret == -EINVAL)
+		pr_err("pass: region_size_mb=%u makes more than %u regions of %s: the least is %u\n",
+		       value, PASS_MAX_REGIONS, io->q->disk->disk_name,
+		       pass_least_mb(pass_capacity(io->q)));
+	return ret;
 }
 
 /*
@@ -499,6 +525,7 @@ static int pass_set_region_size(struct iosched *io, unsigned int *field,
 static int pass_init(struct iosched *io)
 {
 	struct pass_data *pd = pass_of(io);
+	sector_t capacity = pass_capacity(io->q);
 	struct pass_map *map;
 	unsigned int tier;
 
@@ -509,7 +536,8 @@ static int pass_init(struct iosched *io)
 	}
 	INIT_WORK(&pd->resize_work, pass_resize_work);
 	mutex_init(&pd->resize_lock);
-	map = pass_map_alloc(io->q, pd->region_size_mb);
+	pd->region_size_mb = pass_fit_mb(pd, capacity);
+	map = pass_map_alloc(capacity, pd->region_size_mb);
 	if (IS_ERR(map))
 		return PTR_ERR(map);
 	pass_use_map(pd, map);

@@ -748,12 +748,31 @@ static void piq_released(struct request *rq)
 	C(piq_data, scheme, PIQ_PLUS, piq_scheme_names, piq_set_scheme,	\
 	  "scheme of the paper (noop, rws, piq-r, piq-w, piq, piq+; default piq+)")
 
+/*
+ * The module's parameters, each in its range, make no geometry. Use one that has the
+ * channels: 7.2 stops a driver's change of its hardware queues if an elevator does not
+ * start again, and older kernels then leave the device without one.
+ */
+static void piq_fit(struct piq_data *pd)
+{
+	pd->page_size_kb = rounddown_pow_of_two(pd->page_size_kb);
+	pd->chips = 1;
+	pd->dies = 1;
+	pd->planes = 1;
+	pr_warn("piq: uses %u channels of a plane, pages of %u KB\n",
+		pd->channels, pd->page_size_kb);
+}
+
 static int piq_init(struct iosched *io)
 {
 	struct piq_data *pd = piq_of(io);
 	struct piq_map *map;
 
 	map = piq_new_map(pd);
+	if (PTR_ERR_OR_ZERO(map) == -EINVAL) {
+		piq_fit(pd);
+		map = piq_new_map(pd);
+	}
 	if (IS_ERR(map))
 		return PTR_ERR(map);
 	RCU_INIT_POINTER(pd->map, map);

@@ -83,9 +83,16 @@ static inline sector_t pass_capacity(struct request_queue *q)
 	return q->disk ? get_capacity(q->disk) : 0;
 }
 
+/* The least size of a region, in MB, on a device of this capacity. */
+static inline unsigned int pass_least_mb(sector_t capacity)
+{
+	return DIV64_U64_ROUND_UP(capacity,
+				  (u64)PASS_MAX_REGIONS * (SZ_1M >> SECTOR_SHIFT));
+}
+
 /**
- * pass_map_alloc() - make an empty map for the present capacity of a device
- * @q: queue of the device
+ * pass_map_alloc() - make an empty map of a device
+ * @capacity: of the device, in sectors
  * @size_mb: size of a region in MB
  *
  * Sleeps, but does not wait for I/O: the queue may be frozen.
@@ -93,21 +100,15 @@ static inline sector_t pass_capacity(struct request_queue *q)
  * Return: the map, or an ERR_PTR() if there would be too many regions or there
  * is no memory.
  */
-static struct pass_map *pass_map_alloc(struct request_queue *q,
-				       unsigned int size_mb)
+static struct pass_map *pass_map_alloc(sector_t capacity, unsigned int size_mb)
 {
-	sector_t capacity = pass_capacity(q);
 	sector_t sectors = (sector_t)size_mb * (SZ_1M >> SECTOR_SHIFT);
 	u64 nr = max_t(u64, DIV64_U64_ROUND_UP(capacity, sectors), 1);
 	unsigned int i, tier;
 	struct pass_map *map;
 
-	if (nr > PASS_MAX_REGIONS) {
-		pr_err("pass: region_size_mb=%u makes %llu regions of %s, at most %u: use %llu or more\n",
-		       size_mb, nr, q->disk->disk_name, PASS_MAX_REGIONS,
-		       DIV64_U64_ROUND_UP(nr * size_mb, PASS_MAX_REGIONS));
+	if (nr > PASS_MAX_REGIONS)
 		return ERR_PTR(-EINVAL);
-	}
 	map = iosched_zalloc(struct_size(map, region, nr));
 	if (!map)
 		return ERR_PTR(-ENOMEM);

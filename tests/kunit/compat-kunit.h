@@ -12,13 +12,6 @@
 
 #include "iosched-kernel.h"
 
-/* Error of a scheduler that refuses its parameters. 7.2 returns -ENOMEM for all errors. */
-#ifdef IOSCHED_HAVE_ALLOC_SCHED_DATA
-#define COMPAT_REFUSED (-ENOMEM)
-#else
-#define COMPAT_REFUSED (-EINVAL)
-#endif
-
 /* 7.2: the block layer allocates the elevator's data first. */
 static inline int compat_elevator_data(struct request_queue *q,
 				       struct elevator_queue *eq)

@@ -330,9 +330,12 @@ static void pass_test_grow(struct kunit *test)
 	/* Beyond the capacity of the map, the last region takes the rest. */
 	set_capacity(fake.disk, (sector_t)(PASS_MAX_REGIONS + 1) * MB);
 	rq = fake_insert(REQ_OP_READ, 9 * MB, 8);
-	fake_run_works();
-	KUNIT_EXPECT_EQ(test, pd->map->nr, 6U);
 	KUNIT_EXPECT_EQ(test, pass_queue_of(rq)->region - pd->map->region, 5L);
+	/* Regions of 1 MB would be too many. */
+	fake_run_works();
+	KUNIT_EXPECT_EQ(test, pd->map->nr, PASS_MAX_REGIONS / 2 + 1);
+	KUNIT_EXPECT_EQ(test, pd->region_size_mb, 2U);
+	KUNIT_EXPECT_EQ(test, pass_queue_of(rq)->region - pd->map->region, 4L);
 	fake_insert(REQ_OP_READ, 10 * MB, 8);
 	KUNIT_EXPECT_FALSE(test, fake_has_works());
 	fake_finish();
@@ -343,9 +346,11 @@ static void pass_test_region_size(struct kunit *test)
 	sector_t most = (sector_t)PASS_MAX_REGIONS * MB;
 	struct pass_data *pd;
 
-	/* Too many regions are refused at the start and on a change. */
-	KUNIT_EXPECT_EQ(test, fake_start(&iosched_type, most + MB),
-			COMPAT_REFUSED);
+	/* Too many regions get a size that fits at the start, and are refused on a change. */
+	pd = pass_begin(test, 3 * most + 1);
+	KUNIT_EXPECT_EQ(test, pd->region_size_mb, 4U);
+	KUNIT_EXPECT_EQ(test, pd->map->nr, 3 * PASS_MAX_REGIONS / 4 + 1);
+	fake_stop();
 	pd = pass_begin(test, most);
 	KUNIT_EXPECT_EQ(test, pd->map->nr, PASS_MAX_REGIONS);
 	set_capacity(fake.disk, most + MB);

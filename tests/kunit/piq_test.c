@@ -502,10 +502,22 @@ static void piq_test_refused(struct kunit *test)
 	fake_set(test, "chips", "256");
 	KUNIT_EXPECT_EQ(test, piq_test_map(pd)->lv.units, 1024U);
 	fake_stop();
-	channels_tunable.value = 1025;
-	KUNIT_EXPECT_EQ(test, fake_start(&iosched_type, CAPACITY),
-			COMPAT_REFUSED);
+}
+
+/* Parameters that make no geometry do not keep an elevator from starting. */
+static void piq_test_fit(struct kunit *test)
+{
+	struct piq_data *pd;
+
 	channels_tunable.value = 4;
+	planes_tunable.value = 257;
+	page_size_kb_tunable.value = 15;
+	pd = piq_begin(test, PIQ_PLUS);
+	KUNIT_EXPECT_EQ(test, piq_test_map(pd)->lv.units, 4U);
+	KUNIT_EXPECT_EQ(test, pd->planes, 1U);
+	KUNIT_EXPECT_EQ(test, pd->page_size_kb, 8U);
+	fake_stop();
+	page_size_kb_tunable.value = 4;
 }
 
 /* A discard moves no data, so it counts as its first page. */
@@ -641,6 +653,7 @@ static struct kunit_case piq_cases[] = {
 	KUNIT_CASE(piq_test_window_merge),
 	KUNIT_CASE(piq_test_geometry),
 	KUNIT_CASE(piq_test_refused),
+	KUNIT_CASE(piq_test_fit),
 	KUNIT_CASE(piq_test_discard),
 	KUNIT_CASE(piq_test_deadline),
 	KUNIT_CASE(piq_test_files),

@@ -14,7 +14,7 @@ import pathlib
 import re
 import subprocess
 
-from checks import RELEASE, check, modprobe
+from checks import check, modprobe
 from iosched import Disk, insert, ours, remove
 from ssd import NullBlk
 
@@ -128,8 +128,9 @@ def at_load(name, limits):
 
 
 def regions(disk):
-    """A device starts from the module's parameters. If they make too many regions, the old
-    scheduler stays and the log states the reason."""
+    """A device starts from the module's parameters. If they make too many regions, those are
+    larger, and the log says so: a driver may have the scheduler start again at any time. As a
+    tunable, the size is refused."""
     insert("pass", "region_size_mb=64 read_expire=123")
     disk.select("pass")
     for key, value in (("region_size_mb", 64), ("read_expire", 123)):
@@ -137,16 +138,29 @@ def regions(disk):
     disk.select("none")
     remove("pass")
     insert("pass", "region_size_mb=1")
-    large = NullBlk("large", size=100000)
-    file = f"/sys/block/{large.name}/queue/scheduler"
-    before = pathlib.Path(file).read_text()
-    # 7.2 returns ENOMEM for any failure of an elevator's init.
-    refused = errno.ENOMEM if RELEASE >= (7, 2) else errno.EINVAL
-    check(attempt(file, b"pass") == refused, "pass refuses 100000 regions")
-    check(pathlib.Path(file).read_text().split("[")[1] == before.split("[")[1],
-          "the old scheduler stays")
-    check("pass: region_size_mb=1 makes 100000 regions" in log(), "the log states the reason")
+    large = NullBlk("large", size=100000, submit_queues=2)
+    disk = Disk(large.name, "pass")
+    size = disk.queue / "iosched/region_size_mb"
+    check(size.read_text() == "7\n" and "pass: region_size_mb=1 makes more than 16384 regions of "
+          f"{large.name}: uses 7" in log(), "pass takes regions of 7 MB")
+    check(attempt(size, b"6") == errno.EINVAL and size.read_text() == "7\n", "6 MB are refused")
+    check("region_size_mb=6 makes more than 16384 regions" in log(), "the log states the reason")
+    size.write_text("4096")
+    queues = len(list(disk.queue.parent.glob("mq/*")))
+    (large.folder / "submit_queues").write_text("1")
+    check(len(list(disk.queue.parent.glob("mq/*"))) == queues - 1, "the driver has fewer queues")
+    check("[pass]" in (disk.queue / "scheduler").read_text() and size.read_text() == "7\n",
+          "pass starts again")
     large.remove()
+    remove("pass")
+    insert("piq", "planes=1024 page_size_kb=6")
+    small = NullBlk("small", size=1024)
+    disk = Disk(small.name, "piq")
+    made = {name: (disk.queue / "iosched" / name).read_text().strip()
+            for name in ("channels", "chips", "dies", "planes", "page_size_kb")}
+    check(list(made.values()) == ["8", "1", "1", "1", "4"] and "piq: uses 8 channels" in log(),
+          f"piq takes a geometry: {made}")
+    small.remove()
 
 
 def main():
