@@ -20,12 +20,13 @@ import sys
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssd-probe")]
 
-from checks import check, modprobe, wait_for  # noqa: E402  (in a folder added above)
+from checks import check, modprobe, run, wait_for  # noqa: E402  (in a folder added above)
 from iosched import Disk, ours, remove_all  # noqa: E402
 from probing import (  # noqa: E402
-    COMMAND, FAKE, probe, queue_settings, skip_without_parts, start, states, wait_for_line)
+    COMMAND, FAKE, STATES, probe, queue_settings, skip_without_parts, start, states, wait_for_line)
 from ssd import Device, NullBlk  # noqa: E402
 from ssd_probe import report, settings  # noqa: E402
+from terminal import Terminal  # noqa: E402
 
 JSON, HTML = pathlib.Path("/tmp/report.json"), pathlib.Path("/tmp/report.html")
 PROGRAM = "build/tools/ssd-probe-io"
@@ -197,9 +198,8 @@ def writes(dev):
     check(status == 1 and "--range" in errors, "a bound below the range is refused")
 
 
-def interrupted_in_advance(dev):
-    """A run is interrupted while it writes in advance, then goes on there."""
-    options = ["--destroy", "--only", "mapping", "--json", JSON, dev.path]
+def interrupt_in_advance(dev, *options):
+    """Interrupt a run while it writes in advance."""
     dev.reset()
     with start(*options) as running:
         running.stdin.write(f"{dev.name}\n")
@@ -209,10 +209,60 @@ def interrupted_in_advance(dev):
         running.send_signal(signal.SIGINT)
         running.communicate()
         check(running.returncode == 130, f"status {running.returncode}")
+
+
+def interrupted_in_advance(dev):
+    """A run that was interrupted while it wrote in advance goes on there; or begins anew, if what
+    it wrote was discarded."""
+    options = ["--destroy", "--only", "mapping", "--json", JSON, dev.path]
+    interrupt_in_advance(dev, *options)
     status, _, errors = probe(*options, typed=f"{dev.name}\n")
     check("goes on" in errors, "it goes on")
     written = dev.stats()["host_write_bytes"]
     check(status == 0 and 64 * MB < written <= 64 * MB + 17 * MB, f"{written} bytes in all")
+    interrupt_in_advance(dev, *options)
+    run("blkdiscard", "--force", dev.path)
+    dev.reset()
+    status, _, errors = probe(*options, typed=f"{dev.name}\n")
+    check("begins anew" in errors and "goes on" not in errors, "it begins anew")
+    written = dev.stats()["host_write_bytes"]
+    check(status == 0 and written > 64 * MB, f"{written} bytes after the discard")
+
+
+def unsaved(dev):
+    """A state that cannot be saved does not end the run."""
+    run("mount", "-t", "tmpfs", "-o", "ro", "none", STATES)
+    status, _, errors = probe("--json", JSON, dev.path)
+    run("umount", STATES)
+    check(status == 0 and errors.count("cannot be written: Read-only file system") == 1 and
+          JSON.exists(), f"a read-only file system: status {status}")
+
+
+def hung_up(dev):
+    """The terminal goes: the settings are restored and the state is kept nevertheless."""
+    before = unusual(dev)
+    os.environ.update(LONG)
+    terminal = Terminal([FAKE, dev.path])
+    for name in LONG:
+        del os.environ[name]
+    terminal.until(rb"Reads for some time", "the second procedure")
+    changed(dev)
+    terminal.hang_up()
+    status = terminal.child.wait(60)
+    check(status == 128 + signal.SIGHUP, f"without a terminal: status {status}")
+    restored(dev, before, "without a terminal")
+    check(len(states()) == 1, "the state is kept")
+    states()[0].unlink()
+
+
+def closed(dev):
+    """The caller has closed a stream."""
+    done = subprocess.run(["sh", "-c", f"{FAKE} --destroy {dev.path} <&-"], capture_output=True,
+                          text=True, check=False)
+    check(done.returncode == 1 and "another name was typed" in done.stderr, done.stderr)
+    done = subprocess.run(["sh", "-c", f"{FAKE} --json {JSON} {dev.path} 2>&-"], check=False,
+                          stdout=subprocess.PIPE)
+    check(done.returncode == 0 and b"[1/" not in done.stdout, f"without stderr: {done}")
 
 
 class Links(html.parser.HTMLParser):
@@ -264,6 +314,10 @@ def failing_output(path):
     done = subprocess.run(["sh", "-c", f"{COMMAND} --from {path} | true"], capture_output=True,
                           text=True, check=False)
     check(not done.stderr, f"no error for a closed pipe: {done.stderr.strip()}")
+    strict = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
+    done = subprocess.run([COMMAND, "--from", path, "--html", b"/tmp/r\xe9s.html"], env=strict,
+                          capture_output=True, text=True, check=False)
+    check(done.returncode == 0 and "Written: /tmp/r\\udce9s.html" in done.stdout, done.stderr)
 
 
 def invalid():
@@ -424,7 +478,7 @@ def main():
     check(FAKE.exists(), "procedures of a test")
     invalid()
     advice()
-    with Device("small", capacity_mb=64) as dev:
+    with Device("small", capacity_mb=64, memory_backed=1) as dev:
         refused_options(dev)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             interrupted(dev, number)
@@ -436,6 +490,9 @@ def main():
         reports(dev)
         load(dev)
         missing(dev)
+        unsaved(dev)
+        hung_up(dev)
+        closed(dev)
     disappears()
     fails()
     tunables()

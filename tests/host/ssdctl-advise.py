@@ -39,6 +39,7 @@ from ssd_ctl import CtlError, command, schedulers  # noqa: E402
 from ssd_ctl.advice import (  # noqa: E402
     candidates, engine, report, rounds, sequential, workload)
 from ssdctl import State  # noqa: E402
+from terminal import Terminal  # noqa: E402
 
 PACKAGES = ("fio", "python3-numpy", "python3-scipy", "python3-matplotlib")
 RANDOM = numpy.random.default_rng(1)
@@ -584,7 +585,8 @@ def refuses(dev, mount):
 
 
 def on_a_file(dev, mount):
-    """A file is made and removed; SIGINT ends it, too, and restores the drive."""
+    """A file is made and removed, and the drive restored, also after SIGINT and without the
+    terminal."""
     dev.scheduler("mq-deadline")
     dev.queue("iosched/read_expire", 77)
     before = State(dev.name)
@@ -593,15 +595,22 @@ def on_a_file(dev, mount):
                     "0.1")
     check("Use " in out and not file.exists(), "the file is removed")
     before.same("the drive's settings")
-    with subprocess.Popen(
-            [PROJECT / "tools/ssdctl/ssdctl", "advise", dev.path, "--on", file, "--size", "64M",
-             "--workload", "copy", "--fio", FIO], stderr=subprocess.PIPE, text=True) as running:
+    command_line = [PROJECT / "tools/ssdctl/ssdctl", "advise", dev.path, "--on", file, "--size",
+                    "64M", "--workload", "copy", "--fio", FIO]
+    with subprocess.Popen(command_line, stderr=subprocess.PIPE, text=True) as running:
         wait_for(lambda: "[pass]" in queue_file(dev), "the first candidate")
         check(file.exists(), "the file is there meanwhile")
         running.send_signal(signal.SIGINT)
         said = running.stderr.read()
     check(running.returncode == 130 and "interrupted" in said, f"interrupted: {said}")
     check(not file.exists(), "the file is removed")
+    before.same("the drive's settings")
+    terminal = Terminal(command_line)
+    wait_for(lambda: "[pass]" in queue_file(dev), "the first candidate")
+    terminal.until(rb"round", "the progress")
+    terminal.hang_up()
+    status = terminal.child.wait(60)
+    check(status == 128 + signal.SIGHUP and not file.exists(), f"without a terminal: {status}")
     before.same("the drive's settings")
     check(subprocess.run(["pgrep", "fio"], check=False).returncode == 1, "fio has ended")
 

@@ -34,6 +34,11 @@ class Terminal:
         """Type bytes."""
         os.write(self.master, keys)
 
+    def hang_up(self):
+        """Take the terminal away; the program gets SIGHUP."""
+        os.close(self.slave)
+        os.close(self.master)
+
     def read(self):
         """Take what was printed."""
         while select.select([self.master], [], [], 0)[0]:
@@ -61,5 +66,4 @@ class Terminal:
         check(self.child.returncode == status, f"status {self.child.returncode} after {how}")
         check(LEAVES_SCREEN in self.said and termios.tcgetattr(self.slave) == self.before,
               f"the terminal is restored after {how}")
-        os.close(self.slave)
-        os.close(self.master)
+        self.hang_up()

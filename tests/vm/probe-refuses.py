@@ -13,7 +13,8 @@ import subprocess
 import sys
 
 from checks import check, modprobe, run, wait_for
-from probing import COMMAND, forked, probe, queue_settings, skip_without_parts
+from probing import (
+    COMMAND, forked, probe, queue_settings, skip_without_parts, start, wait_for_line)
 from ssd import PROJECT, Device
 
 sys.path.insert(0, str(PROJECT / "tools/ssd-probe"))
@@ -152,6 +153,19 @@ def locked(path):
         holder.stdin.close()
 
 
+def replaced():
+    """A drive that is replaced while its name is asked for."""
+    with Device("small", capacity_mb=64, memory_backed=1) as dev:
+        path = dev.path
+        running = start("--destroy", "--only", "mapping", path)
+        wait_for_line(running, "writes at most")
+    with running, Device("small", capacity_mb=64, memory_backed=1) as dev:
+        check(dev.path == path, "the other one has its name")
+        _, errors = running.communicate(f"{dev.name}\n")
+        check(running.returncode == 1 and "it is another drive now" in errors, errors)
+        check(not dev.stats()["write_count"], "it is not written to")
+
+
 def answers(drive):
     """Wrong names."""
     for typed in ("", "\n", "yes\n", "ssdemu\n", f"{drive.dev.name}0\n", f"x{drive.dev.name}\n"):
@@ -196,6 +210,7 @@ def main():
         protected(drive)
         answers(drive)
         only_reads(drive)
+    replaced()
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
     """Report an error in one line, without the usage."""
 
     def error(self, message):
-        print(f"ssd-probe: {message} (ssd-probe --help)", file=sys.stderr)
+        output.say(f"ssd-probe: {message} (ssd-probe --help)")
         sys.exit(USAGE)
 
 
@@ -120,11 +120,13 @@ def probe(args: argparse.Namespace) -> int:
         return check_load(drive)
     if args.destroy:
         refuse(drive)
+        drive.note()
     return with_packages().Session(args, drive).go()
 
 
 def main() -> int:
     """Run the command; return its exit status."""
+    output.prepare()
     parser = option_parser()
     args = parser.parse_args()
     check_options(parser, args)
@@ -133,15 +135,15 @@ def main() -> int:
         output.flush()
         return status
     except ProbeError as error:
-        print(f"ssd-probe: {error}", file=sys.stderr)
+        output.say(f"ssd-probe: {error}")
         return FAILED
     except BrokenPipeError:
         # The reader of the output has ended.
-        output.discard()
+        output.discard(sys.stdout)
         return FAILED
     except OSError as error:
-        print(f"ssd-probe: {error.filename or 'the output'}: {error.strerror}", file=sys.stderr)
-        output.discard()
+        output.say(f"ssd-probe: {error.filename or 'the output'}: {error.strerror}")
+        output.discard(sys.stdout)
         return FAILED
     except KeyboardInterrupt:
         return 128 + signal.SIGINT

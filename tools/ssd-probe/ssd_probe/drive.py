@@ -3,8 +3,10 @@
 queue, which are changed for the measurements and restored afterwards."""
 import contextlib
 import fcntl
+import mmap
 import os
 import pathlib
+import random
 import re
 import stat
 import struct
@@ -28,6 +30,8 @@ MEASURING = {"nomerges": "2", "wbt_lat_usec": "0", "iostats": "1", "rq_affinity"
 # Changed by a change of the scheduler.
 SIDE_EFFECTS = ("nr_requests", "async_depth")
 SECTOR = 512
+# Bytes, and number, of the blocks that are looked at for what is on the drive.
+PAGE, LOOKS = 4096, 64
 # The page of a SCSI drive's serial number.
 UNIT_SERIAL = "vpd_pg80"
 # Fields of /sys/block/X/stat (Documentation/block/stat.rst): the first of a direction's four, and
@@ -93,6 +97,8 @@ class Drive:
         self.size = int(read(self.sysfs / "size") or 0) * SECTOR
         if not self.size:
             raise ProbeError(f"{path} has no medium or no size")
+        # What note() has noted.
+        self.noted = ""
 
     def block_name(self, path: str) -> str:
         """Return the kernel's name of the device."""
@@ -145,9 +151,11 @@ class Drive:
     def identity(self) -> dict[str, str | int | bool]:
         """Return what tells this drive from others."""
         device = self.sysfs / "device"
+        # A namespace of NVMe has its wwid in its own folder.
         names = {"vendor": ("vendor",), "model": ("model", "name"),
                  "firmware": ("firmware_rev", "rev", "fwrev"),
-                 "serial": ("serial", "../serial", UNIT_SERIAL), "wwid": ("wwid", "../wwid")}
+                 "serial": ("serial", "../serial", UNIT_SERIAL),
+                 "wwid": (self.sysfs / "wwid", "wwid", "../wwid")}
         found: dict[str, str | int | bool] = {"name": self.name, "bytes": self.size}
         for key, files in names.items():
             texts = (re.sub(r"[^ -~]+", " ", (page_text if file == UNIT_SERIAL else read)(
@@ -178,6 +186,11 @@ class Drive:
         """Return what no other drive has, of this boot or another."""
         return f"{read(BOOT_ID)} {read(self.sysfs / 'diskseq') or self.number}"
 
+    def note(self):
+        """Note which drive and medium the name means, for replaced(). Has to follow an open of the
+        drive, which notices a medium that was put in before."""
+        self.noted = self.instance()
+
     def describe(self) -> str:
         """Return the drive in a few words."""
         found = self.identity()
@@ -185,6 +198,29 @@ class Drive:
         return ", ".join(filter(None, (
             self.name, words, found["firmware"] and f"firmware {found['firmware']}",
             found["serial"] and f"serial number {found['serial']}", amount(self.size))))
+
+    def has_zeros(self, size: int, seed: int) -> bool:
+        """Return true if blocks of zeros are among the first @size bytes, as after a discard. Reads
+        a few blocks; raises DriveFailed."""
+        blocks = range(0, size, PAGE)
+        places = random.Random(seed).sample(blocks, min(LOOKS, len(blocks)))
+        page = mmap.mmap(-1, PAGE)
+        try:
+            device = os.open(self.path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
+            try:
+                return any(self.is_zero(device, page, place) for place in places)
+            finally:
+                os.close(device)
+        except OSError as error:
+            raise DriveFailed(f"it cannot be read: {error.strerror}") from None
+
+    @staticmethod
+    def is_zero(device: int, page: mmap.mmap, place: int) -> bool:
+        """Return true if a drive gives a @page of zeros for the bytes from @place on."""
+        # What stores no data leaves the memory as it is.
+        page[:] = b"\xff" * PAGE
+        os.preadv(device, [page], place)
+        return page[:] == bytes(PAGE)
 
     @contextlib.contextmanager
     def locked(self):
@@ -257,6 +293,14 @@ def stacked_on(drive: Drive) -> list[str]:
     return []
 
 
+def replaced(drive: Drive) -> list[str]:
+    """Return the reason if its name has come to mean another drive, or another medium is in it,
+    since Drive.note(): the user was asked about the first one."""
+    if drive.noted in ("", drive.instance()):
+        return []
+    return ["it is another drive now, or has another medium"]
+
+
 def protected(drive: Drive) -> list[str]:
     """Return the reason if the drive cannot be written to at any place."""
     if read(drive.sysfs / "ro") == "1":
@@ -279,15 +323,23 @@ def openers_of(drive: Drive) -> list[str]:
     """Return which other processes have the drive open now."""
     found = []
     number = os.stat(drive.path).st_rdev
-    for file in pathlib.Path("/proc").glob("[0-9]*/fd/*"):
-        process = file.parent.parent
-        if process.name == str(os.getpid()):
-            continue
-        with contextlib.suppress(OSError):
-            made = file.stat()
-            if stat.S_ISBLK(made.st_mode) and made.st_rdev == number:
-                found.append(f"process {process.name} ({read(process / 'comm')}) has it open")
-    return sorted(set(found))
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        if process.name != str(os.getpid()) and number in devices_of(process):
+            found.append(f"process {process.name} ({read(process / 'comm')}) has it open")
+    return sorted(found)
+
+
+def devices_of(process: pathlib.Path) -> set[int]:
+    """Return st_rdev of the block devices that a process, a folder in /proc, has open; none if it
+    has ended."""
+    found = set()
+    with contextlib.suppress(OSError):
+        for name in os.listdir(process / "fd"):
+            with contextlib.suppress(OSError):
+                made = os.stat(process / "fd" / name)
+                if stat.S_ISBLK(made.st_mode):
+                    found.add(made.st_rdev)
+    return found
 
 
 def signatures_of(drive: Drive) -> list[str]:
@@ -316,8 +368,8 @@ def claimed(drive: Drive) -> list[str]:
 
 def refusals(drive: Drive) -> list[str]:
     """Return every reason not to write to the drive."""
-    checks = (protected, stacked_on, mounts_of, swaps_of, partitions_of, holders_of, users_of,
-              signatures_of)
+    checks = (replaced, protected, stacked_on, mounts_of, swaps_of, partitions_of, holders_of,
+              users_of, signatures_of)
     found = [reason for check in checks for reason in check(drive)]
     return found or claimed(drive)
 

@@ -1,8 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The end of the standard output of ssd-probe and of ssdctl. There is none if the caller closed
+"""The standard output and error of ssd-probe and of ssdctl. Either is None if the caller closed
 it."""
+import io
 import os
 import sys
+
+
+def prepare():
+    """Print a name that has no characters in the locale's encoding, rather than fail."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def say(text: str, end: str = "\n"):
+    """Print on stderr. Its terminal may be gone: what the program does, or restores then, does not
+    depend on it."""
+    try:
+        if sys.stderr:
+            print(text, end=end, file=sys.stderr, flush=True)
+    except OSError:
+        discard(sys.stderr)
+
+
+def is_terminal(stream) -> bool:
+    """Return true if a stream, such as sys.stderr, is a terminal."""
+    return bool(stream and stream.isatty())
 
 
 def flush():
@@ -11,7 +33,7 @@ def flush():
         sys.stdout.flush()
 
 
-def discard():
-    """Have the interpreter write nothing at its end, after an error of the output."""
-    if sys.stdout:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def discard(stream):
+    """Have the interpreter write nothing to a stream at its end, after an error of it."""
+    if stream:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

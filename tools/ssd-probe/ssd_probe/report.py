@@ -15,9 +15,8 @@ import json
 import os
 import pathlib
 import textwrap
-import sys
 
-from ssd_probe import ProbeError, settings
+from ssd_probe import ProbeError, output, settings
 
 SCHEMA = 1
 # What it has beside the findings.
@@ -116,7 +115,7 @@ def show(report: dict, files: dict[str, pathlib.Path]):
     if "html" in files:
         write_file(files["html"], page(report))
         if not importlib.util.find_spec("matplotlib"):
-            print(f"ssd-probe: {NO_FIGURES}", file=sys.stderr)
+            output.say(f"ssd-probe: {NO_FIGURES}")
     print(text(report))
     if files:
         print("\nWritten: " + " ".join(map(str, files.values())))

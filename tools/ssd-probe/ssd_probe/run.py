@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Run procedures on a drive: in which order, how often, within which bounds, and with what
 progress."""
+import contextlib
 import dataclasses
 import os
 import sys
@@ -11,6 +12,7 @@ import numpy
 
 from ssd_probe import ProbeError, engine, load, state
 from ssd_probe.drive import Drive, amount
+from ssd_probe.output import is_terminal, say
 from ssd_probe.probe import Bench, Finding, Procedure
 from ssd_probe.report import value_text
 
@@ -76,17 +78,19 @@ class Line:
     AGAIN_S = 0.2
 
     def __init__(self, quiet: bool):
-        self.quiet, self.terminal = quiet, sys.stderr.isatty()
+        self.quiet, self.terminal = quiet, is_terminal(sys.stderr)
 
     def fitted(self, text: str) -> str:
         """Return what of a text fits: a line that is wrapped could not be written over."""
-        columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
-        return text[:columns - 1]
+        columns = 0
+        with contextlib.suppress(OSError):
+            columns = os.get_terminal_size(sys.stderr.fileno()).columns
+        return text[:(columns or 80) - 1]
 
     def put(self, text: str, end: str):
         """Print over the last line of a terminal."""
         before = "\r\033[K" if self.terminal else ""
-        print(before + text, end=end, file=sys.stderr, flush=True)
+        say(before + text, end)
 
     def clear(self):
         """Remove an unfinished line."""
@@ -180,11 +184,21 @@ class Runner:
         self.failed: list[str] = []
         # Another try has a chance to be undisturbed.
         self.patient = True
+        # No attempt to save the state has failed.
+        self.saving = True
 
     def save(self):
-        """Save the state, with the bytes that are written so far."""
+        """Save the state, with the bytes that are written so far. A run that cannot save it goes
+        on: only an interrupted one has a use for it."""
         self.saved.data["written"] = self.before + self.bench.engine.bytes[engine.WRITE]
-        self.saved.save()
+        try:
+            self.saved.save()
+        except ProbeError as error:
+            if self.saving:
+                self.progress.clear()
+                say(f"ssd-probe: {error}: if this run is interrupted, the next one begins "
+                    "anew")
+            self.saving = False
 
     def fill(self):
         """Write the whole range in ascending order, so that later reads are of written pages."""
@@ -265,7 +279,7 @@ class Runner:
             self.failed.append(name_of(procedure))
             why = f"the procedure failed: {type(error).__name__}: {error}"
             self.progress.clear()
-            print(f"ssd-probe: {name_of(procedure)}: {why}", file=sys.stderr)
+            say(f"ssd-probe: {name_of(procedure)}: {why}")
         names = {finding.name for finding in made}
         return made + [Finding(name, None, why=why) for name in procedure.gives
                        if name not in names]

@@ -8,7 +8,7 @@ import importlib
 import os
 import sys
 
-from ssd_probe import ProbeError, engine, load, probe, report, run, state
+from ssd_probe import ProbeError, engine, load, output, probe, report, run, state
 from ssd_probe.drive import Drive, QueueSettings, amount, awake_cpus, refuse
 from ssd_probe.run import name_of
 from ssd_probe.signals import Interrupted, interruptible, uninterrupted
@@ -52,16 +52,15 @@ def show_list():
 
 def say(text: str):
     """Print a line on stderr."""
-    print(f"ssd-probe: {text}", file=sys.stderr, flush=True)
+    output.say(f"ssd-probe: {text}")
 
 
 def confirmed(name: str, program: str = "ssd-probe", hint: str = "", kind: str = "drive") -> bool:
     """Ask for the name of a drive, or of another @kind of device. @hint: how to do without."""
-    print(f"{program}: type the {kind}'s name, {name}, to destroy all data on it{hint}: ", end="",
-          file=sys.stderr, flush=True)
-    typed = sys.stdin.readline().strip()
-    if not sys.stdin.isatty():
-        print(file=sys.stderr)
+    output.say(f"{program}: type the {kind}'s name, {name}, to destroy all data on it{hint}: ", "")
+    typed = sys.stdin.readline().strip() if sys.stdin else ""
+    if not output.is_terminal(sys.stdin):
+        output.say("")
     return typed in (name, f"/dev/{name}")
 
 
@@ -110,6 +109,18 @@ class Session:
         """Warn if the machine is busy."""
         for reason in load.watch(self.drive, LOOK_S):
             say(f"do not trust this run: {reason}")
+
+    def resume(self):
+        """Go on with what an interrupted run has left, unless the drive has lost what that run
+        wrote in advance: reads of what is not written say nothing."""
+        if not self.state.load():
+            return
+        if self.drive.has_zeros(self.state.data["filled"], self.args.seed):
+            say(f"begins anew: {self.drive.path} was discarded, or overwritten with zeros, after "
+                "the run that was interrupted")
+            self.state.clear()
+            return
+        say(f"goes on with {self.state.path} (--fresh: begin anew)")
 
     def bench(self, player: run.MeteredEngine) -> probe.Bench:
         """Return what procedures measure with."""
@@ -195,14 +206,15 @@ class Session:
 
     def hint(self) -> str:
         """Return how to go on, "" if there is nothing to go on with."""
-        return f" (run it again to go on with {self.state.path})" if self.state.worth() else ""
+        kept = self.state.worth() and self.state.path.exists()
+        return f" (run it again to go on with {self.state.path})" if kept else ""
 
     def go(self) -> int:
         """Do all of it; return the exit status."""
-        if not self.args.fresh and self.state.load():
-            say(f"goes on with {self.state.path} (--fresh: begin anew)")
         try:
             with interruptible():
+                if not self.args.fresh:
+                    self.resume()
                 will = self.announce()
                 if self.args.destroy and not confirmed(self.drive.name):
                     raise ProbeError("another name was typed: nothing was written")

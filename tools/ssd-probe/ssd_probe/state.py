@@ -4,6 +4,7 @@
 A state is a JSON file in STATES, named by the drive's identity and the options that results
 depend on. It is written after each procedure.
 """
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -57,7 +58,9 @@ def write_whole(path: pathlib.Path, data: dict):
             os.fsync(file.fileno())
         os.replace(new, path)
     except OSError as error:
-        raise ProbeError(f"{path}: {error.strerror}") from None
+        with contextlib.suppress(OSError):
+            new.unlink()
+        raise ProbeError(f"{path} cannot be written: {error.strerror}") from None
 
 
 class Journal:
@@ -93,7 +96,7 @@ class State:
         self.key = plain({"format": FORMAT, **key})
         digest = hashlib.sha256(json.dumps(self.key, sort_keys=True).encode()).hexdigest()[:12]
         self.path = folder / f"{re.sub('[^a-zA-Z0-9]+', '-', name).strip('-')}-{digest}.json"
-        self.data = self.empty()
+        self.clear()
 
     @staticmethod
     def empty() -> dict:
@@ -113,6 +116,10 @@ class State:
         self.data = found["data"]
         return self.worth()
 
+    def clear(self):
+        """Begin anew."""
+        self.data = self.empty()
+
     def worth(self) -> bool:
         """Return true if another run can go on with it."""
         return bool(self.data["procedures"] or self.data["filled"])
@@ -123,4 +130,6 @@ class State:
 
     def remove(self):
         """Remove the file."""
-        self.path.unlink(missing_ok=True)
+        # On a file system that is read-only, not even a missing one can be removed.
+        if self.path.exists():
+            self.path.unlink()

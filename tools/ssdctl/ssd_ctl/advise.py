@@ -10,13 +10,12 @@ the drive has is restored.
 import argparse
 import os
 import pathlib
-import sys
 
 from ssd_ctl import CtlError, UsageError, apply, drives, hwdb, saved, schedulers
 from ssd_ctl.advice import candidates, engine, report, rounds, target, workload
 from ssd_ctl.advice.progress import Shown
 from ssd_ctl.choice import Choice
-from ssd_probe import load
+from ssd_probe import load, output
 from ssd_probe.command import parse_size
 from ssd_probe.drive import Drive, amount
 from ssd_probe.run import duration
@@ -85,7 +84,7 @@ def progress_text(measured: rounds.Rounds) -> str:
 
 def told(text: str):
     """Say what is no result and no progress."""
-    print(f"ssdctl: {text}", file=sys.stderr)
+    output.say(f"ssdctl: {text}")
 
 
 def give_back(drive: Drive, had: Choice):
@@ -140,6 +139,7 @@ def advise(args: argparse.Namespace, drive: Drive) -> dict:
     found = candidates.candidates(schedulers.available(drive),
                                   candidates.probed_tunables(args.probe))
     where = target.find(args.on, drive, args.size)
+    drive.note()
     if where.kind != "file" and not confirmed(
             pathlib.Path(where.path).name, "ssdctl", " (--on FILE measures on a file instead)",
             where.kind):
@@ -186,7 +186,7 @@ def select(drive: Drive, choice: Choice):
     """Select what is recommended until the next boot."""
     with saved.alone():
         shown = apply.select(drive, choice)
-    print(f"{drive.path} has {shown} until the next boot", file=sys.stderr)
+    output.say(f"{drive.path} has {shown} until the next boot")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -198,8 +198,7 @@ def run(args: argparse.Namespace) -> int:
         with interruptible():
             made = advise(args, drive)
     except Interrupted as signalled:
-        print(f"ssdctl: interrupted: {drive.path} has {schedulers.present(drive)} as before",
-              file=sys.stderr)
+        told(f"interrupted: {drive.path} has {schedulers.present(drive)} as before")
         return 128 + signalled.number
     leave(args, drive, made)
     if args.apply:

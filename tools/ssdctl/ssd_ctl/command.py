@@ -36,7 +36,7 @@ class Parser(argparse.ArgumentParser):
     """Report an error in one line, without the usage."""
 
     def error(self, message):
-        print(f"ssdctl: {message} ({self.prog} --help)", file=sys.stderr)
+        output.say(f"ssdctl: {message} ({self.prog} --help)")
         sys.exit(USAGE)
 
 
@@ -104,23 +104,24 @@ def end(number: int, _):
 
 def main() -> int:
     """Run the command line; return the exit status."""
+    output.prepare()
     try:
         with handled(end):
             status = execute(sys.argv[1:])
         output.flush()
         return status
     except UsageError as error:
-        print(f"ssdctl: {error}", file=sys.stderr)
+        output.say(f"ssdctl: {error}")
         return USAGE
     except (CtlError, ProbeError) as error:
-        print(f"ssdctl: {error}", file=sys.stderr)
+        output.say(f"ssdctl: {error}")
         return FAILED
     except BrokenPipeError:
         # The reader of the output has ended.
-        output.discard()
+        output.discard(sys.stdout)
         return FAILED
     except OSError as error:
-        print(f"ssdctl: {error.filename or 'the system'}: {error.strerror}", file=sys.stderr)
+        output.say(f"ssdctl: {error.filename or 'the system'}: {error.strerror}")
         return FAILED
     except KeyboardInterrupt:
         return 128 + signal.SIGINT

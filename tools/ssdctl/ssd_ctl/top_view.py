@@ -9,6 +9,7 @@ import time
 from ssd_ctl import UsageError
 from ssd_ctl.top_lines import DIM, HEAD, PLAIN, TITLE, WARNING, Line, lines_of
 from ssd_ctl.top_sample import Snapshot, Watch
+from ssd_probe.output import is_terminal
 
 KEYS = "q quit   p pause   h help"
 PAUSED = "PAUSED   p continue   q quit   h help"
@@ -116,7 +117,7 @@ class View:
 def check_terminal():
     """Raise UsageError if there is no terminal to draw on."""
     hint = "use --batch N for text, or --json"
-    if not (sys.stdout.isatty() and sys.stdin.isatty()):
+    if not (is_terminal(sys.stdout) and is_terminal(sys.stdin)):
         raise UsageError(f"top needs a terminal: {hint}")
     try:
         curses.setupterm()

@@ -12,8 +12,8 @@ import stat
 
 from ssd_ctl import CtlError, apply
 from ssd_probe.drive import (NUMBERS, SECTOR, Drive, amount, claimed, device_number, holders_of,
-                             mounts_of, place_of, protected, read, refuse, signatures_of, swaps_of,
-                             users_of)
+                             mounts_of, place_of, protected, read, refuse, replaced, signatures_of,
+                             swaps_of, users_of)
 from ssd_probe.signals import uninterrupted
 
 MOUNTS, BTRFS = pathlib.Path("/proc/self/mountinfo"), pathlib.Path("/sys/fs/btrfs")
@@ -37,12 +37,14 @@ class Partition:
         self.number = device_number(os.stat(path).st_rdev)
         self.sysfs = place_of(self.number)
         self.queue = drive.queue
+        self.drive = drive
         self.size = int(read(self.sysfs / "size") or 0) * SECTOR
 
     def refuse(self):
         """Raise CtlError if it must not be written to."""
         checks = (protected, mounts_of, swaps_of, holders_of, users_of, signatures_of)
-        reasons = [reason for check in checks for reason in check(self)] or claimed(self)
+        reasons = replaced(self.drive) + [reason for check in checks for reason in check(self)]
+        reasons = reasons or claimed(self)
         if reasons:
             raise CtlError(f"{self.path} is not written to: {'; '.join(reasons)}")
 
