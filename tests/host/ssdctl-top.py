@@ -153,6 +153,8 @@ def written():
           ["-", "0us", "0.9us", "10us", "1.0ms", "1.5s"], "times are rounded")
     strips = [top_lines.strip(values, 5) for values in ([0, 2, 5, 10], [0] * 5, [9, 0] * 5)]
     check(strips == [" :+@", "     ", "@@@@@"], f"strips: {strips}")
+    rates = [count / 1.001 for count in range(1, 4000)]
+    check({top_lines.strip([rate, 0], 2) for rate in rates} == {"@ "}, "the greatest")
     for scheduler in STATISTICS:
         shown = figures(scheduler)
         for width in (*range(1, 100, 3), 300):

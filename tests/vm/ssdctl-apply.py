@@ -42,6 +42,8 @@ def refuses(name):
             ("no scheduler nonsense", "nonsense"),
             ("no value of depth", "pass", "depth=$(reboot)"),
             ("no name of a tunable", "pass", "../scheduler=none"),
+            ("'' is no name of a scheduler", ""),
+            ("'mq deadline' is no name of a scheduler", "mq deadline"),
             ("not NAME=VALUE", "pass", "depth")):
         refused(because, "apply", name, *words)
         state.same(f"after {' '.join(words)}")

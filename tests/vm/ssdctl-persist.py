@@ -370,6 +370,13 @@ def hardware_database(one):
     replug(one)
     has(one.name, plain)
     check("bp block_size_kb=512 depth=2" in ssdctl("hwdb")[0], "the entry is shown")
+    wrong = pathlib.Path("/etc/udev/hwdb.d/62-test.hwdb")
+    wrong.write_text(entries.read_text().replace("=bp", "=b p"))
+    run("systemd-hwdb", "update")
+    check("'b p' is no name of a scheduler: correct it" in ssdctl("hwdb", status=1)[1],
+          "a wrong entry is named")
+    wrong.unlink()
+    run("systemd-hwdb", "update")
     check(json.loads(ssdctl("hwdb", "on", "--json")[0])["enabled"], "JSON of hwdb on")
     replug(one)
     has(one.name, "bp", block_size_kb=512, depth=2, nr_requests=128)

@@ -32,7 +32,7 @@ def add_choice(parser: argparse.ArgumentParser):
 
 def named(args: argparse.Namespace) -> list[str]:
     """Return the words that name a choice, none if there are none."""
-    if not args.scheduler:
+    if args.scheduler is None:
         return []
     if "=" in args.scheduler:
         raise UsageError(f"name a scheduler before {args.scheduler}")

@@ -32,6 +32,7 @@ class Choice:
     @classmethod
     def recommended(cls, scheduler: str, tunables: dict[str, int | str] | None = None):
         """Return a scheduler with tunables and with the queue settings that it needs."""
+        check(SCHEDULER_NAME, scheduler, "name of a scheduler")
         lines = (line.split() for line in echo_lines("X", scheduler, {}))
         needed = {file.rpartition("/")[2]: value for _, value, _, file in lines}
         del needed["scheduler"]

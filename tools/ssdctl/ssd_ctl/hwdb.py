@@ -7,13 +7,13 @@ import os
 import pathlib
 import re
 import subprocess
-import sys
 from collections.abc import Mapping
 
 from ssd_ctl import CtlError, drives, rules, saved, udev
 from ssd_ctl.choice import Choice, parse
 from ssd_ctl.said import Said, add_option
 from ssd_ctl.schedulers import with_sbin
+from ssd_probe import output
 from ssd_probe.drive import Drive
 
 OK, FAILED = 0, 1
@@ -73,8 +73,9 @@ def entry(drive: Drive, choice: Choice, notes: list[str]) -> str:
 
 
 def glob(model: str) -> str:
-    """Return what matches exactly this model in the database."""
-    return re.sub(r"[][*?\\]", lambda char: "?" if char[0] in "]\\" else f"[{char[0]}]", model)
+    """Return what matches exactly this model in the database, or any character in the place of one
+    that cannot be written there: # begins a comment."""
+    return re.sub(r"[][*?\\#]", lambda char: "?" if char[0] in "]\\#" else f"[{char[0]}]", model)
 
 
 def enable(said: Said):
@@ -104,7 +105,7 @@ def show(as_json: bool) -> int:
         except CtlError as error:
             wrong[drive.name] = str(error)
     for name, why in wrong.items():
-        print(f"ssdctl: {name}: {why}", file=sys.stderr)
+        output.say(f"ssdctl: {name}: {why}")
     status = FAILED if wrong else OK
     if as_json:
         print(json.dumps({"enabled": ENABLED.exists(), "drives": {

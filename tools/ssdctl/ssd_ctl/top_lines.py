@@ -167,7 +167,7 @@ def strip(values: list[float], width: int) -> str:
     each = -(-len(values) // max(1, width))
     most = max(values, default=0) or 1
     parts = [max(values[start:start + each]) for start in range(0, len(values), each)]
-    return "".join(SHADES[math.ceil(value * (len(SHADES) - 1) / most)] for value in parts)
+    return "".join(SHADES[math.ceil(value / most * (len(SHADES) - 1))] for value in parts)
 
 
 def bar_table(head: str, rows: list[tuple[str, float]], width: int, room: int) -> Iterator[Line]:
