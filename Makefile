@@ -55,7 +55,8 @@ TOOL_FOLDERS := $(ZSHDIR) $(PREFIX)/share/zsh $(PREFIX)/share/man/man8 \
 WRITTEN := /etc/ssd-iosched /var/lib/ssd-iosched /var/lib/ssd-probe
 RULES := /etc/udev/rules.d/70-ssd-iosched-*.rules
 # Whether a package of this name is installed, whoever made it.
-PACKAGED = { [ -e /var/lib/dpkg/info/$(1).list ] || rpm -q $(1) || pacman -Qq $(1); } >/dev/null 2>&1
+PACKAGED = { dpkg-query -W -f '$${db:Status-Status}' $(1) | grep -qx installed || rpm -q $(1) || \
+	pacman -Qq $(1); } >/dev/null 2>&1
 HWDB_UPDATE := systemd-hwdb update $(if $(filter /usr,$(PREFIX)),--usr)
 # Without entries of its own /etc needs no database, if /usr has one.
 HWDB_RESTORE := $(if $(filter /usr,$(PREFIX)),$(HWDB_UPDATE),if ls /etc/udev/hwdb.d/*.hwdb \
@@ -129,7 +130,9 @@ uninstall: ## remove what install has installed, of all kernels, and what ssdctl
 	for folder in $(wildcard $(DESTDIR)/lib/modules/*/updates); do \
 		rm -f $(addprefix $$folder/,$(POLICIES:.c=.ko)); \
 		rmdir --ignore-fail-on-non-empty $$folder; \
-		$(if $(DESTDIR),:,depmod $$(basename $$(dirname $$folder))); done
+		kernel=$$(dirname $$folder); \
+		if [ ! -e $$kernel/modules.order ]; then rmdir --ignore-fail-on-non-empty $$kernel; \
+		else $(if $(DESTDIR),:,depmod $$(basename $$kernel)); fi; done
 	rm -rf $(addprefix $(DESTDIR),$(LIB) $(LINKS))
 	for file in $(TOOL_FILES); do rm -f $(DESTDIR)$${file#*=}; done
 	$(if $(DESTDIR),,! $(call PACKAGED,ssd-iosched-utils) || exit 0;) \
@@ -161,8 +164,8 @@ dkms-remove: ## remove what make dkms has installed, of all versions
 		{ echo "error: the package ssd-iosched-dkms is installed: remove it first" >&2; exit 1; }
 	for source in $(wildcard /var/lib/dkms/ssd-iosched/*/source); do \
 		version=$$(basename $$(dirname $$source)); \
-		dkms remove -m ssd-iosched -v $$version --all && \
-		rm -rf /usr/src/ssd-iosched-$$version || exit 1; done
+		dkms remove -m ssd-iosched -v $$version --all || exit 1; done
+	rm -rf /usr/src/ssd-iosched-[0-9]*
 
 tools: build/tools/ssd-probe-io ## build the programs of tools/ (needs liburing-dev)
 

@@ -73,7 +73,7 @@ left=$(installed | tr '\n' ' ')
 ./usr/local/sbin/other " ] || fail "uninstall leaves $left"
 rm "$updates/other.ko"
 quietly make uninstall "${options[@]}"
-[ ! -e "$updates" ] || fail "uninstall leaves an empty folder"
+[ ! -e "${updates%/*}" ] || fail "uninstall leaves an empty folder"
 
 quietly make install-tools "${options[@]}" PREFIX=/usr
 grep -q 'RUN+="/usr/sbin/ssdctl ' "$work/root/usr/lib/udev/rules.d/$rules" ||

@@ -7,8 +7,9 @@
 set -euo pipefail
 export PATH=$PATH:/usr/sbin:/sbin
 
-command -v dh_dkms lintian dpkg-buildpackage >/dev/null ||
-	{ echo "debhelper, dh-dkms or lintian is missing: scripts/setup deb"; exit 4; }
+for tool in dh_dkms lintian dpkg-buildpackage; do
+	command -v $tool >/dev/null || { echo "$tool is missing: scripts/setup deb"; exit 4; }
+done
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
 version=$(sed -n '1s/.*(\(.*\)).*/\1/p' debian/changelog)
@@ -65,6 +66,21 @@ contains()
 	done
 	! grep -E '__pycache__|/tests/|ssdemu|ioload' <<<"$files" || fail "$package has these files"
 }
+
+# depends PACKAGE PACKAGE...: what its scripts and programs call; the lab's systems have all of it.
+depends()
+{
+	local found other package=$1
+
+	shift
+	found=$(dpkg-deb -f "$work/deb/$package"_*.deb Depends | tr , '\n' | sed 's/^ *//; s/[ :].*//')
+	for other in "$@"; do
+		grep -qx "$other" <<<"$found" || fail "$package does not depend on $other"
+	done
+}
+
+depends ssd-iosched-dkms bpftool dkms dwarves openssl python3 xz-utils zstd
+depends ssd-iosched-utils fio kmod liburing2 python3 python3-{matplotlib,numpy,scipy} udev
 
 contains ssd-iosched-utils usr/sbin/ssd{ctl,-probe} usr/lib/ssd-iosched/ssd-probe-io \
 	usr/lib/ssd-iosched/ssd_{ctl,probe}/command.py usr/lib/ssd-iosched/ssd_ctl/advice/__init__.py \
@@ -126,6 +142,11 @@ for release in 5.10.0-1 6.1.0-1-amd64 6.10.3 6.11.0-1 6.12.1+deb13-amd64 6.13.1 
 	*) configured "$release" "$headers" | grep -q supported || fail "DKMS leaves $release out" ;;
 	esac
 done
+# The installation of the package has its own order.
+export SSD_IOSCHED_KERNELS="6.12.1-amd64 6.1.0-2-amd64"
+configured 6.1.0-2-amd64 "$headers" | grep -q supported || fail "a named kernel is left out"
+! configured 6.1.0-1-amd64 "$headers" | grep -q supported || fail "an unnamed kernel is tried"
+unset SSD_IOSCHED_KERNELS
 # The user's file changes the supported series. The other checks stay.
 echo BUILD_EXCLUSIVE_KERNEL=. >"$users"
 configured 6.13.1 "$headers" | grep -q supported || fail "another series is left out"

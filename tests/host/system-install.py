@@ -11,11 +11,13 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 
 from checks import check  # noqa: E402  (in a folder added above)
-from systems import CHOICES, System, has, main, prepared, replug  # noqa: E402
+from systems import (  # noqa: E402
+    CHOICES, MODULES, System, device, has, main, prepared, replug, scheduler)
 
 
 def test(name):
-    """The drives are there at boot, then plugged in again; without the rules they have nothing."""
+    """The drives are there at boot, then plugged in again. Without the rules they have none of the
+    schedulers, nor when they are plugged in again."""
     with System(name, kept=prepared(name)) as system:
         with system.boot(list(CHOICES)) as guest:
             for drive, choice in CHOICES.items():
@@ -26,6 +28,11 @@ def test(name):
             print(guest.run("ssdctl").out)
             print(guest.run("ssdctl undo-all").out)
             check(not guest.run("ls /etc/udev/rules.d | grep ssd || true").out, "no rule is left")
+            for drive in CHOICES:
+                before = scheduler(guest, device(guest, drive))
+                replug(guest, drive)
+                now = scheduler(guest, device(guest, drive))
+                check(now == before and now not in MODULES, f"{drive.kind} drive has {now}")
 
 
 if __name__ == "__main__":

@@ -237,8 +237,11 @@ def remedy(name: str) -> str:
         return "the kernel has no module of this name" if name in KERNELS else ""
     if ".".join(re.findall(r"\d+", release)[:2]) not in SERIES:
         return f"they are for the kernels {', '.join(SERIES[:-1])} and {SERIES[-1]}"
-    if any(SOURCE.glob("ssd-iosched-*")):
-        return f"install linux-headers-{release}, then dkms autoinstall -k {release}"
+    source = max(SOURCE.glob("ssd-iosched-*"), default=None)
+    if source:
+        # DKMS may have forgotten it, with the last kernel that had it: no autoinstall.
+        return (f"install linux-headers-{release}, then dkms install "
+                f"ssd-iosched/{source.name.removeprefix('ssd-iosched-')} -k {release}")
     return (f"install ssd-iosched-dkms and linux-headers-{release}, or run make install in the "
             "source")
 
