@@ -118,3 +118,12 @@ with Device("small", memory_backed=1) as device:
     changer.join()
     check(not errors, f"all values were taken {errors}")
     piq.nothing_left()
+
+# The map is wrong: it has one unit, so that one read at a time is in flight. A trial counts the
+# requests that there are, not the tags, of which most are never used.
+with Device("small", queue_depth=4096, read_ns=2000000) as device:
+    piq = Disk(device.name, "piq", channels=1, chips=1, dies=1, planes=1)
+    device.fio(rw="randread", iodepth=64, time_based=1, runtime=6)
+    shown = (piq.debugfs / "piq").read_text()
+    check(re.search(r"^holding 0 trials [1-9]\d* changes 1$", shown, re.M),
+          f"a trial has found that holding does not pay: {shown}")
