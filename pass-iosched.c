@@ -435,10 +435,10 @@ static void pass_map_switch(struct iosched *io, void *map)
 }
 
 /*
- * The size of regions, in MB, for a device that nobody chose a size for: the present one,
- * or the least that the capacity allows. An elevator has to start on any device: 7.2
- * stops a driver's change of its hardware queues if one does not start again, and older
- * kernels then leave the device without one.
+ * The present size of regions, in MB, or the least that the capacity allows if that is
+ * larger. An elevator has to start on any device: 7.2 stops a driver's change of its
+ * hardware queues if one does not start again, and older kernels then leave the device
+ * without one.
  */
 static unsigned int pass_fit_mb(struct pass_data *pd, sector_t capacity)
 {
