@@ -25,7 +25,10 @@
  * class is seen when the request may merge, so one that cannot does not bypass.
  *
  * A plug allocates requests in advance by its first I/O, up to 32. They count from then
- * on, as requests of that direction.
+ * on, as requests of that direction. If the task is preempted before it issues them, they
+ * may fill the dispatch limit of a drive with as few tags: others' requests then wait for
+ * the task, as for the driver tags that it would have without an elevator, but not longer
+ * than to their deadline.
  */
 #ifndef _IOSCHED_TMPL_BYPASS_H
 #define _IOSCHED_TMPL_BYPASS_H
