@@ -272,7 +272,8 @@ def job_files():
           writer["write_lat_log"] == "/logs/1", "the writer's options")
     for text, because in (("[a]\nstonewall\n", "stonewall in [a]"), ("rw=read\n", "in no section"),
                           ("[global]\nrw=read\n", "has no job"), ("[a]\nrw=trim\n", "discards"),
-                          ("include x\n", "include")):
+                          ("include x\n", "include"),
+                          ("[global]\nio_submit_mode=offload\n[a]\nrw=read\n", "offload in [a]")):
         try:
             workload.Workload("bad", text, "bad.fio")
             check(False, f"{because}: not refused")
@@ -283,6 +284,8 @@ def job_files():
     inside(STREAMS, 200 << 20, {"size": 50 << 20, "offset_increment": 50 << 20})
     inside("[a]\nrw=read\nsize=100%\nnumjobs=4\noffset_increment=25%\n", 256 << 20,
            {"size": 64 << 20, "offset_increment": 64 << 20})
+    inside("[a]\nrw=read\nfileoffset=50%\n", 64 << 20, {"size": 32 << 20, "offset": 32 << 20})
+    inside("[a]\nrw=read\nfileoffset=50m\n", 64 << 20, {"size": 64 << 20})
     inside("[a]\nrw=read\nsize=0.1%\noffset=99%\n", 64 << 20, {"size": 1 << 20, "offset": 63 << 20})
     try:
         inside("[a]\nrw=read\noffset=100%\n", 64 << 20, {})
@@ -426,6 +429,29 @@ def slow():
     made.measured = [dataclasses.replace(one, jobs=[{}]) if one.window.candidate == "bp" else one
                      for one in made.measured]
     check(made.waits_s() == 16, "no I/O in eight windows of 2 s is a wait of 16 s")
+
+
+def rates():
+    """Jobs are named whose rate not all candidates keep, and whose flushes do not count; reads that
+    the drive did not serve are counted."""
+    load = workload.Workload("x", "[x]\nrw=read\nrate_iops=100\nfsync=1\n[y]\nrw=read\n"
+                             "thinktime=1s\n[z]\nrw=write\nfsync=1\n", "x")
+    check(load.unlogged() == ["x"], f"flushes do not count: {load.unlogged()}")
+    made = rounds.Rounds.__new__(rounds.Rounds)
+    made.load, made.race = load, sequential.Race(["none", "bp"], load.weights())
+    for done, named_ones in (((200, 200), []), ((198, 206), []), ((180, 220), ["x"])):
+        made.measured = []
+        for number in range(16):
+            read = workload.Figures(done[number % 2], 4096 * done[number % 2], 1, 1)
+            window = engine.Window(("none", "bp")[number % 2], number // 2, 0, 2000,
+                                   (3 * read.bytes, 0))
+            jobs = [{workload.READ: read}, {workload.READ: read}, {}]
+            made.measured.append(rounds.Measured(window, jobs))
+        check(made.uneven() == named_ones, f"{done} I/Os: {made.uneven()}")
+        check(made.cached() == 0, "all reads reach the drive")
+    for one in made.measured:
+        one.window.kernel = (one.window.kernel[0] // 3, 0)
+    check(math.isclose(made.cached(), 0.5), "half of the reads do not")
 
 
 def sentences():
@@ -584,11 +610,33 @@ def refuses(dev, mount):
     check(dev.stats()["write_count"] - before < 50, "nothing was written")
 
 
+def fails(dev, mount):
+    """A job of fio that fails ends it, while others go on."""
+    before = State(dev.name)
+    where = dev.path, "--on", mount / "new", "--size", "64M"
+    refused("fio's job [many] failed", *where, "--workload", job(
+        f"{READS}[many]\nrw=randread\ndirect=1\nioengine=libaio\niodepth=999999\n"))
+    before.same("the drive's settings")
+    check(not list(pathlib.Path("/dev/shm").glob("ssdctl-*")), "fio's files are removed")
+
+
+def from_the_cache(dev, mount):
+    """Reads that the page cache serves are named. What a process that was killed has left is
+    removed."""
+    left = pathlib.Path("/dev/shm/ssdctl-999999-left")
+    left.mkdir()
+    text = "[reads]\nrw=randread\nioengine=psync\nsize=2%\nnorandommap=1\nthinktime=1ms\n"
+    out, _ = advise(dev.path, "--on", mount / "new", "--size", "64M", "--minutes", "0.1",
+                    "--workload", job(text))
+    check("of what fio read came from the page cache" in out and not left.exists(), "it says so")
+
+
 def on_a_file(dev, mount):
     """A file is made and removed, and the drive restored, also after SIGINT and without the
     terminal."""
     dev.scheduler("mq-deadline")
     dev.queue("iosched/read_expire", 77)
+    dev.queue("iostats", 0)
     before = State(dev.name)
     file = mount / "measured"
     out, _ = advise(dev.path, "--on", file, "--size", "64M", "--workload", job(READS), "--minutes",
@@ -700,6 +748,8 @@ def guest():
         run("mkfs.ext4", "-q", dev.path)
         run("mount", dev.path, mount)
         refuses(dev, mount)
+        fails(dev, mount)
+        from_the_cache(dev, mount)
         on_a_file(dev, mount)
         one_is_refused(dev, mount)
         run("umount", mount)
@@ -730,6 +780,7 @@ def main():
     by_fits()
     rare()
     slow()
+    rates()
     sentences()
     named()
     start_guest()

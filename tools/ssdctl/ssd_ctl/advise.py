@@ -8,6 +8,7 @@ partition (--on PARTITION), or on the whole drive, whose name has to be typed in
 the drive has is restored.
 """
 import argparse
+import contextlib
 import os
 import pathlib
 
@@ -17,14 +18,15 @@ from ssd_ctl.advice.progress import Shown
 from ssd_ctl.choice import Choice
 from ssd_probe import load, output
 from ssd_probe.command import parse_size
-from ssd_probe.drive import Drive, amount
+from ssd_probe.drive import Drive, amount, read
 from ssd_probe.run import duration
 from ssd_probe.session import confirmed
 from ssd_probe.signals import Interrupted, interruptible, uninterrupted
 
 OK = 0
 MINUTES = 30.0
-# The part of the drive's bytes that may be others' than fio's.
+# The part of the drive's bytes that may be others' than fio's, and of fio's that may not be the
+# drive's.
 MOST_FOREIGN = 0.05
 # Seconds of the look at the machine before.
 LOOK_S = 1
@@ -122,11 +124,29 @@ def measure(args: argparse.Namespace, drive: Drive, where: target.Target,
         if made.foreign() > MOST_FOREIGN:
             disturbed.append(f"{made.foreign():.0%} of what the drive moved was not fio's (other "
                              "programs, or the file system)")
+        if made.cached() > MOST_FOREIGN:
+            disturbed.append(f"{made.cached():.0%} of what fio read came from the page cache "
+                             "(direct=1 reads from the drive)")
         return made, disturbed, left_out
     finally:
         with uninterrupted():
             shown.clear()
             give_back(drive, had)
+
+
+@contextlib.contextmanager
+def counting(drive: Drive):
+    """Have the kernel count what the drive does."""
+    file = drive.queue / "iostats"
+    off = read(file) == "0"
+    if off:
+        file.write_text("1")
+    try:
+        yield
+    finally:
+        if off:
+            with contextlib.suppress(OSError):
+                file.write_text("0")
 
 
 def advise(args: argparse.Namespace, drive: Drive) -> dict:
@@ -151,7 +171,8 @@ def advise(args: argparse.Namespace, drive: Drive) -> dict:
         if where.kind != "file":
             # It refuses again: the answer may have taken long.
             target.find(args.on, drive, args.size)
-        measured, disturbed, left_out = measure(args, drive, where, jobs, found, had)
+        with counting(drive):
+            measured, disturbed, left_out = measure(args, drive, where, jobs, found, had)
     return report.made_of(measured, drive, where, disturbed, had) | {"left_out": left_out}
 
 
@@ -169,10 +190,9 @@ def write(path: str, text: str):
 
 def leave(args: argparse.Namespace, drive: Drive, made: dict):
     """Print the report, store the advice, and write the files that the user has named."""
-    # The result first: a file may not be writable.
+    # The result first: a file may not be writable. What nobody has asked for comes last.
     if "-" not in (args.json, args.html):
         print(report.text(made))
-    saved.keep_advice(drive, made)
     if args.json:
         write(args.json, report.as_json(made))
     if args.html:
@@ -180,6 +200,7 @@ def leave(args: argparse.Namespace, drive: Drive, made: dict):
     if args.contribute:
         write(args.contribute, hwdb.entry(drive, Choice.from_json(made["choice"]),
                                           report.evidence(made)))
+    saved.keep_advice(drive, made)
 
 
 def select(drive: Drive, choice: Choice):

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """fio as the load: started once for a number of windows, beneath which the schedulers change. What
 each job did in a window is in its logs, which have a line for each I/O."""
+import contextlib
 import dataclasses
 import glob
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import signal
@@ -28,8 +30,11 @@ INTERRUPTED = 128
 FIRST_S, END_S = 60, 120
 # fio ends with this program, however that ends.
 WITH_US = ("setpriv", "--pdeathsig", "INT")
-# In memory, so that what is measured on is not written to.
-SHARED = "/dev/shm"
+# In memory, so that what is measured on is not written to. The name of a folder has the number of
+# the process whose it is.
+SHARED, FOLDER = "/dev/shm", "ssdctl-{}-"
+# What fio reports of a job begins with its version, the job's name and group, and an error.
+REPORTED = re.compile(r"\d+;fio-[^;]*;(.*?);\d+;(\d+);")
 MS = 1_000_000
 # How often a limited pause looks.
 LOOKS = 500
@@ -94,6 +99,21 @@ def milliseconds() -> int:
     return time.monotonic_ns() // MS
 
 
+def descendants(process: int) -> list[int]:
+    """Return the processes that a process has started, and those that they have."""
+    files = map(pathlib.Path, glob.glob(f"/proc/{process}/task/*/children"))
+    children = [int(word) for file in files for word in read(file).split()]
+    return [one for child in children for one in (child, *descendants(child))]
+
+
+def remove_left():
+    """Remove the folders of processes that were killed."""
+    for path in glob.glob(f"{SHARED}/{FOLDER.format('*')}*"):
+        owner = os.path.basename(path).split("-")[1]
+        if owner.isdecimal() and not os.path.exists(f"/proc/{owner}"):
+            shutil.rmtree(path, ignore_errors=True)
+
+
 class Fio:
     """fio under way with a load. The end of the with block ends it; logs() are there then."""
 
@@ -105,15 +125,17 @@ class Fio:
         self.process: subprocess.Popen | None = None
 
     def __enter__(self):
-        self.folder = tempfile.mkdtemp(prefix="ssdctl-", dir=SHARED if os.path.isdir(SHARED)
-                                       else None)
+        remove_left()
+        self.folder = tempfile.mkdtemp(prefix=FOLDER.format(os.getpid()),
+                                       dir=SHARED if os.path.isdir(SHARED) else None)
         try:
             job = pathlib.Path(self.folder, "job.fio")
             job.write_text(self.load.job_file(self.place.opened, self.place.size, self.folder,
                                               self.seed), encoding="utf-8")
             self.process = subprocess.Popen(
                 [*WITH_US, *self.command, "--output-format=terse", str(job)], cwd=self.folder,
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL,
+                stdout=pathlib.Path(self.folder, "report").open("wb"),
                 stderr=pathlib.Path(self.folder, "errors").open("wb"), start_new_session=True)
             self.wait_for_first()
         except BaseException:
@@ -147,8 +169,21 @@ class Fio:
 
     def said(self) -> str:
         """Return the first thing that fio has complained of."""
-        lines = read(pathlib.Path(self.folder, "errors")).splitlines()
+        lines = (self.lines("errors") + [line for line in self.lines("report")
+                                         if not REPORTED.match(line)])
         return next((line.removeprefix("fio: ") for line in lines if line.strip()), "")
+
+    def lines(self, name: str) -> list[str]:
+        """Return the lines of one of its files."""
+        return read(pathlib.Path(self.folder, name)).splitlines()
+
+    def check_jobs(self):
+        """Raise CtlError if a job has failed while others went on."""
+        for line in self.lines("report"):
+            found = REPORTED.match(line)
+            if found and found[2] != "0":
+                raise CtlError(f"fio's job [{found[1]}] failed: "
+                               f"{self.said() or os.strerror(int(found[2]))}")
 
     def end(self):
         """End fio. It reports what it had under way."""
@@ -158,8 +193,14 @@ class Fio:
         try:
             self.process.wait(END_S)
         except subprocess.TimeoutExpired:
-            os.killpg(self.process.pid, signal.SIGKILL)
+            self.kill()
             self.process.wait()
+
+    def kill(self):
+        """Kill fio and its jobs, which have sessions of their own."""
+        for process in (self.process.pid, *descendants(self.process.pid)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
 
     def remove(self):
         """Remove its files."""
@@ -171,6 +212,7 @@ class Fio:
             if self.process.returncode not in (0, INTERRUPTED):
                 raise CtlError("fio failed: " +
                                (self.said() or f"status {self.process.returncode}"))
+            self.check_jobs()
             return [log_of(sorted(glob.glob(f"{self.folder}/{number}_lat.*.log")))
                     for number in range(len(self.load.jobs))]
         finally:

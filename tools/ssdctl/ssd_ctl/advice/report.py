@@ -5,12 +5,13 @@ The dictionary: "version", "drive" (its identity), "date", "kernel", "workload",
 (what is recommended; ssd_ctl.choice), "recommended" (its name), "gain" (over none, a factor, with
 "gain_low" and "gain_high"), "confidence", "sure" (false if the time was over before), "rivals",
 "minutes", "rounds", "window_s", "settle_s", "waits_s" (the longest mean latency that a job has
-under a candidate), "unsettled" (this is longer than a candidate settles), "disturbed", "had" (the
+under a candidate), "unsettled" (this is longer than a candidate settles), "uneven" (jobs whose rate
+not all candidates keep), "unlogged" (jobs whose flushes do not count), "disturbed", "had" (the
 choice that the drive had before, and has again), "left_out" (lines that say which candidates the
-kernel does not select, and why), and "candidates": of each "name", "choice",
-"gain", "low", "high", "rounds", "left" (it has not dropped out), "aside", "verdict", "score" (each
-round's share, whose mean is the score), and "jobs": of each job "name" and by direction "mbps",
-"iops", "mean_ms" and "p99_ms".
+kernel does not select, and why), and "candidates": of each "name", "choice", "gain", "low", "high",
+"rounds", "left" (it has not dropped out), "aside", "verdict", "score" (each round's share, whose
+mean is the score), and "jobs": of each job "name" and by direction "mbps", "iops", "mean_ms" and
+"p99_ms".
 """
 import datetime
 import html
@@ -93,6 +94,7 @@ def made_of(rounds: Rounds, drive: Drive, target: Target, disturbed: list[str],
         "rivals": best.rivals, "minutes": round(rounds.passed() / 60, 2), "rounds": race.rounds,
         "window_s": round(rounds.window_s, 3), "settle_s": round(rounds.settle_s, 3),
         "waits_s": round(rounds.waits_s(), 3), "unsettled": rounds.unsettled(),
+        "uneven": rounds.uneven(), "unlogged": rounds.load.unlogged(),
         "disturbed": disturbed, "had": had.as_json(),
         "candidates": [candidate(rounds, name) for name in race.names]}
 
@@ -183,6 +185,11 @@ def sentence(report: dict) -> str:
         f"(confidence {sure}; --minutes).")
 
 
+def listed(jobs: list[str]) -> str:
+    """Return the names of jobs as a job file has them."""
+    return ", ".join(f"[{name}]" for name in jobs)
+
+
 def notes(report: dict) -> list[str]:
     """Return what the reader has to know beside the recommendation."""
     said = [f"Disturbed: {reason}." for reason in report["disturbed"]]
@@ -191,6 +198,12 @@ def notes(report: dict) -> list[str]:
         said.append(f"I/Os of a job wait {report['waits_s']:.2g} s on average, longer than a "
                     f"scheduler settles ({report['settle_s']:.2g} s): windows show in part what "
                     "the one before has left. Longer windows need more --minutes.")
+    if report["uneven"]:
+        said.append(f"Not all keep the rate of {listed(report['uneven'])}: what one leaves undone, "
+                    "the next ones have to do. Give a lower rate.")
+    if report["unlogged"]:
+        said.append(f"Flushes of {listed(report['unlogged'])} do not count: its latencies do, and "
+                    "fio logs none of flushes. With sync=dsync they count.")
     aside = [f"{found['name']} {found['rounds']}" for found in report["candidates"]
              if found["aside"]]
     if aside:

@@ -37,13 +37,15 @@ ROUNDS = 16
 LENGTHEN = 1 / 8
 # The share of the limits after which the time is for those that may be the best.
 NARROW = 1 / 2
+# The part by which the I/Os of a job with a rate may differ under the candidates.
+UNEVEN = 0.05
 
 
 @dataclasses.dataclass
 class Plan:
     """How long to measure: limits of a window and of all, in s. @enough: I/Os of each job that a
-    window ought to have, @most_ios: limit of all I/Os, @most_logged: of a session, after which no
-    round begins, @seed: of the order and of the load's addresses."""
+    window ought to have, @most_ios: limit of all I/Os, @most_logged: of the lines in the logs of a
+    session, @seed: of the order and of the load's addresses."""
     least_s: float = 0.2
     most_s: float = 10.0
     limit_s: float = 600.0
@@ -78,6 +80,8 @@ class Rounds:
         # Seconds of a candidate in a round that leave time for ROUNDS rounds.
         self.turn_s = 0.0
         self.sessions = self.round = self.windows = 0
+        # Most lines that the logs had in a second: a job may do I/O that does not reach the drive.
+        self.lines_s = 0.0
         # The s and the I/Os before the first round.
         self.before_s = self.before_ios = 0.0
         self.began, self.first = time.monotonic(), engine.completions(drive)
@@ -136,20 +140,27 @@ class Rounds:
         return engine.Fio(self.command, self.load, self.drive, self.place,
                           self.plan.seed * 1000 + self.sessions)
 
+    def logs_of(self, fio: engine.Fio, seconds: float) -> list[numpy.ndarray]:
+        """Return the logs of an fio that has ended, which ran for some @seconds."""
+        logs = fio.logs()
+        self.lines_s = max(self.lines_s, sum(map(len, logs)) / seconds)
+        return logs
+
     def session(self, rounds: int) -> tuple[list[engine.Window], list[numpy.ndarray]]:
         """Let fio run for some rounds; return the windows, and fio's logs."""
         windows = []
         with self.fio() as fio:
-            count = engine.completions(self.drive)
+            began = time.monotonic()
             for _ in range(rounds):
                 if windows and self.ends():
                     break
                 windows += self.one_round(fio)
-                if engine.completions(self.drive) - count > self.plan.most_logged:
+                if (time.monotonic() - began) * self.lines_s > self.plan.most_logged:
                     break
             self.told(self)
             fio.check()
-        return windows, fio.logs()
+            seconds = time.monotonic() - began
+        return windows, self.logs_of(fio, seconds)
 
     def one_round(self, fio: engine.Fio) -> list[engine.Window]:
         """Give each candidate a window; return them."""
@@ -187,17 +198,20 @@ class Rounds:
             engine.pause(self.drive, self.plan.most_s, max(0, count))
             end = engine.milliseconds()
             fio.check()
-        done = [int(((log[:, 0] >= begin) & (log[:, 0] < end)).sum()) for log in fio.logs()]
         seconds = (end - begin) / 1e3
+        done = [int(((log[:, 0] >= begin) & (log[:, 0] < end)).sum())
+                for log in self.logs_of(fio, seconds)]
         needed = enough * seconds / max(min(done), 1)
         self.window_s = min(needed, self.plan.most_s)
         self.settle_s = SETTLE * self.window_s
         self.fit(seconds, sum(done))
 
     def fit(self, seconds: float, ios: int):
-        """Make windows so short that there is time for ROUNDS, by the I/Os of some seconds."""
+        """Make windows so short that there is time for ROUNDS, by the I/Os of some seconds, and
+        room for the logs of a round."""
         limit = min(self.plan.limit_s, self.plan.most_ios * seconds / max(ios, 1))
-        self.turn_s = limit / (len(self.candidates) * ROUNDS)
+        logged_s = self.plan.most_logged / max(self.lines_s, 1)
+        self.turn_s = min(limit / ROUNDS, logged_s) / len(self.candidates)
         self.window_s = max(min(self.window_s, self.turn_s / (1 + SETTLE)), self.plan.least_s)
         self.settle_s = max(min(self.settle_s, self.turn_s * MOST_SETTLE), LEAST_SETTLE_S)
 
@@ -236,6 +250,29 @@ class Rounds:
         ours = sum(way.bytes for one in self.measured for job in one.jobs
                    for way in job.values())
         return max(0.0, 1 - ours / moved) if moved else 0.0
+
+    def cached(self) -> float:
+        """Return the part of the bytes that fio read in all windows and the drive did not."""
+        ours = sum(job[workload.READ].bytes for one in self.measured for job in one.jobs
+                   if workload.READ in job)
+        moved = sum(one.window.kernel[workload.READ] for one in self.measured)
+        return max(0.0, 1 - moved / ours) if ours else 0.0
+
+    def uneven(self) -> list[str]:
+        """Return the names of jobs with a rate that did more I/Os a second under one candidate than
+        under another. fio makes up for what a candidate leaves undone in the windows of others."""
+        return [job.name for number, job in enumerate(self.load.jobs)
+                if self.load.has_rate(job) and self.is_uneven(number)]
+
+    def is_uneven(self, number: int) -> bool:
+        """Return true if a candidate's I/Os of a job differ from its share of the time."""
+        done = {name: [sum(way.ios for way in one.jobs[number].values()) for one in self.of(name)]
+                for name in self.race.names}
+        seconds = {name: sum(one.window.seconds for one in self.of(name)) for name in done}
+        rate = sum(map(sum, done.values())) / max(sum(seconds.values()), 1e-9)
+        # At both ends of a window, one more or less.
+        return any(abs(sum(ios) - rate * seconds[name]) > UNEVEN * rate * seconds[name] + len(ios)
+                   for name, ios in done.items())
 
     def waits_s(self) -> float:
         """Return the longest mean latency that a job has in a direction under a candidate; of no

@@ -27,6 +27,8 @@ PARTS = ("size", "offset", "offset_increment")
 PERCENT = re.compile(r"(\d*\.?\d+)%")
 # Parts are whole numbers of so many bytes, one at least.
 ALIGN = 1 << 20
+# Other names of options.
+ALIASES = {"fileoffset": "offset", "nr_files": "nrfiles", "timeout": "runtime"}
 # Options that are ours.
 CHANGED = {
     "filename", "directory", "filename_format", "nrfiles", "filesize", "file_size", "openfiles",
@@ -49,6 +51,9 @@ REFUSED = {
     "client": "it runs elsewhere", "zonemode": "zones are not supported",
     "trim_percentage": "discards are not measured"}
 PACED = re.compile(r"rate(_iops|_min|_iops_min)?|thinktime|thinkcycles")
+RATE = ("rate", "rate_iops")
+# Options with which a job flushes. fio logs no latencies of that.
+FLUSHES = ("fsync", "fdatasync", "sync_file_range")
 WEIGHT = re.compile(r"[#;]\s*weight\s*=\s*(\d*\.?\d+)\s*$")
 READ, WRITE = 0, 1
 WAYS = {READ: "read", WRITE: "write"}
@@ -106,6 +111,10 @@ class Workload:
                 raise CtlError(f"{where}: rw={way} in [{section.name}]: discards are not measured")
             if way not in (*MIXED, *SINGLE):
                 raise CtlError(f"{where}: rw={way} in [{section.name}]: write a direction of fio")
+        for job in self.jobs:
+            if self.options(job).get("io_submit_mode") == "offload":
+                raise CtlError(f"{where}: io_submit_mode=offload in [{job.name}]: fio does not end "
+                               "with it: leave it out")
         if not sum(job.weight for job in self.jobs):
             raise CtlError(f"{where}: all weights are 0: then nothing counts")
 
@@ -123,6 +132,19 @@ class Workload:
         """Return true if a rate or pauses limit a job."""
         return any(PACED.fullmatch(key) and value not in ("", "0")
                    for key, value in self.options(job).items())
+
+    def has_any(self, job: Section, names: tuple[str, ...]) -> bool:
+        """Return true if a job has one of these options, and its value is not 0."""
+        options = self.options(job)
+        return any(options.get(name, "") not in ("", "0") for name in names)
+
+    def has_rate(self, job: Section) -> bool:
+        """Return true if a job has a rate."""
+        return self.has_any(job, RATE)
+
+    def unlogged(self) -> list[str]:
+        """Return the names of jobs whose latencies count, and that flush."""
+        return [job.name for job in self.jobs if self.paced(job) and self.has_any(job, FLUSHES)]
 
     def parts_of(self, job: Section, size: int) -> dict[str, int]:
         """Return where a job does I/O, in bytes of the first @size of what is measured on. A size
@@ -150,6 +172,7 @@ class Workload:
                     if key not in CHANGED and not key.startswith(VERIFY)}
             kept |= {key: str(value) for key, value in self.parts_of(job, size).items()}
             kept |= {"filename": place, "time_based": "1", "runtime": "1000000",
+                     "exitall_on_error": "1",
                      "overwrite": "1", "fallocate": "none", "disable_slat": "1",
                      "disable_clat": "1",
                      "randseed": str(seed * 1000 + number), "write_lat_log": f"{logs}/{number}",
@@ -222,7 +245,8 @@ def sections_of(text: str, where: str) -> list[Section]:
             raise CtlError(f"{where}:{number}: include is not supported: insert the file")
         elif found:
             key, _, value = words.partition("=")
-            found[-1].options[key.strip().lower()] = value.strip()
+            key = key.strip().lower()
+            found[-1].options[ALIASES.get(key, key)] = value.strip()
         else:
             raise CtlError(f"{where}:{number}: {words} is in no section: is this a job file?")
     return found
