@@ -185,6 +185,8 @@ def signalled():
             os.kill(os.getpid(), signal.SIGHUP)
             os.kill(os.getpid(), signal.SIGINT)
             restored.append(True)
+    # The test may run below nohup.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     former, command.execute, status = command.execute, execute, None
     try:
         command.main()
