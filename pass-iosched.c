@@ -436,9 +436,7 @@ static void pass_map_switch(struct iosched *io, void *map)
 
 /*
  * The present size of regions, in MB, or the least that the capacity allows if that is
- * larger. An elevator has to start on any device: 7.2 stops a driver's change of its
- * hardware queues if one does not start again, and older kernels then leave the device
- * without one.
+ * larger: init() must not fail for it.
  */
 static unsigned int pass_fit_mb(struct pass_data *pd, sector_t capacity)
 {

@@ -749,9 +749,8 @@ static void piq_released(struct request *rq)
 	  "scheme of the paper (noop, rws, piq-r, piq-w, piq, piq+; default piq+)")
 
 /*
- * The module's parameters, each in its range, make no geometry. Use one that has the
- * channels: 7.2 stops a driver's change of its hardware queues if an elevator does not
- * start again, and older kernels then leave the device without one.
+ * The module's parameters, each in its range, make no geometry, for which init() must not
+ * fail. Use one that has the channels.
  */
 static void piq_fit(struct piq_data *pd)
 {
