@@ -28,7 +28,8 @@ checked()
 	shift
 	for file in bin/ssdctl bin/ssd-probe ssd-iosched/ssd-probe-io \
 		usr/lib/udev/rules.d/60-ssd-iosched-hwdb.rules usr/share/man/man8/ssd-probe.8 \
-		"usr/src/ssd-iosched-$version/pass-iosched.c" usr/share/man/man8/ssdctl.8 usr/share/bash-completion/completions/ssdctl \
+		"usr/src/ssd-iosched-$version/pass-iosched.c" usr/share/man/man8/ssdctl.8 \
+		usr/share/bash-completion/completions/ssdctl \
 		usr/share/bash-completion/completions/ssd-probe \
 		usr/share/zsh/site-functions/_ssdctl usr/lib/udev/hwdb.d/60-ssd-iosched.hwdb \
 		"usr/src/ssd-iosched-$version/dkms.conf" ssd-iosched/ssd_ctl/command.py; do

@@ -36,6 +36,7 @@ COMMON = re.compile(r"/var/lib/(dpkg|apt|systemd|dbus|private)(/|$)|/var/lib/ini
                     r"/etc/(machine-id|resolv.conf|mtab)|/etc/[^/]*[-~]$|/boot/(lost.found|grub)|"
                     r"/__pycache__(/|$)|/etc/ld.so.cache|/var/lib/(ucf|udisks2|logrotate)|"
                     r"/var/lib/shells|/var/lib/dkms/mok")
+# A kernel that is there only while the packages are installed.
 OLD = pathlib.Path("/lib/modules/6.1.0-1-amd64")
 # Seconds for DKMS to build the modules for a kernel in a guest; an idle machine needs 200.
 BUILD_SECONDS = 3000

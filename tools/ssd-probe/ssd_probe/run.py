@@ -196,8 +196,7 @@ class Runner:
         except ProbeError as error:
             if self.saving:
                 self.progress.clear()
-                say(f"ssd-probe: {error}: if this run is interrupted, the next one begins "
-                    "anew")
+                say(f"ssd-probe: {error}: if this run is interrupted, the next one begins anew")
             self.saving = False
 
     def fill(self):

@@ -98,11 +98,6 @@ class State:
         self.path = folder / f"{re.sub('[^a-zA-Z0-9]+', '-', name).strip('-')}-{digest}.json"
         self.clear()
 
-    @staticmethod
-    def empty() -> dict:
-        """Return the data of a run that has done nothing."""
-        return {"procedures": {}, "filled": 0, "written": 0}
-
     def load(self) -> bool:
         """Use what a run before has left; return false if there is nothing to go on with."""
         try:
@@ -118,7 +113,7 @@ class State:
 
     def clear(self):
         """Begin anew."""
-        self.data = self.empty()
+        self.data = {"procedures": {}, "filled": 0, "written": 0}
 
     def worth(self) -> bool:
         """Return true if another run can go on with it."""

@@ -189,8 +189,9 @@ def write(path: str, text: str):
 
 
 def leave(args: argparse.Namespace, drive: Drive, made: dict):
-    """Print the report, store the advice, and write the files that the user has named."""
-    # The result first: a file may not be writable. What nobody has asked for comes last.
+    """Print the report, write the files that the user has named, and store the advice."""
+    # The report comes first, since a file may not be writable; the advice last, since /var/lib may
+    # not be either.
     if "-" not in (args.json, args.html):
         print(report.text(made))
     if args.json:

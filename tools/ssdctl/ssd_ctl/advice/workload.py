@@ -50,8 +50,8 @@ REFUSED = {
     "read_iolog": "it replays a trace", "replay_redirect": "it replays a trace",
     "client": "it runs elsewhere", "zonemode": "zones are not supported",
     "trim_percentage": "discards are not measured"}
-PACED = re.compile(r"rate(_iops|_min|_iops_min)?|thinktime|thinkcycles")
 RATE = ("rate", "rate_iops")
+PACED = (*RATE, "rate_min", "rate_iops_min", "thinktime", "thinkcycles")
 # Options with which a job flushes. fio logs no latencies of that.
 FLUSHES = ("fsync", "fdatasync", "sync_file_range")
 WEIGHT = re.compile(r"[#;]\s*weight\s*=\s*(\d*\.?\d+)\s*$")
@@ -128,15 +128,14 @@ class Workload:
                 break
         return later(found, job.options)
 
-    def paced(self, job: Section) -> bool:
-        """Return true if a rate or pauses limit a job."""
-        return any(PACED.fullmatch(key) and value not in ("", "0")
-                   for key, value in self.options(job).items())
-
     def has_any(self, job: Section, names: tuple[str, ...]) -> bool:
         """Return true if a job has one of these options, and its value is not 0."""
         options = self.options(job)
         return any(options.get(name, "") not in ("", "0") for name in names)
+
+    def paced(self, job: Section) -> bool:
+        """Return true if a rate or pauses limit a job."""
+        return self.has_any(job, PACED)
 
     def has_rate(self, job: Section) -> bool:
         """Return true if a job has a rate."""
