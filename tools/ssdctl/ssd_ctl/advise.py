@@ -166,11 +166,11 @@ def advise(args: argparse.Namespace, drive: Drive) -> dict:
         raise CtlError("another name was typed: nothing was written")
     for job in jobs.jobs:
         jobs.parts_of(job, where.size)
+    if where.kind != "file":
+        # It refuses again: the answer may have taken long.
+        target.find(args.on, drive, args.size)
     with target.held(where, drive):
         had = schedulers.read_choice(drive)
-        if where.kind != "file":
-            # It refuses again: the answer may have taken long.
-            target.find(args.on, drive, args.size)
         with counting(drive):
             measured, disturbed, left_out = measure(args, drive, where, jobs, found, had)
     return report.made_of(measured, drive, where, disturbed, had) | {"left_out": left_out}

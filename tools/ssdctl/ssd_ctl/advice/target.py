@@ -50,18 +50,18 @@ class Partition:
 
 
 class Target:
-    """A path that fio reads and writes @size bytes of. @kind: "file", "partition" or "drive"."""
+    """What fio reads and writes @size bytes of. @kind: "file", "partition" or "drive"."""
 
     def __init__(self, path: str, size: int, kind: str):
         self.path, self.size, self.kind = path, size, kind
-        # Whether the file is ours, to remove; then it is open.
-        self.made, self.descriptor = False, -1
+        # Open for reading and writing inside held(): the device, which it holds exclusively, or the
+        # file. st_rdev of the device; 0 of a file.
+        self.descriptor, self.device_number = -1, 0
 
     @property
     def opened(self) -> str:
-        """The path for fio: of a file that is open, because another user, whose folder it may be
-        in, could put a link in its place."""
-        return f"/proc/{os.getpid()}/fd/{self.descriptor}" if self.made else self.path
+        """The path for fio, which means what is open, whatever the name means by now."""
+        return f"/proc/{os.getpid()}/fd/{self.descriptor}"
 
     def describe(self) -> str:
         """Return it in a few words."""
@@ -191,40 +191,47 @@ def open_direct(path: str, flags: int) -> int:
 
 def fill(target: Target, progress):
     """Write it once in ascending order. @progress: is called with the part that is done."""
-    flags = os.O_WRONLY | (os.O_CREAT | os.O_EXCL if target.kind == "file" else os.O_EXCL)
-    chunk, file = mmap.mmap(-1, CHUNK), -1
+    chunk = mmap.mmap(-1, CHUNK)
     try:
-        file = open_direct(target.path, flags)
-        if target.kind == "file":
-            target.made, target.descriptor = True, os.dup(file)
-            with contextlib.suppress(OSError):
-                os.setxattr(target.path, MARK, b"1")
         for offset in range(0, target.size, CHUNK):
             chunk.seek(0)
             chunk.write(os.urandom(CHUNK))
-            written = os.pwritev(file, [chunk], offset)
+            written = os.pwritev(target.descriptor, [chunk], offset)
             if written != CHUNK:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             progress(offset / target.size)
-        os.fsync(file)
+        os.fsync(target.descriptor)
     except OSError as error:
         raise CtlError(f"{target.path} cannot be written: {error.strerror}") from None
     finally:
-        if file >= 0:
-            os.close(file)
         chunk.close()
+
+
+def take(target: Target):
+    """Open it: a device exclusively, a file as a new one."""
+    flags = os.O_RDWR | os.O_EXCL | (os.O_CREAT if target.kind == "file" else 0)
+    try:
+        target.descriptor = open_direct(target.path, flags)
+    except OSError as error:
+        raise CtlError(f"{target.path} cannot be held: {error.strerror}") from None
+    target.device_number = os.fstat(target.descriptor).st_rdev
+    if target.kind == "file":
+        with contextlib.suppress(OSError):
+            os.setxattr(target.path, MARK, b"1")
 
 
 @contextlib.contextmanager
 def held(target: Target, drive: Drive):
-    """Keep udev and other commands away from the drive, and remove the file at the end."""
+    """Keep udev, other commands and other programs away from what is measured on, and remove the
+    file at the end."""
     with apply.locked(drive):
         if target.kind == "file" and os.path.lexists(target.path) and is_left(target.path):
             os.unlink(target.path)
+        take(target)
         try:
             yield
         finally:
-            if target.made:
-                with uninterrupted(), contextlib.suppress(OSError):
-                    os.close(target.descriptor)
+            with uninterrupted(), contextlib.suppress(OSError):
+                os.close(target.descriptor)
+                if target.kind == "file":
                     os.unlink(target.path)
