@@ -259,7 +259,7 @@ def closed(dev):
     """The caller has closed a stream."""
     done = subprocess.run(["sh", "-c", f"{FAKE} --destroy {dev.path} <&-"], capture_output=True,
                           text=True, check=False)
-    check(done.returncode == 1 and "another name was typed" in done.stderr, done.stderr)
+    check(done.returncode == 1 and "something else was typed" in done.stderr, done.stderr)
     done = subprocess.run(["sh", "-c", f"{FAKE} --json {JSON} {dev.path} 2>&-"], check=False,
                           stdout=subprocess.PIPE)
     check(done.returncode == 0 and b"[1/" not in done.stdout, f"without stderr: {done}")

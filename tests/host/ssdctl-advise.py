@@ -543,8 +543,8 @@ BLOCKS = {"capacity_mb": 256, "mapping": "block", "channels": 2, "chips": 2, "op
 def nothing_gains(dev):
     """One reader without a backlog: none."""
     before = State(dev.name)
-    out, _ = advise(f"/dev/{dev.name}", "--workload", job(READS), "--size", "64M", "--minutes",
-                    "0.2", "--json", "/tmp/advice.json", "--html", "/tmp/advice.html",
+    out, _ = advise(f"/dev/{dev.name}", "--destroy", "--workload", job(READS), "--size", "64M",
+                    "--minutes", "0.2", "--json", "/tmp/advice.json", "--html", "/tmp/advice.html",
                     typed=f"{dev.name}\n")
     made = json.loads(pathlib.Path("/tmp/advice.json").read_text())
     check(made["recommended"] == "none" and made["sure"] and made["rounds"] >= 4,
@@ -560,9 +560,10 @@ def nothing_gains(dev):
 
 def one_gains(dev):
     """Streams on a drive that maps blocks: bp with the drive's block."""
-    out, _ = advise(dev.path, "--workload", job(STREAMS), "--size", "200M", "--minutes", "3",
-                    "--probe", probed(erase_block_kb=1024, mapping="block", open_blocks=1),
-                    "--json", "/tmp/advice.json", typed=f"{dev.name}\n")
+    out, _ = advise(dev.path, "--destroy", "--workload", job(STREAMS), "--size", "200M",
+                    "--minutes", "3", "--json", "/tmp/advice.json", "--probe",
+                    probed(erase_block_kb=1024, mapping="block", open_blocks=1),
+                    typed=f"{dev.name}\n")
     made = json.loads(pathlib.Path("/tmp/advice.json").read_text())
     check(made["recommended"].startswith("bp") and made["gain_low"] > 1.05 and
           made["confidence"] >= 0.95, f"bp is recommended: {made['gain']:.2f}")
@@ -578,9 +579,11 @@ def counts_agree(dev):
     # A whole ms, which logs have, is 0.5 % of a window.
     plan = rounds.Plan(least_s=0.2, limit_s=8, enough=20)
     found = candidates.candidates(["none", "kyber"], {})
-    measured = rounds.Rounds(Drive(dev.path), target.Target(dev.path, 64 << 20, "drive"),
-                             workload.Workload("x", READS, "x"), found, plan, FIO.split())
-    measured.run()
+    drive = Drive(dev.path)
+    with target.held(None, drive, 64 << 20, True) as where:
+        measured = rounds.Rounds(drive, where, workload.Workload("x", READS, "x"), found, plan,
+                                 FIO.split())
+        measured.run()
     worst = max(abs(sum(way.bytes for way in one.jobs[0].values()) / sum(one.window.kernel) - 1)
                 for one in measured.measured)
     check(len(measured.measured) >= 8 and worst < 0.01, f"fio and the kernel differ by {worst:.2%}")
@@ -593,7 +596,8 @@ def counts_agree(dev):
 def refuses(dev, mount):
     """What is in use, exists or cannot be meant is refused, and nothing is written."""
     before = dev.stats()["write_count"]
-    refused("is mounted on", dev.path, typed=f"{dev.name}\n")
+    refused("--on FILE", dev.path, typed=f"{dev.name}\n", status=2)
+    refused("is mounted on", dev.path, "--destroy", typed=f"{dev.name}\n")
     existing = mount / "precious"
     existing.write_text("data")
     refused("exists", dev.path, "--on", existing)
@@ -638,29 +642,37 @@ def on_a_file(dev, mount):
     dev.queue("iosched/read_expire", 77)
     dev.queue("iostats", 0)
     before = State(dev.name)
-    file = mount / "measured"
+    file, free = mount / "measured", space(mount)
     out, _ = advise(dev.path, "--on", file, "--size", "64M", "--workload", job(READS), "--minutes",
                     "0.1")
-    check("Use " in out and not file.exists(), "the file is removed")
+    check("Use " in out and space(mount) == free, "the file is removed")
     before.same("the drive's settings")
     command_line = [PROJECT / "tools/ssdctl/ssdctl", "advise", dev.path, "--on", file, "--size",
                     "64M", "--workload", "copy", "--fio", FIO]
     with subprocess.Popen(command_line, stderr=subprocess.PIPE, text=True) as running:
         wait_for(lambda: "[pass]" in queue_file(dev), "the first candidate")
-        check(file.exists(), "the file is there meanwhile")
+        check(not list(mount.glob("*measured*")) and space(mount) < free - (60 << 20),
+              "the file is there meanwhile, without a name")
         running.send_signal(signal.SIGINT)
         said = running.stderr.read()
     check(running.returncode == 130 and "interrupted" in said, f"interrupted: {said}")
-    check(not file.exists(), "the file is removed")
+    check(space(mount) == free, "the file is removed")
     before.same("the drive's settings")
     terminal = Terminal(command_line)
     wait_for(lambda: "[pass]" in queue_file(dev), "the first candidate")
     terminal.until(rb"round", "the progress")
     terminal.hang_up()
     status = terminal.child.wait(60)
-    check(status == 128 + signal.SIGHUP and not file.exists(), f"without a terminal: {status}")
+    check(status == 128 + signal.SIGHUP and space(mount) == free, f"without a terminal: {status}")
     before.same("the drive's settings")
     check(subprocess.run(["pgrep", "fio"], check=False).returncode == 1, "fio has ended")
+
+
+def space(mount):
+    """Return the free bytes of a file system, once what was removed is."""
+    os.sync()
+    found = os.statvfs(mount)
+    return found.f_bfree * found.f_frsize
 
 
 def one_is_refused(dev, mount):
@@ -695,23 +707,24 @@ def on_a_partition(dev):
     around = [(0, first), (first + size, end - first - size)]
     before = [part_of(dev, *place) for place in around]
     run("mkfs.ext4", "-q", part)
-    refused("ext4", dev.path, "--on", part)
+    refused("ext4", dev.path, "--destroy", "--on", part)
     run("wipefs", "-q", "-a", part)
     typed = f"{dev.name}p1\n"
-    out, said = advise(dev.path, "--on", part, status=1, typed=f"{dev.name}\n")
-    check("the partition's name" in said and "another name was typed" in said and not out,
+    refused("--on FILE", dev.path, "--on", part, typed=typed, status=2)
+    out, said = advise(dev.path, "--destroy", "--on", part, status=1, typed=f"{dev.name}\n")
+    check(f"lost: all data on {part}" in said and "something else was typed" in said and not out,
           "the partition's name is asked for")
     rest = (first + (64 << 20), 64 << 20)
     kept = part_of(dev, *rest)
-    out, _ = advise(dev.path, "--on", part, "--workload", "copy", "--minutes", "0.1", "--size",
-                    "64M", "--json", typed=typed)
+    out, _ = advise(dev.path, "--destroy", "--on", part, "--workload", "copy", "--minutes", "0.1",
+                    "--size", "64M", "--json", typed=typed)
     check("choice" in json.loads(out), "--json without a file is JSON on stdout")
     check(part_of(dev, *rest) == kept, "nothing beyond --size was written to")
     for load in ("desktop", "database"):
         # Without --apply, the drive would have this one again.
         dev.scheduler("mq-deadline")
-        out, said = advise(dev.path, "--on", part, "--workload", load, "--minutes", "0.2",
-                           "--apply", "--json", "/tmp/advice.json", typed=typed)
+        out, said = advise(dev.path, "--destroy", "--on", part, "--workload", load, "--minutes",
+                           "0.2", "--apply", "--json", "/tmp/advice.json", typed=typed)
         made = json.loads(pathlib.Path("/tmp/advice.json").read_text())
         chosen = made["choice"]["scheduler"]
         check(chosen != "mq-deadline" and f"[{chosen}]" in queue_file(dev) and
@@ -744,7 +757,7 @@ def guest():
         one_gains(dev)
     mount = pathlib.Path("/mnt/advised")
     mount.mkdir()
-    with Device("small", capacity_mb=256, memory_backed=1, read_ns=400000) as dev:
+    with Device("small", capacity_mb=384, memory_backed=1, read_ns=400000) as dev:
         run("mkfs.ext4", "-q", dev.path)
         run("mount", dev.path, mount)
         refuses(dev, mount)

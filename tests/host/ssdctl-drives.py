@@ -7,6 +7,7 @@
 
 import argparse
 import contextlib
+import errno
 import io
 import json
 import os
@@ -26,7 +27,7 @@ from ssd_ctl import (  # noqa: E402
 from ssd_ctl.advice import candidates, engine, target  # noqa: E402
 from ssd_ctl.choice import Choice  # noqa: E402
 from ssd_ctl.said import Said  # noqa: E402
-from ssd_probe import ProbeError, signals  # noqa: E402
+from ssd_probe import ProbeError, asking, signals  # noqa: E402
 from ssd_probe.drive import page_text  # noqa: E402
 
 MOUNTS = r"""21 1 8:1 / / rw - ext4 /dev/sda1 rw
@@ -256,7 +257,6 @@ def ends(folder):
     failed(lambda: engine.completions(gone), "/dev/gone has disappeared")
     failed(lambda: engine.moved(gone), "/dev/gone has disappeared")
     failed(lambda: engine.program("fio 'x"), "--fio fio 'x: ")
-    failed(lambda: target.file_target(str(folder), None, None), "is a folder: name a file in it")
     cut = folder / "cut.log"
     cut.write_text("100, 2000000, 0, 4096, 0\n101, 20000")
     failed(lambda: engine.log_of([str(cut)]), "a log of fio is cut")
@@ -317,39 +317,121 @@ def said():
               f"JSON: {out.getvalue()!r}")
 
 
+def entries(folder):
+    """Return the names in a folder."""
+    return sorted(path.name for path in folder.iterdir())
+
+
 def files(folder):
-    """A file that is not ours is not removed, whenever it appears; one that is left is."""
-    @contextlib.contextmanager
-    def locked():
-        yield
-    drive = types.SimpleNamespace(locked=locked)
-    path = folder / "measured"
-    where = target.Target(str(path), 1 << 20, "file")
-    with target.held(where, drive):
-        path.write_text("precious")
-        failed(lambda: target.fill(where, lambda part: None), "File exists")
-    check(path.read_text() == "precious", "the other file is there")
-    with target.held(where, drive):
-        check(path.exists(), "it is there while the lock is held")
-    with contextlib.suppress(OSError):
-        os.setxattr(path, target.MARK, b"1")
-        with target.held(where, drive):
-            check(not path.exists(), "what an interrupted run has left is removed")
-    path.unlink(missing_ok=True)
-    with target.held(where, drive):
-        target.fill(where, lambda part: None)
-        check(path.stat().st_size == 1 << 20, "the file is written")
-    check(not path.exists(), "the file is removed")
-    for name in ("a:b", "a$b", "a\\b", "a\nb", "a#b", "a;b", "a ", "a\udcff"):
-        failed(lambda name=name: target.file_target(f"{folder}/{name}", None, None),
-               "cannot be used")
+    """The file that is measured on has no name, and nothing is left of it; where there is no such
+    file, it has one for a moment."""
+    former, target.check_place = target.check_place, lambda *_: None
+    place = folder / "place\udcff"
+    place.mkdir()
+    for path in (place, place / "new"):
+        with target.held(str(path), None, 64 << 20, False) as where:
+            target.fill(where, lambda part: None)
+            check(os.path.getsize(where.opened) == where.size == 64 << 20 and
+                  not where.device_number and not entries(place), "the file is written, unnamed")
+            where.describe().encode()
+    (place / "there").write_text("precious")
+    failed(lambda: held_at(place / "there"), "exists: name a folder")
+    failed(lambda: held_at(place, 1 << 50), "at most")
+    failed(lambda: held_at(place, 1 << 20), "at least")
+    failed(lambda: held_at(place / "x/y"), "is no folder")
+    failed(lambda: held_at(""), "--on names nothing")
+    check((place / "there").read_text() == "precious", "another file is as it was")
+    named_for_a_moment(place)
+    full(place)
+    target.check_place = former
+
+
+def held_at(path, size=64 << 20):
+    """Hold a file at a path, and let it go."""
+    with target.held(str(path), None, size, False):
+        pass
+
+
+def named_for_a_moment(folder):
+    """On a file system without unnamed files, the name is gone once the file is open; a file that
+    another user moved away meanwhile is not used."""
+    known, unlink = target.open_direct, os.unlink
+
+    def without(path, flags, at):
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(errno.EOPNOTSUPP, "")
+        return known(path, flags, at)
+
+    def moved(name, dir_fd):
+        os.rename(name, "stolen", src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+        os.close(os.open(name, os.O_CREAT, dir_fd=dir_fd))
+        unlink(name, dir_fd=dir_fd)
+
+    target.open_direct = without
+    try:
+        before = entries(folder)
+        with target.held(str(folder), None, 64 << 20, False) as where:
+            check(entries(folder) == before and not os.fstat(where.descriptor).st_nlink,
+                  "no name is left")
+        os.unlink = moved
+        failed(lambda: held_at(folder), "another user has renamed")
+    finally:
+        target.open_direct, os.unlink = known, unlink
+
+
+def full(folder):
+    """The measurement ends when the file system has less room than the file takes."""
+    known = target.free_bytes
+    with target.held(str(folder), None, 64 << 20, False) as where:
+        where.check()
+        target.free_bytes = lambda _: where.size - 1
+        try:
+            failed(where.check, "less than 67.1 MB are free")
+            failed(lambda: target.fill(where, lambda part: None), "less than 67.1 MB are free")
+        finally:
+            target.free_bytes = known
+
+
+def places(folder):
+    """A file system that copies what is overwritten is refused, and flags that are not taken."""
+    known = target.mount_of, target.numbers_below, target.drives_below
+    target.numbers_below, target.drives_below = lambda _: ["8:0"], lambda _: {"sdx"}
+    drive = types.SimpleNamespace(name="sdx", path="/dev/sdx")
+    for kind, meant in (("ext4", ""), ("bcachefs", "until it is full")):
+        target.mount_of = lambda _, kind=kind: (kind, "")
+        if meant:
+            failed(lambda: target.check_place(str(folder), drive), meant)
+        else:
+            target.check_place(str(folder), drive)
+    target.mount_of, target.numbers_below, target.drives_below = known
+    with open(os.devnull, "rb") as file:
+        target.write_in_place(file.fileno(), "ext4")
+        failed(lambda: target.write_in_place(file.fileno(), "btrfs"), "in place here")
+
+
+def answers():
+    """What is asked for is on the drive's label, if it has one; a partition's name comes before."""
+    for serial, model, tail in (("S1A2 B3c4", "ACME X200", "B3c4"), ("0000", "ACME X 200", "X200"),
+                                ("0x00", "", ""), ("A1", "ACME", "A1")):
+        drive = types.SimpleNamespace(name="sdx", identity=lambda serial=serial, model=model: {
+            "serial": serial, "model": model})
+        drive.drive = drive
+        part = types.SimpleNamespace(name="sdx2", drive=drive)
+        check(asking.answer(drive)[0] == (tail or "sdx"), f"{serial}, {model}: {tail}")
+        check(asking.answer(part)[0] == (f"sdx2 {tail}".strip()), f"a partition: sdx2 {tail}")
+        check(asking.meant(f" {tail or 'sdx'}\n".lower(), drive), "upper or lower case")
+        for typed in ("", "yes", f"{tail}x", *(["sdx", "/dev/sdx"] if tail else ["sd"])):
+            check(not (asking.meant(typed, drive) or asking.meant(typed, part)), f"not {typed!r}")
+    check(asking.plain("a\x1b[31mb\x9bc") == "a?[31mb?c", "a label is no command of a terminal")
 
 
 def main():
     with tempfile.TemporaryDirectory() as place:
         folder = pathlib.Path(place)
         listed(folder / "block")
+        answers()
         files(folder)
+        places(folder)
         mounted(folder)
         fits()
         known(folder / "known")

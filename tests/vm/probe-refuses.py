@@ -8,6 +8,7 @@
 import contextlib
 import os
 import pathlib
+import signal
 import struct
 import subprocess
 import sys
@@ -153,6 +154,32 @@ def locked(path):
         holder.stdin.close()
 
 
+def fails(what, *command):
+    """Check that a program fails because the drive is in use."""
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    check(done.returncode, f"{what} fails: {done.stderr.strip()}")
+
+
+def holds():
+    """A drive is held from before the question to the end of the run."""
+    with Device("small", capacity_mb=64, memory_backed=1) as dev:
+        with start("--destroy", "--json", "/tmp/report.json", dev.path, LONG_S="999") as running:
+            asked = wait_for_line(running, "writes at most")
+            fails("mkfs meanwhile", "mkfs.ext4", "-q", "-F", dev.path)
+            running.stdin.write(f"{dev.name}\n")
+            running.stdin.flush()
+            asked += wait_for_line(running, "Reads for some time")
+            fails("mkfs during the run", "mkfs.ext4", "-q", "-F", dev.path)
+            fails("mount during the run", "mount", "-t", "ext4", dev.path, MNT)
+            running.send_signal(signal.SIGINT)
+            running.communicate()
+            check(running.returncode == 130, f"status {running.returncode}")
+        for text in ("partition table: none", "no file system was found",
+                     f"lost: all data on {dev.path}, 67.1 MB", f"type the name {dev.name}"):
+            check(text in asked, f"the question says: {text}")
+        run("mkfs.ext4", "-q", dev.path)
+
+
 def replaced():
     """A drive that is replaced while its name is asked for."""
     with Device("small", capacity_mb=64, memory_backed=1) as dev:
@@ -169,7 +196,7 @@ def replaced():
 def answers(drive):
     """Wrong names."""
     for typed in ("", "\n", "yes\n", "ssdemu\n", f"{drive.dev.name}0\n", f"x{drive.dev.name}\n"):
-        drive.refused(f"{typed!r} typed in", "another name was typed", "--destroy", typed=typed)
+        drive.refused(f"{typed!r} typed in", "something else was typed", "--destroy", typed=typed)
 
 
 def only_reads(drive):
@@ -181,11 +208,18 @@ def only_reads(drive):
     reads = drive.dev.stats()["read_count"] - before["read_count"]
     check(status == 0 and reads > 100 and "read_us" in out, f"{reads} reads")
     drive.untouched("reads only", before["write_count"])
-    refused = subprocess.run([PROJECT / "build/tools/ssd-probe-io", drive.dev.path, "ro", "1",
-                              "4096", "1"], input=job(), capture_output=True, check=False)
+    with open(drive.dev.path, "rb", buffering=0, opener=direct) as file:
+        refused = subprocess.run([PROJECT / "build/tools/ssd-probe-io", str(file.fileno()), "ro",
+                                  "1", "4096", "1"], input=job(), capture_output=True, check=False,
+                                 pass_fds=[file.fileno()])
     check(refused.returncode == 1 and b"Read-only" in refused.stderr,
           f"ssd-probe-io refuses a write: {refused.stderr}")
     drive.untouched("ssd-probe-io", before["write_count"])
+
+
+def direct(path, flags):
+    """Open for direct I/O."""
+    return os.open(path, flags | os.O_DIRECT)
 
 
 def job():
@@ -210,6 +244,7 @@ def main():
         protected(drive)
         answers(drive)
         only_reads(drive)
+    holds()
     replaced()
 
 

@@ -9,7 +9,10 @@
  * depend on no page fault and no allocation: memory for the largest job is allocated
  * and touched before the first one.
  *
- * Usage: ssd-probe-io DEVICE ro|rw MAX_DEPTH MAX_BYTES MAX_IOS
+ * DESCRIPTOR is the device, which the caller has opened with O_DIRECT and may hold: no name
+ * is opened, which could mean another device by now.
+ *
+ * Usage: ssd-probe-io DESCRIPTOR ro|rw MAX_DEPTH MAX_BYTES MAX_IOS
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -263,15 +266,16 @@ static uint32_t run(struct engine *engine)
 	return next;
 }
 
-static void set_up(struct engine *engine, const char *device)
+static void set_up(struct engine *engine, int file)
 {
-	int flags = engine->writable ? O_RDWR | O_EXCL : O_RDONLY;
-	int file = open(device, O_DIRECT | O_CLOEXEC | flags);
+	int flags = fcntl(file, F_GETFL);
 	struct iovec vectors[2];
 	int said;
 
-	if (file < 0)
-		die(device, errno);
+	if (flags < 0)
+		die("descriptor", errno);
+	if (!(flags & O_DIRECT))
+		die("descriptor", EINVAL);
 	said = io_uring_queue_init(engine->max_depth, &engine->ring, 0);
 	if (said)
 		die("io_uring_queue_init (Linux 5.1 or newer, not disabled)", -said);
@@ -306,7 +310,7 @@ int main(int argc, char **argv)
 	struct engine engine = {};
 
 	if (argc != 6 || (strcmp(argv[2], "ro") && strcmp(argv[2], "rw"))) {
-		fputs("usage: ssd-probe-io DEVICE ro|rw MAX_DEPTH MAX_BYTES MAX_IOS\n", stderr);
+		fputs("usage: ssd-probe-io DESCRIPTOR ro|rw MAX_DEPTH MAX_BYTES MAX_IOS\n", stderr);
 		return 2;
 	}
 	/* Ctrl-C is the parent's to handle: it ends the input. */
@@ -315,7 +319,7 @@ int main(int argc, char **argv)
 	engine.max_depth = number(argv[3]);
 	engine.max_bytes = number(argv[4]);
 	engine.max_ios = number(argv[5]);
-	set_up(&engine, argv[1]);
+	set_up(&engine, number(argv[1]));
 	while (read_all(&engine.job, sizeof(engine.job))) {
 		uint32_t done;
 

@@ -58,7 +58,7 @@ RIGHT, WRONG, UNCLEAR = "right", "wrong", "unclear"
 
 def whole(drive):
     """Return a drive as what is measured on."""
-    return target.Target(drive.path, drive.size, "drive")
+    return target.Target(drive.path, drive.size, "drive", -1)
 
 
 class Load(engine.Fio):

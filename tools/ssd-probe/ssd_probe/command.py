@@ -10,8 +10,8 @@ import re
 import signal
 import sys
 
-from ssd_probe import ProbeError, load, output, report
-from ssd_probe.drive import Drive, refuse
+from ssd_probe import ProbeError, holding, load, output, report
+from ssd_probe.drive import Drive
 from ssd_probe.version import VERSION
 
 PACKAGES = {"numpy": "python3-numpy", "scipy": "python3-scipy"}
@@ -42,7 +42,7 @@ def option_parser() -> Parser:
     add = parser.add_argument
     add("device", nargs="?", metavar="DEVICE", help="the drive, as in /dev/sdb")
     add("--destroy", action="store_true",
-        help="write, too; all data on the drive are lost. Asks for the drive's name")
+        help="write, too; all data on the drive are lost. Asks before")
     add("--quick", action="store_true", help="fewer repetitions: less sure")
     add("--only", action="append", default=[], metavar="NAMES",
         help="only procedures or findings of these names, separated by commas")
@@ -118,10 +118,11 @@ def probe(args: argparse.Namespace) -> int:
     drive = Drive(args.device)
     if args.load:
         return check_load(drive)
-    if args.destroy:
-        refuse(drive)
-        drive.note()
-    return with_packages().Session(args, drive).go()
+    if not args.destroy:
+        with holding.reading(drive) as descriptor:
+            return with_packages().Session(args, drive, descriptor).go()
+    with holding.Held(drive) as held:
+        return with_packages().Session(args, drive, held.descriptor, held).go()
 
 
 def main() -> int:

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The drive that is probed: what it is, what forbids to write to it, and the settings of its
-queue, which are changed for the measurements and restored afterwards."""
+"""A drive, and a partition of one: what the kernel says of it."""
 import contextlib
 import fcntl
 import mmap
@@ -9,26 +8,14 @@ import pathlib
 import random
 import re
 import stat
-import struct
-import subprocess
 import time
 
 from ssd_probe import DriveFailed, ProbeError
 
 BLOCK, NUMBERS = pathlib.Path("/sys/block"), pathlib.Path("/sys/dev/block")
 BOOT_ID = pathlib.Path("/proc/sys/kernel/random/boot_id")
-# Other settings wait until the scheduler's own changes of them, which some make a moment later,
-# are over.
-SETTLE_S = 0.5
-UDEV_S = 2
 # The longest wait for the lock of a drive: udev holds it while it processes an event.
 LOCK_S = 5
-# What is measured with; each if the kernel has it. The scheduler comes first, because a change
-# of it changes others.
-SCHEDULER = "scheduler"
-MEASURING = {"nomerges": "2", "wbt_lat_usec": "0", "iostats": "1", "rq_affinity": "2"}
-# Changed by a change of the scheduler.
-SIDE_EFFECTS = ("nr_requests", "async_depth")
 SECTOR = 512
 # Bytes, and number, of the blocks that are looked at for what is on the drive.
 PAGE, LOOKS = 4096, 64
@@ -98,7 +85,7 @@ class Drive:
         if not self.size:
             raise ProbeError(f"{path} has no medium or no size")
         # What note() has noted.
-        self.noted = ""
+        self.noted: tuple[str, int] | None = None
 
     def block_name(self, path: str) -> str:
         """Return the kernel's name of the device."""
@@ -154,7 +141,7 @@ class Drive:
         # A namespace of NVMe has its wwid in its own folder.
         names = {"vendor": ("vendor",), "model": ("model", "name"),
                  "firmware": ("firmware_rev", "rev", "fwrev"),
-                 "serial": ("serial", "../serial", UNIT_SERIAL),
+                 "serial": ("serial", "../serial", UNIT_SERIAL, self.sysfs / "serial"),
                  "wwid": (self.sysfs / "wwid", "wwid", "../wwid")}
         found: dict[str, str | int | bool] = {"name": self.name, "bytes": self.size}
         for key, files in names.items():
@@ -189,7 +176,18 @@ class Drive:
     def note(self):
         """Note which drive and medium the name means, for replaced(). Has to follow an open of the
         drive, which notices a medium that was put in before."""
-        self.noted = self.instance()
+        self.noted = (self.instance(), self.size)
+
+    def replaced(self) -> bool:
+        """Return true if the name has come to mean another drive, or another medium is in it, since
+        note(): the user was asked about the first one."""
+        now = (self.instance(), int(read(self.sysfs / "size") or 0) * SECTOR)
+        return self.noted not in (None, now) or not self.exists()
+
+    @property
+    def drive(self) -> "Drive":
+        """The drive, as of a partition."""
+        return self
 
     def describe(self) -> str:
         """Return the drive in a few words."""
@@ -199,18 +197,15 @@ class Drive:
             self.name, words, found["firmware"] and f"firmware {found['firmware']}",
             found["serial"] and f"serial number {found['serial']}", amount(self.size))))
 
-    def has_zeros(self, size: int, seed: int) -> bool:
+    @staticmethod
+    def has_zeros(device: int, size: int, seed: int) -> bool:
         """Return true if blocks of zeros are among the first @size bytes, as after a discard. Reads
-        a few blocks; raises DriveFailed."""
+        a few blocks of @device, which is open for direct I/O; raises DriveFailed."""
         blocks = range(0, size, PAGE)
         places = random.Random(seed).sample(blocks, min(LOOKS, len(blocks)))
         page = mmap.mmap(-1, PAGE)
         try:
-            device = os.open(self.path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
-            try:
-                return any(self.is_zero(device, page, place) for place in places)
-            finally:
-                os.close(device)
+            return any(Drive.is_zero(device, page, place) for place in places)
         except OSError as error:
             raise DriveFailed(f"it cannot be read: {error.strerror}") from None
 
@@ -244,222 +239,33 @@ class Drive:
             os.close(device)
 
 
+class Partition:
+    """A partition of a @drive, which the user names with a @path."""
+
+    def __init__(self, path: str, drive: Drive):
+        self.path, self.drive, self.queue = os.path.realpath(path), drive, drive.queue
+        self.number = device_number(os.stat(path).st_rdev)
+        self.sysfs = place_of(self.number)
+        self.name = self.sysfs.name
+        self.first, self.size = self.extent()
+
+    def extent(self) -> tuple[int, int]:
+        """Return its first byte on the drive, and its bytes."""
+        return tuple(int(read(self.sysfs / name) or 0) * SECTOR for name in ("start", "size"))
+
+    def note(self):
+        """As Drive.note()."""
+        self.drive.note()
+
+    def replaced(self) -> bool:
+        """Return true if its name means another part of a drive by now, or of another drive."""
+        return (self.drive.replaced() or (self.first, self.size) != self.extent() or
+                read(self.sysfs / "dev") != self.number)
+
+
 def amount(size: float) -> str:
     """Return bytes for eyes."""
     for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= factor:
             return f"{size / factor:.3g} {unit}"
     return f"{size:.0f} bytes"
-
-
-def mounts_of(drive: Drive) -> list[str]:
-    """Return why the drive's own mounts forbid to write."""
-    found = []
-    for line in read(pathlib.Path("/proc/self/mountinfo")).splitlines():
-        fields = line.split()
-        if drive.number == fields[2] or drive.path in fields[fields.index("-"):]:
-            found.append(f"it is mounted on {fields[4]}")
-    return found
-
-
-def swaps_of(drive: Drive) -> list[str]:
-    """Return the reason if the drive is used as swap space."""
-    used = [line.split()[0] for line in read(pathlib.Path("/proc/swaps")).splitlines()[1:]]
-    return ["it is used as swap"] if drive.path in used else []
-
-
-def partitions_of(drive: Drive) -> list[str]:
-    """Return the reason if the drive has partitions."""
-    parts = sorted(path.parent.name for path in drive.sysfs.glob("*/partition"))
-    return [f"it is partitioned: {' '.join(parts)}"] if parts else []
-
-
-def holders_of(drive: Drive) -> list[str]:
-    """Return the reason if md, dm, bcache or a loop device uses the drive."""
-    names = [path.name for path in drive.sysfs.glob("holders/*")]
-    for file in BLOCK.glob("loop*/loop/backing_file"):
-        if read(file) and os.path.realpath(read(file)) == drive.path:
-            names.append(file.parent.parent.name)
-    return [f"it is held by {' '.join(sorted(names))}"] if names else []
-
-
-def stacked_on(drive: Drive) -> list[str]:
-    """Return the reason if the device is not a drive but made of others, or of a file."""
-    below = sorted(path.name for path in drive.sysfs.glob("slaves/*"))
-    if below:
-        return [f"it is not a drive, but made of {' '.join(below)}"]
-    if (drive.sysfs / "loop").exists():
-        return ["it is not a drive, but a file"]
-    return []
-
-
-def replaced(drive: Drive) -> list[str]:
-    """Return the reason if its name has come to mean another drive, or another medium is in it,
-    since Drive.note(): the user was asked about the first one."""
-    if drive.noted in ("", drive.instance()):
-        return []
-    return ["it is another drive now, or has another medium"]
-
-
-def protected(drive: Drive) -> list[str]:
-    """Return the reason if the drive cannot be written to at any place."""
-    if read(drive.sysfs / "ro") == "1":
-        return ["it is read-only"]
-    zoned = read(drive.queue / "zoned")
-    return [f"it is zoned ({zoned})"] if zoned not in ("", "none") else []
-
-
-def users_of(drive: Drive) -> list[str]:
-    """Return the reason if another process has the drive open: a virtual machine or a database
-    claims no drive that it uses as a whole. udev opens a drive only for a moment."""
-    found = openers_of(drive)
-    if found:
-        time.sleep(UDEV_S)
-        found = [reason for reason in openers_of(drive) if reason in found]
-    return found
-
-
-def openers_of(drive: Drive) -> list[str]:
-    """Return which other processes have the drive open now."""
-    found = []
-    number = os.stat(drive.path).st_rdev
-    for process in pathlib.Path("/proc").glob("[0-9]*"):
-        if process.name != str(os.getpid()) and number in devices_of(process):
-            found.append(f"process {process.name} ({read(process / 'comm')}) has it open")
-    return sorted(found)
-
-
-def devices_of(process: pathlib.Path) -> set[int]:
-    """Return st_rdev of the block devices that a process, a folder in /proc, has open; none if it
-    has ended."""
-    found = set()
-    with contextlib.suppress(OSError):
-        for name in os.listdir(process / "fd"):
-            with contextlib.suppress(OSError):
-                made = os.stat(process / "fd" / name)
-                if stat.S_ISBLK(made.st_mode):
-                    found.add(made.st_rdev)
-    return found
-
-
-def signatures_of(drive: Drive) -> list[str]:
-    """Return what libblkid finds on the drive."""
-    command = ["wipefs", "--no-act", "--noheadings", "--output", "TYPE", drive.path]
-    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False,
-                              env={**os.environ, "PATH": path, "LC_ALL": "C"})
-    except FileNotFoundError:
-        raise ProbeError("wipefs is missing: install util-linux") from None
-    if done.returncode:
-        return [f"what is on it cannot be told: {done.stderr.strip() or 'wipefs failed'}"]
-    kinds = sorted(set(done.stdout.split()))
-    return [f"it holds data: {' '.join(kinds)} (see wipefs(8))"] if kinds else []
-
-
-def claimed(drive: Drive) -> list[str]:
-    """Return the reason if the kernel does not give the drive to a writer exclusively."""
-    try:
-        os.close(os.open(drive.path, os.O_RDWR | os.O_EXCL | os.O_CLOEXEC))
-    except OSError as error:
-        return [f"it cannot be opened exclusively: {error.strerror}"]
-    return []
-
-
-def refusals(drive: Drive) -> list[str]:
-    """Return every reason not to write to the drive."""
-    checks = (replaced, protected, stacked_on, mounts_of, swaps_of, partitions_of, holders_of,
-              users_of, signatures_of)
-    found = [reason for check in checks for reason in check(drive)]
-    return found or claimed(drive)
-
-
-def refuse(drive: Drive):
-    """Raise ProbeError if the drive must not be written to."""
-    reasons = refusals(drive)
-    if reasons:
-        raise ProbeError(f"{drive.path} is not written to: {'; '.join(reasons)}")
-
-
-class QueueSettings:
-    """The settings of a drive's queue: changed for the measurements, then restored.
-
-    A change of the scheduler changes other settings, and loses the scheduler's tunables. So
-    two sets are saved: @under, with the user's scheduler, and @bare, without one. restore()
-    undoes the steps of change() in the opposite order."""
-
-    def __init__(self, drive: Drive, saved: dict | None = None):
-        """@saved: of a run that did not restore them."""
-        self.drive = drive
-        self.saved = saved or {"under": self.present(), "bare": None}
-
-    def present(self) -> dict[str, str]:
-        """Return the values of all settings that matter, and of the scheduler's tunables."""
-        names = [SCHEDULER, *MEASURING, *SIDE_EFFECTS, "max_sectors_kb"]
-        tunables = sorted(path.name for path in self.drive.queue.glob("iosched/*"))
-        names += [f"iosched/{name}" for name in tunables]
-        return {name: self.value(name) for name in names if self.value(name)}
-
-    def value(self, name: str) -> str:
-        """Return the value of a setting as it is written."""
-        text = read(self.drive.queue / name)
-        return chosen(text) if name == SCHEDULER or name.startswith("iosched/") else text
-
-    def write(self, name: str, value: str, needed: bool = False):
-        """Change a setting unless it has this value. An error is raised only if the value is
-        @needed."""
-        if self.value(name) == value:
-            return
-        try:
-            (self.drive.queue / name).write_text(value)
-        except OSError as error:
-            if not self.drive.exists():
-                raise DriveFailed(f"{name} cannot be set") from None
-            if needed:
-                raise ProbeError(f"{self.drive.queue / name} does not take {value}: "
-                                 f"{error.strerror}") from None
-
-    def change(self, keep):
-        """Make the settings those that are measured with. @keep: a function that is called with
-        the saved settings before each step that changes any."""
-        keep(self.saved)
-        if self.saved["under"].get(SCHEDULER, "none") != "none":
-            self.write(SCHEDULER, "none", needed=True)
-            time.sleep(SETTLE_S)
-        if not self.saved["bare"]:
-            self.saved["bare"] = self.present()
-            keep(self.saved)
-        for name, value in MEASURING.items():
-            if self.value(name):
-                self.write(name, value)
-        most = self.drive.number_of("max_hw_sectors_kb")
-        if most:
-            self.write("max_sectors_kb", str(min(most, 4096)))
-
-    def restore(self) -> list[str]:
-        """Restore all settings; return the names of those that differ nevertheless."""
-        for name, value in (self.saved["bare"] or {}).items():
-            if name != SCHEDULER and name not in SIDE_EFFECTS:
-                self.write(name, value)
-        under = self.saved["under"]
-        if SCHEDULER in under:
-            self.write(SCHEDULER, under[SCHEDULER])
-        tunables = {name: value for name, value in under.items() if name.startswith("iosched/")}
-        for name, value in tunables.items():
-            self.write(name, value)
-        if under.get(SCHEDULER, "none") != "none":
-            time.sleep(SETTLE_S)
-        for name, value in under.items():
-            self.write(name, value)
-        return [name for name, value in under.items() if self.value(name) != value]
-
-
-@contextlib.contextmanager
-def awake_cpus():
-    """Keep the CPUs out of sleep states from which they take long to wake up."""
-    with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):
-            # pylint: disable=consider-using-with
-            file = stack.enter_context(open("/dev/cpu_dma_latency", "wb", buffering=0))
-            file.write(struct.pack("i", 0))
-        yield

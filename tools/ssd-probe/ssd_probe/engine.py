@@ -39,15 +39,16 @@ def groups(count: int, size: int) -> numpy.ndarray:
 
 
 class Engine:
-    """A running ssd-probe-io. @device: the path of a block device, which is written to only if
-    @writable. @program: the path of ssd-probe-io."""
+    """A running ssd-probe-io. @device: the descriptor of a block device, open for direct I/O, which
+    is written to only if @writable. @program: the path of ssd-probe-io."""
 
-    def __init__(self, device: str, writable: bool, program: str, max_depth: int = 256):
+    def __init__(self, device: int, writable: bool, program: str, max_depth: int = 256):
         self.max_depth = max_depth
         # pylint: disable=consider-using-with
         self.process = subprocess.Popen(
-            [program, device, "rw" if writable else "ro", str(max_depth), str(MAX_BYTES),
-             str(MAX_IOS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            [program, str(device), "rw" if writable else "ro", str(max_depth), str(MAX_BYTES),
+             str(MAX_IOS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            pass_fds=(device,))
         # Bytes read and written so far, of the whole life of the engine.
         self.bytes = {READ: 0, WRITE: 0, FLUSH: 0}
 

@@ -31,7 +31,7 @@ class BudgetSpent(ProbeError):
 class MeteredEngine(engine.Engine):
     """An engine that writes no more than @most_written bytes, and counts."""
 
-    def __init__(self, device: str, writable: bool, program: str, most_written: int = 0):
+    def __init__(self, device: int, writable: bool, program: str, most_written: int = 0):
         super().__init__(device, writable, program)
         self.most_written = most_written
         self.count = 0

@@ -6,10 +6,11 @@ import contextlib
 import datetime
 import importlib
 import os
-import sys
 
-from ssd_probe import ProbeError, engine, load, output, probe, report, run, state
-from ssd_probe.drive import Drive, QueueSettings, amount, awake_cpus, refuse
+from ssd_probe import ProbeError, asking, engine, load, output, probe, report, run, state
+from ssd_probe.drive import Drive, amount
+from ssd_probe.holding import Held
+from ssd_probe.queue_settings import QueueSettings, awake_cpus
 from ssd_probe.run import name_of
 from ssd_probe.signals import Interrupted, interruptible, uninterrupted
 from ssd_probe.version import VERSION
@@ -55,20 +56,13 @@ def say(text: str):
     output.say(f"ssd-probe: {text}")
 
 
-def confirmed(name: str, program: str = "ssd-probe", hint: str = "", kind: str = "drive") -> bool:
-    """Ask for the name of a drive, or of another @kind of device. @hint: how to do without."""
-    output.say(f"{program}: type the {kind}'s name, {name}, to destroy all data on it{hint}: ", "")
-    typed = sys.stdin.readline().strip() if sys.stdin else ""
-    if not output.is_terminal(sys.stdin):
-        output.say("")
-    return typed in (name, f"/dev/{name}")
-
-
 class Session:
-    """A run of procedures on a drive, as the options ask for."""
+    """A run of procedures on a drive, as the options ask for. All I/O uses @descriptor, which is
+    open for direct I/O; of a drive that is written to, it is that of the hold, @held."""
 
-    def __init__(self, args: argparse.Namespace, drive: Drive):
-        self.args, self.drive = args, drive
+    def __init__(self, args: argparse.Namespace, drive: Drive, descriptor: int,
+                 held: Held | None = None):
+        self.args, self.drive, self.descriptor, self.held = args, drive, descriptor, held
         self.files = report.outputs(args, drive.name)
         self.program = engine.find_program()
         asked = selected(args.only)
@@ -115,7 +109,7 @@ class Session:
         wrote in advance: reads of what is not written say nothing."""
         if not self.state.load():
             return
-        if self.drive.has_zeros(self.state.data["filled"], self.args.seed):
+        if self.drive.has_zeros(self.descriptor, self.state.data["filled"], self.args.seed):
             say(f"begins anew: {self.drive.path} was discarded, or overwritten with zeros, after "
                 "the run that was interrupted")
             self.state.clear()
@@ -134,7 +128,7 @@ class Session:
         data = self.state.data
         filled = self.size - data["filled"] if self.args.destroy else 0
         left = [item for item in self.chosen if name_of(item) not in data["procedures"]]
-        with run.MeteredEngine(self.drive.path, False, self.program) as player:
+        with run.MeteredEngine(self.descriptor, False, self.program) as player:
             will = run.estimate(self.bench(player), filled)
         takes = run.duration(will.filling + will.each * len(left))
         if not self.args.destroy:
@@ -170,7 +164,7 @@ class Session:
     def measure(self, each: float) -> run.Runner:
         """Run all procedures. @each: seconds that one is expected to take."""
         data = self.state.data
-        with awake_cpus(), run.MeteredEngine(self.drive.path, self.args.destroy, self.program,
+        with awake_cpus(), run.MeteredEngine(self.descriptor, self.args.destroy, self.program,
                                              self.most_written - data["written"]) as player:
             progress = run.Progress(len(self.chosen) + self.args.destroy, each, self.args.quiet)
             runner = run.Runner(self.drive, self.bench(player), self.state, self.args.seed,
@@ -216,12 +210,12 @@ class Session:
                 if not self.args.fresh:
                     self.resume()
                 will = self.announce()
-                if self.args.destroy and not confirmed(self.drive.name):
-                    raise ProbeError("another name was typed: nothing was written")
+                if self.held and not asking.confirmed(self.drive, "ssd-probe"):
+                    raise ProbeError("something else was typed: nothing was written")
                 with self.drive.locked():
                     # Again: the answer may have taken long.
-                    if self.args.destroy:
-                        refuse(self.drive)
+                    if self.held:
+                        self.held.refuse()
                     self.look()
                     with self.prepared():
                         runner = self.measure(will.each)

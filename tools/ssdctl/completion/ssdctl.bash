@@ -79,8 +79,8 @@ _ssdctl()
 	case $command in
 	status) options="--json --interval" ;;
 	apply|revert|undo-all|hwdb) options="--json" ;;
-	advise) options="--workload --on --size --probe --minutes --seed --json --html --contribute \
-			--apply --fio --quiet" ;;
+	advise) options="--workload --on --destroy --size --probe --minutes --seed --json --html \
+			--contribute --apply --fio --quiet" ;;
 	persist) options="--by-model --by-path --json" ;;
 	top) options="--interval --batch --once --json" ;;
 	esac

@@ -3,9 +3,9 @@
 
 Each candidate (none, the kernel's schedulers, ours with their defaults, and with the tunables that
 a report of ssd-probe gives) serves a load for a short time in turn, again and again, until it is
-known which is best. The load runs on a file that is made for it and removed (--on FILE), on a free
-partition (--on PARTITION), or on the whole drive, whose name has to be typed in. The scheduler that
-the drive has is restored.
+known which is best. The load runs on a file that is made for it and removed (--on FILE). With
+--destroy and a question it runs on a free partition (--on PARTITION), or on the whole drive. The
+scheduler that the drive has is restored.
 """
 import argparse
 import contextlib
@@ -17,10 +17,10 @@ from ssd_ctl.advice import candidates, engine, report, rounds, target, workload
 from ssd_ctl.advice.progress import Shown
 from ssd_ctl.choice import Choice
 from ssd_probe import load, output
+from ssd_probe.asking import confirmed
 from ssd_probe.command import parse_size
 from ssd_probe.drive import Drive, amount, read
 from ssd_probe.run import duration
-from ssd_probe.session import confirmed
 from ssd_probe.signals import Interrupted, interruptible, uninterrupted
 
 OK = 0
@@ -39,10 +39,14 @@ def add_options(parser: argparse.ArgumentParser):
     add("--workload", default="desktop", metavar="LOAD",
         help="desktop, database, copy, or a job file of fio (default: desktop)")
     add("--on", metavar="PATH",
-        help="a file on the drive, made and removed, or a free partition; without --on all data on "
-             "the drive are lost, after its name was typed in")
+        help="a folder on the drive, or a new file in it: measure on a file there, which is "
+             "removed; or, with --destroy, a partition of the drive")
+    add("--destroy", action="store_true",
+        help="measure on the whole drive, or on the partition that --on names; all data on it are "
+             "lost. Asks before")
     add("--size", type=parse_size, metavar="SIZE",
-        help="bytes to measure on, as in 8G (default: 4G, half of what is free at most)")
+        help="bytes to measure on, as in 8G (default: 4G; of a file, a quarter of what is free at "
+             "most)")
     add("--probe", metavar="FILE",
         help="a report of ssd-probe (JSON), for tunables that fit the drive")
     add("--minutes", type=float, default=MINUTES, metavar="N",
@@ -158,21 +162,19 @@ def advise(args: argparse.Namespace, drive: Drive) -> dict:
         hwdb.entry(drive, Choice(schedulers.NONE), [])
     found = candidates.candidates(schedulers.available(drive),
                                   candidates.probed_tunables(args.probe))
-    where = target.find(args.on, drive, args.size)
-    drive.note()
-    if where.kind != "file" and not confirmed(
-            pathlib.Path(where.path).name, "ssdctl", " (--on FILE measures on a file instead)",
-            where.kind):
-        raise CtlError("another name was typed: nothing was written")
-    for job in jobs.jobs:
-        jobs.parts_of(job, where.size)
-    if where.kind != "file":
-        # It refuses again: the answer may have taken long.
-        target.find(args.on, drive, args.size)
-    with target.held(where, drive):
-        had = schedulers.read_choice(drive)
-        with counting(drive):
-            measured, disturbed, left_out = measure(args, drive, where, jobs, found, had)
+    with target.held(args.on, drive, args.size, args.destroy) as where:
+        for job in jobs.jobs:
+            jobs.parts_of(job, where.size)
+        if where.held and not confirmed(where.held.device, "ssdctl",
+                                        " (--on FILE measures on a file instead)"):
+            raise CtlError("something else was typed: nothing was written")
+        with apply.locked(drive):
+            if where.held:
+                # The answer may have taken long.
+                where.held.refuse()
+            had = schedulers.read_choice(drive)
+            with counting(drive):
+                measured, disturbed, left_out = measure(args, drive, where, jobs, found, had)
     return report.made_of(measured, drive, where, disturbed, had) | {"left_out": left_out}
 
 

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 
 from ssd_ctl import CtlError
 from ssd_ctl.choice import QUEUE, VALUE, Choice
-from ssd_probe.drive import SETTLE_S, Drive, chosen, read
+from ssd_probe.drive import Drive, chosen, read
+from ssd_probe.queue_settings import SETTLE_S
 
 OURS = ("pass", "piq", "bp", "pai")
 # Series of the kernel that ours are built for, as dkms.conf and scripts/find-headers have them.

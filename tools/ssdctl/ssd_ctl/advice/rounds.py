@@ -171,6 +171,7 @@ class Rounds:
             self.selector.select(self.candidates[name])
             time.sleep(self.settle_s)
             fio.check()
+            self.place.check()
             made.append(self.watched(engine.Window(name, self.round)))
             self.windows += 1
             self.told(self)

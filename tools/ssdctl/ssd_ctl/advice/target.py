@@ -1,62 +1,59 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is measured on: a file that is made for it, a free partition, or the whole drive. It is
-written once before, so that reads find what was written: random bytes, which no drive compresses.
+"""What is measured on: an unnamed file, a free partition, or the whole drive. It is open, a device
+exclusively, from before the checks until the last I/O has ended. It is written once before, so that
+reads find what was written: random bytes, which no drive compresses.
+
+The file never has a name that another user could put something else in the place of, and nothing is
+left of it, however the program ends.
 """
+import collections.abc
 import contextlib
 import errno
+import fcntl
 import mmap
 import os
 import pathlib
-import re
+import secrets
 import stat
+import struct
 
-from ssd_ctl import CtlError, apply
-from ssd_probe.drive import (NUMBERS, SECTOR, Drive, amount, claimed, device_number, holders_of,
-                             mounts_of, place_of, protected, read, refuse, replaced, signatures_of,
-                             swaps_of, users_of)
-from ssd_probe.signals import uninterrupted
+from ssd_ctl import CtlError, UsageError
+from ssd_probe.drive import NUMBERS, Drive, Partition, amount, device_number, place_of, read
+from ssd_probe.holding import Held, unescaped
 
 MOUNTS, BTRFS = pathlib.Path("/proc/self/mountinfo"), pathlib.Path("/sys/fs/btrfs")
 
 # In bytes: the default size, the least size, and the size of a write.
 SIZE, LEAST, CHUNK = 4 << 30, 64 << 20, 1 << 20
-# The mark by which a file that an interrupted run has left is known.
-MARK = "user.ssdctl.advise"
+# The part of the free space that a file may have.
+PART = 4
 # The longest file on FAT.
 LONGEST, FAT = (4 << 30) - CHUNK, "vfat"
-# fio takes these for syntax: it would use another file than the one named. The last range is what
-# Python makes of bytes that are not UTF-8, which no report can have.
-SPECIAL = re.compile(r"[:;#$\\\x00-\x1f\x7f\udc80-\udcff]|^\s|\s$")
-
-
-class Partition:
-    """A partition, as far as the checks of ssd_probe.drive look at it."""
-
-    def __init__(self, path: str, drive: Drive):
-        self.path = os.path.realpath(path)
-        self.number = device_number(os.stat(path).st_rdev)
-        self.sysfs = place_of(self.number)
-        self.queue = drive.queue
-        self.drive = drive
-        self.size = int(read(self.sysfs / "size") or 0) * SECTOR
-
-    def refuse(self):
-        """Raise CtlError if it must not be written to."""
-        checks = (protected, mounts_of, swaps_of, holders_of, users_of, signatures_of)
-        reasons = replaced(self.drive) + [reason for check in checks for reason in check(self)]
-        reasons = reasons or claimed(self)
-        if reasons:
-            raise CtlError(f"{self.path} is not written to: {'; '.join(reasons)}")
+# These write what is overwritten to another place, so that a file takes more and more room; the
+# first one can be told not to.
+BY_FLAG, COPYING = "btrfs", ("bcachefs", "nilfs2", "zfs")
+# ioctls, of a long by their name and of an int in fact, and the flags of a file: not copied on
+# write, compressed.
+FLAGS = struct.Struct("=i")
+LONG = struct.calcsize("l")
+GET_FLAGS, SET_FLAGS = (way << 30 | LONG << 16 | ord("f") << 8 | number
+                        for way, number in ((2, 1), (1, 2)))
+NOCOW, COMPRESSED = 0x800000, 0x4
+# Errors of a file system that has no unnamed files, or no direct I/O.
+UNNAMED = os.O_TMPFILE | os.O_EXCL
+NO_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL, errno.ENOSYS)
 
 
 class Target:
-    """What fio reads and writes @size bytes of. @kind: "file", "partition" or "drive"."""
+    """What fio reads and writes @size bytes of. @kind: "file", "partition" or "drive".
+    @descriptor: open for reading and writing; a device is held by it. @held: the hold."""
 
-    def __init__(self, path: str, size: int, kind: str):
+    def __init__(self, path: str, size: int, kind: str, descriptor: int,
+                 held: Held | None = None):
         self.path, self.size, self.kind = path, size, kind
-        # Open for reading and writing inside held(): the device, which it holds exclusively, or the
-        # file. st_rdev of the device; 0 of a file.
-        self.descriptor, self.device_number = -1, 0
+        self.descriptor, self.held = descriptor, held
+        # st_rdev of the device; 0 of a file.
+        self.device_number = os.fstat(descriptor).st_rdev if held else 0
 
     @property
     def opened(self) -> str:
@@ -65,7 +62,16 @@ class Target:
 
     def describe(self) -> str:
         """Return it in a few words."""
-        return f"{amount(self.size)} of the {self.kind} {self.path}"
+        kind = "a file in" if self.kind == "file" else f"the {self.kind}"
+        # A name need not be UTF-8.
+        return f"{amount(self.size)} of {kind} {os.fsencode(self.path).decode(errors='replace')}"
+
+    def check(self):
+        """Raise CtlError if the file system of a file has less room left than the file takes, which
+        is a third of what was left at first, or less: others need it."""
+        if self.kind == "file" and free_bytes(self.descriptor) < self.size:
+            raise CtlError(f"{self.path}: the measurement has ended because less than "
+                           f"{amount(self.size)} are free there by now")
 
 
 def drives_below(number: str) -> set[str]:
@@ -82,7 +88,7 @@ def mount_of(folder: str) -> tuple[str, str]:
     folder, best, found = os.path.realpath(folder), "", ("", "")
     for line in read(MOUNTS).splitlines():
         fields = line.split()
-        place = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), fields[4])
+        place = unescaped(fields[4])
         # A later one covers an earlier one.
         if os.path.commonpath((place, folder)) == place and len(place) >= len(best):
             at = fields.index("-")
@@ -105,88 +111,158 @@ def numbers_below(folder: str) -> list[str]:
     return [read(path / "dev") for pool in pools for path in pool.glob("*")] or [number]
 
 
-def free_bytes(folder: str) -> int:
-    """Return the bytes that a user may write to a file system."""
-    found = os.statvfs(folder)
+def free_bytes(place: int) -> int:
+    """Return the bytes that a user may write to the file system of what is open."""
+    found = os.fstatvfs(place)
     return found.f_bavail * found.f_frsize
 
 
-def marked(path: str) -> bool:
-    """Return true if a file was made here."""
-    try:
-        return os.getxattr(path, MARK) == b"1"
-    except OSError:
-        return False
-
-
-def file_target(path: str, drive: Drive, wanted: int | None) -> Target:
-    """Return a new file on a file system of the drive, or what an interrupted run has left."""
+def folder_of(path: str) -> str:
+    """Return the folder that a path means: itself, or the one that a new file would be in."""
     path = os.path.abspath(path)
-    if SPECIAL.search(path):
-        raise CtlError(f"{path!r}: a name with : ; # $ \\ or a control character, with a blank at "
-                       "its end, or that is not UTF-8 cannot be used: choose another one")
+    if os.path.isdir(path):
+        return path
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         raise CtlError(f"{folder} is no folder")
-    on = {name for number in numbers_below(folder) for name in drives_below(number)}
-    if os.path.isdir(path):
-        raise CtlError(f"{path} is a folder: name a file in it, which is made and removed")
     if mount_of(folder)[0] == "devtmpfs":
         raise CtlError(f"there is no device {path}")
+    if os.path.lexists(path):
+        raise CtlError(f"{path} exists: name a folder, or a file that does not exist")
+    return folder
+
+
+def check_place(folder: str, drive: Drive):
+    """Raise CtlError if a folder is not on the drive, or not on it alone."""
+    on = {name for number in numbers_below(folder) for name in drives_below(number)}
     if on != {drive.name}:
         where = f"on {' '.join(sorted(on))}" if on else "on no block device"
         raise CtlError(f"{folder} is {where}, not on {drive.path}")
-    free = free_bytes(folder)
-    if os.path.lexists(path):
-        if not is_left(path):
-            raise CtlError(f"{path} exists: name a file that does not, it is removed afterwards")
-        # It is removed once no other command has the drive's lock.
-        free += os.lstat(path).st_blocks * SECTOR
-    most, possible = free // 2, free - LEAST
-    if mount_of(folder)[0] == FAT:
-        most, possible = min(most, LONGEST), min(possible, LONGEST)
-    return Target(path, chosen_size(most, wanted, possible, folder), "file")
+    kind = mount_of(folder)[0]
+    if kind in COPYING:
+        raise CtlError(f"{folder} is on {kind}, which writes what is overwritten to another place "
+                       "until it is full: use a partition, or another file system")
 
 
-def is_left(path: str) -> bool:
-    """Return true if an interrupted run has left a file."""
-    return stat.S_ISREG(os.lstat(path).st_mode) and marked(path)
+def size_in(folder: int, name: str, wanted: int | None) -> int:
+    """Return the bytes of a file in a folder, which is open and has this @name."""
+    most = free_bytes(folder) // PART
+    if mount_of(name)[0] == FAT:
+        most = min(most, LONGEST)
+    return chosen_size(most, wanted, name, ", a quarter of what is free")
 
 
-def chosen_size(most: int, wanted: int | None, possible: int, where: str) -> int:
-    """Return the bytes to measure on: @most or SIZE by default, @possible if asked for."""
+def chosen_size(most: int, wanted: int | None, where: str, why: str = "") -> int:
+    """Return the bytes to measure on, which are SIZE by default. @most: there can be; @why."""
+    if most < LEAST:
+        raise CtlError(f"{where} has room for {amount(most)}{why}: {amount(LEAST)} are needed")
     size = (wanted or min(SIZE, most)) // CHUNK * CHUNK
-    if size > possible or size < LEAST:
-        raise CtlError(f"{amount(size)} on {where}: there must be room for it, and at least "
-                       f"{amount(LEAST)} (--size)")
+    if not LEAST <= size <= most:
+        raise CtlError(f"--size: {amount(size)} on {where}: it has to be at least {amount(LEAST)} "
+                       f"and at most {amount(most)}{why}")
     return size
 
 
-def find(on: str | None, drive: Drive, wanted: int | None) -> Target:
-    """Return what to measure on, by the --on of the user; none: the whole drive."""
-    if not on:
-        refuse(drive)
-        return Target(drive.path, chosen_size(drive.size, wanted, drive.size, drive.path), "drive")
-    if not os.path.exists(on) or not stat.S_ISBLK(os.stat(on).st_mode):
-        return file_target(on, drive, wanted)
-    place = place_of(device_number(os.stat(on).st_rdev))
-    if not (place / "partition").exists() or place.parent.name != drive.name:
-        raise CtlError(f"{on} is no partition of {drive.path}: name one, or a file on it that does "
-                       "not exist; without --on the whole drive is written to")
-    partition = Partition(on, drive)
-    partition.refuse()
-    return Target(partition.path, chosen_size(partition.size, wanted, partition.size, on),
-                  "partition")
-
-
-def open_direct(path: str, flags: int) -> int:
-    """Open without the page cache, if the file system can."""
+def open_direct(path: str, flags: int, folder: int) -> int:
+    """Open a path in a folder that is open, without the page cache if the file system can."""
+    flags |= os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
-        return os.open(path, flags | os.O_DIRECT | os.O_CLOEXEC, 0o600)
+        return os.open(path, flags | os.O_DIRECT, 0o600, dir_fd=folder)
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-        return os.open(path, flags | os.O_CLOEXEC, 0o600)
+        return os.open(path, flags, 0o600, dir_fd=folder)
+
+
+def unnamed(folder: int) -> int:
+    """Return the descriptor of a new file in a folder that is open. It has no name: where the file
+    system has no such files, it has one for a moment."""
+    try:
+        # O_EXCL: it never gets a name.
+        return open_direct(".", UNNAMED, folder)
+    except OSError as error:
+        if error.errno not in NO_UNNAMED:
+            raise
+    name = f".ssdctl-{secrets.token_hex(8)}"
+    file = open_direct(name, os.O_CREAT | os.O_EXCL, folder)
+    os.unlink(name, dir_fd=folder)
+    if os.fstat(file).st_nlink:
+        os.close(file)
+        raise CtlError("another user has renamed the file while it was made")
+    return file
+
+
+def write_in_place(file: int, kind: str):
+    """Have a new file overwritten in place, and not compressed. @kind: of the file system."""
+    try:
+        flags, = FLAGS.unpack(fcntl.ioctl(file, GET_FLAGS, bytes(FLAGS.size)))
+    except OSError:
+        # There are no flags.
+        flags = 0
+    needed = flags & ~COMPRESSED | (NOCOW if kind == BY_FLAG else 0)
+    if needed == flags:
+        return
+    try:
+        fcntl.ioctl(file, SET_FLAGS, FLAGS.pack(needed))
+    except OSError as error:
+        raise CtlError(f"{kind} does not overwrite a file in place here ({error.strerror}), it "
+                       "would take more and more room: use a partition, or another file system"
+                       ) from None
+
+
+@contextlib.contextmanager
+def scratch(path: str, drive: Drive, wanted: int | None) -> collections.abc.Iterator[Target]:
+    """Give a new file on a file system of the drive. @path: a folder, or a file in it."""
+    name = folder_of(path)
+    with contextlib.ExitStack() as stack:
+        try:
+            folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            stack.callback(os.close, folder)
+            # Of what is open, whatever the name means by now.
+            place = os.readlink(f"/proc/self/fd/{folder}")
+            check_place(place, drive)
+            size = size_in(folder, place, wanted)
+            file = unnamed(folder)
+            stack.callback(os.close, file)
+        except OSError as error:
+            raise CtlError(f"{name} cannot be written to: {error.strerror}") from None
+        write_in_place(file, mount_of(place)[0])
+        yield Target(name, size, "file", file)
+
+
+def device_named(on: str | None, drive: Drive) -> Drive | Partition | None:
+    """Return the device that --on names, None if it names no device. Without it: the drive."""
+    if on is None:
+        return drive
+    # As an unset variable of a shell does: that means neither the drive nor this folder.
+    if not on:
+        raise UsageError("--on names nothing")
+    if not os.path.exists(on) or not stat.S_ISBLK(os.stat(on).st_mode):
+        return None
+    place = place_of(device_number(os.stat(on).st_rdev))
+    if not (place / "partition").exists() or place.parent.name != drive.name:
+        raise CtlError(f"{on} is no partition of {drive.path}: name one, or a folder or a new file "
+                       "on the drive")
+    return Partition(on, drive)
+
+
+@contextlib.contextmanager
+def held(on: str | None, drive: Drive, wanted: int | None,
+         destroy: bool) -> collections.abc.Iterator[Target]:
+    """Give what to measure on, by the --on and --size of the user, and hold it until the end of the
+    block. @destroy: a device may be overwritten."""
+    device = device_named(on, drive)
+    if not device:
+        with scratch(on, drive, wanted) as target:
+            yield target
+        return
+    if not destroy:
+        raise UsageError(f"name a file to measure on, --on FILE, which is removed afterwards; or "
+                         f"--destroy all data on {device.path}")
+    size = chosen_size(device.size, wanted, device.path)
+    with Held(device) as hold:
+        yield Target(device.path, size, "drive" if device is drive else "partition",
+                     hold.descriptor, hold)
 
 
 def fill(target: Target, progress):
@@ -199,39 +275,10 @@ def fill(target: Target, progress):
             written = os.pwritev(target.descriptor, [chunk], offset)
             if written != CHUNK:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            target.check()
             progress(offset / target.size)
         os.fsync(target.descriptor)
     except OSError as error:
         raise CtlError(f"{target.path} cannot be written: {error.strerror}") from None
     finally:
         chunk.close()
-
-
-def take(target: Target):
-    """Open it: a device exclusively, a file as a new one."""
-    flags = os.O_RDWR | os.O_EXCL | (os.O_CREAT if target.kind == "file" else 0)
-    try:
-        target.descriptor = open_direct(target.path, flags)
-    except OSError as error:
-        raise CtlError(f"{target.path} cannot be held: {error.strerror}") from None
-    target.device_number = os.fstat(target.descriptor).st_rdev
-    if target.kind == "file":
-        with contextlib.suppress(OSError):
-            os.setxattr(target.path, MARK, b"1")
-
-
-@contextlib.contextmanager
-def held(target: Target, drive: Drive):
-    """Keep udev, other commands and other programs away from what is measured on, and remove the
-    file at the end."""
-    with apply.locked(drive):
-        if target.kind == "file" and os.path.lexists(target.path) and is_left(target.path):
-            os.unlink(target.path)
-        take(target)
-        try:
-            yield
-        finally:
-            with uninterrupted(), contextlib.suppress(OSError):
-                os.close(target.descriptor)
-                if target.kind == "file":
-                    os.unlink(target.path)
