@@ -1,61 +1,136 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Imported by bench.py: the same jobs on real drives of other machines, through fio's client
-and server. Each machine runs "fio --server" as root.
+"""Imported by bench.py: the same jobs on real drives of other machines, through ssh.
 
 The file HOSTS names one drive in a line; '#' starts a comment:
 
-    ADDRESS[,PORT] /dev/NAME
+    [USER@]ADDRESS[,PORT] /dev/NAME
 
-All data on these drives is lost. The user must therefore type each name again, and before
-each job the machine checks that the drive is a whole drive without partitions, holders or
-mounts; otherwise fio's server does not run the job. At the end the drive's scheduler is
-selected again. Times are wall-clock times of real machines: they do not repeat, and must not
-be compared with those of emulated devices.
+All data on these drives is lost. A process on each machine (fleet_agent.py) holds the drive from
+before the question to the last job, and checks it, with the modules that ssd-probe and ssdctl have
+for that: it has to be a whole drive that holds nothing and that nobody uses, and before each job it
+has to be the one that the user was asked about. It gives the drive its former scheduler back when
+the connection ends. These modules are sent through the connection: there are no files of them on
+the machine, which needs Python, fio, util-linux, and root or sudo.
+
+Times are wall-clock times of real machines: they do not repeat, and must not be compared with those
+of emulated devices.
 """
+import contextlib
 import dataclasses
 import json
 import pathlib
 import re
+import shlex
 import string
 import subprocess
-import tempfile
-import uuid
 
 import guests
 import matrix
 import model
 
-LINE = re.compile(r"([A-Za-z0-9_.:-]+(?:,\d+)?)\s+(/dev/[A-Za-z0-9_/-]+)")
-# No ';': it starts a comment in a job file.
-WHOLE = ("test -b {device} && test $(lsblk -nro NAME {device} | wc -l) = 1 && "
-         "lsblk -nro TYPE {device} | grep -qvx part && "
-         "test -z $(lsblk -nro MOUNTPOINT {device})")
-SELECT = ("test -e {saved} || sed s/.*[[]// {queue} | sed s/].*// >{saved} && "
-          "echo {scheduler} >{queue}")
-RESTORE = "cat {saved} >{queue} && rm {saved}"
+# No '-' at first: it would be an option of ssh.
+LINE = re.compile(r"([A-Za-z0-9_:][A-Za-z0-9_.:@-]*)(?:,(\d+))?\s+(/dev/[A-Za-z0-9_/-]+)")
 LABEL = "real drives, wall-clock time"
 # For the depth of the deep writers: the requests that such a drive is taken to take at a time.
 TAGS = 64
+# What is sent to a machine, each after what it imports.
+AGENT = pathlib.Path(__file__).with_name("fleet_agent.py")
+PROBE = model.PROJECT / "tools/ssd-probe/ssd_probe"
+PARTS = ("drive", "holding", "output", "asking", "signals")
+# Reads that from its input and starts it. It has no single quotes: the shell takes it as it is.
+START = '''import json, sys, types
+if sys.version_info < (3, 10):
+    sys.exit("Python 3.10 or newer is needed there, it has " + sys.version.split()[0])
+for name, text in json.loads(sys.stdin.readline()):
+    module = sys.modules[name] = types.ModuleType(name)
+    exec(compile(text, name, "exec"), module.__dict__)
+sys.modules["fleet_agent"].main()'''
+# Seconds after which a connection without an answer is ended.
+SSH = ("ssh", "-T", "-o", "ServerAliveInterval=15", "-o", "ConnectTimeout=15")
+NO_PYTHON = 127
 
 
 @dataclasses.dataclass
 class Drive:
     """A drive of another machine."""
     host: str
+    port: str | None
     device: str
 
     def __str__(self):
-        return f"{self.host} {self.device}"
+        return f"{self.host}{f',{self.port}' if self.port else ''} {self.device}"
 
-    def __post_init__(self):
-        # A name of this run only: the file of another run may hold another scheduler.
-        self.saved = f"/tmp/ssd-iosched-{uuid.uuid4().hex}"
+    def command(self) -> list[str]:
+        """Return the command that starts the agent."""
+        start = f"python3 -c '{START}' {shlex.quote(self.device)}"
+        return [*SSH, *(("-p", self.port) if self.port else ()), "--", self.host,
+                f"if [ $(id -u) = 0 ]; then exec {start}; else exec sudo -n {start}; fi"]
 
-    def command(self, text: str, scheduler: str = "") -> str:
-        """Return a shell command for the machine; @text: WHOLE, SELECT or RESTORE."""
-        name = self.device.removeprefix("/dev/").replace("/", "!")
-        return "(" + text.format(device=self.device, scheduler=scheduler, saved=self.saved,
-                                 queue=f"/sys/class/block/{name}/queue/scheduler") + ")"
+
+def modules() -> str:
+    """Return the agent and what it imports, as START reads them: a line."""
+    files = [("ssd_probe", PROBE / "__init__.py"),
+             *((f"ssd_probe.{name}", PROBE / f"{name}.py") for name in PARTS),
+             ("fleet_agent", AGENT)]
+    return json.dumps([(name, path.read_text(encoding="utf-8")) for name, path in files])
+
+
+class Machine:
+    """The agent beside a drive, which holds it until the end of the with block."""
+
+    def __init__(self, drive: Drive):
+        self.drive = drive
+        try:
+            # pylint: disable=consider-using-with
+            self.process = subprocess.Popen(drive.command(), stdin=subprocess.PIPE, text=True,
+                                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        except FileNotFoundError:
+            raise model.Failed("ssh is missing: install openssh-client") from None
+        try:
+            self.found = self.ask(modules())
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, line: str) -> dict:
+        """Send a line; return the answer. Raise Failed if the machine refuses."""
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
+        # A login may print something before.
+        answer = next((json.loads(line) for line in self.process.stdout if line[0] == "{"), None)
+        if answer is None:
+            raise model.Failed(f"{self.drive}: {self.ended()}")
+        if "refused" in answer:
+            raise model.Failed(f"{self.drive}: refused: {answer['refused']}")
+        return answer
+
+    def ended(self) -> str:
+        """Return why there is no answer."""
+        said = self.process.stderr.read().strip()
+        if self.process.wait() == NO_PYTHON:
+            return f"Python 3.10 or newer is needed there ({said})"
+        return said.splitlines()[-1] if said else "the connection has ended"
+
+    def fio(self, text: str, scheduler: str) -> dict | None:
+        """Run the job file @text under a scheduler. Return fio's result, None if the machine does
+        not have this scheduler."""
+        answer = self.ask(json.dumps({"job": text, "scheduler": scheduler}))
+        return None if "missing" in answer else json.loads(answer["fio"])
+
+    def close(self):
+        """End the agent, which restores the drive's scheduler."""
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
 
 
 def read_hosts(path: pathlib.Path) -> list[Drive]:
@@ -69,7 +144,7 @@ def read_hosts(path: pathlib.Path) -> list[Drive]:
         line = whole.partition("#")[0].strip()
         found = LINE.fullmatch(line)
         if line and not found:
-            raise model.Failed(f"{path}:{number}: not 'ADDRESS[,PORT] /dev/NAME'")
+            raise model.Failed(f"{path}:{number}: not '[USER@]ADDRESS[,PORT] /dev/NAME'")
         if line:
             drives.append(Drive(*found.groups()))
     if not drives:
@@ -77,73 +152,39 @@ def read_hosts(path: pathlib.Path) -> list[Drive]:
     return drives
 
 
-def confirm(drives: list[Drive]):
-    """Ask for each drive's name; raise Failed if another text is typed."""
-    print("All data on these drives will be lost:", *map(str, drives), sep="\n    ")
-    for drive in drives:
-        try:
-            typed = input(f"Type '{drive}' to continue: ")
-        except EOFError:
-            typed = ""
-        if typed.strip() != str(drive):
-            raise model.Failed(f"{drive} was not confirmed: nothing was written")
+def confirm(machine: Machine):
+    """Ask whether a drive may be overwritten; raise Failed if it may not."""
+    drive, (meant, what) = machine.drive, machine.found["answer"]
+    print(f"{drive}:", *machine.found["facts"], sep="\n    ")
+    try:
+        typed = input(f"Type {what}, to destroy all data on {drive}: ")
+    except EOFError:
+        typed = ""
+    if " ".join(typed.split()).lower() != meant.lower():
+        raise model.Failed(f"{drive} was not confirmed: nothing was written")
 
 
-def job_text(drive: Drive, run: model.Run) -> str:
-    """Return a run's job file with the values of its variables: fio does not pass the
-    environment to a server."""
+def job_text(machine: Machine, run: model.Run) -> str:
+    """Return a run's job file with the values of its variables."""
     text = string.Template((model.JOBS / f"{run.job}.fio").read_text()).substitute(
-        {**run.variables, "DEVICE": drive.device})
+        {**run.variables, "DEVICE": machine.found["device"]})
     percentiles = ":".join(map(str, model.PERCENTILES))
-    prerun = drive.command(f"{WHOLE} && {SELECT}", run.scheduler)
-    return (f"[global]\nexec_prerun={prerun}\nlat_percentiles=1\nclat_percentiles=0\n"
+    return (f"[global]\nlat_percentiles=1\nclat_percentiles=0\n"
             f"percentile_list={percentiles}\n") + text
 
 
-def fio(drive: Drive, text: str) -> dict | None:
-    """Run the job file @text on a machine. Return fio's result, None if the machine refused
-    the job."""
-    with tempfile.NamedTemporaryFile("w", suffix=".fio") as file:
-        file.write(text)
-        file.flush()
-        done = subprocess.run(["fio", f"--client={drive.host}", "--output-format=json",
-                               file.name], capture_output=True, text=True, check=False)
-    if done.returncode or "{" not in done.stdout:
-        reason = (done.stderr.strip() or done.stdout.strip() or "no answer").splitlines()[-1]
-        raise model.Failed(f"{drive}: {reason}")
-    stats = json.loads(done.stdout[done.stdout.index("{"):]).get("client_stats", [])
-    if not stats or not sum(stats[0][way]["total_ios"] for way in ("read", "write")):
-        return None
-    return {"jobs": stats[:1]}
-
-
-def check(drive: Drive):
-    """Raise Failed if a drive is not a whole, unused drive. Reads one block of it."""
-    text = (f"[check]\nexec_prerun={drive.command(WHOLE)}\nfilename={drive.device}\n"
-            "rw=read\nbs=4k\nsize=4k\nio_size=4k\n")
-    if fio(drive, text) is None:
-        raise model.Failed(f"{drive}: refused: it has to be a whole drive that is not "
-                           "mounted, not partitioned and not in use")
-
-
-def restore(drive: Drive):
-    """Select the scheduler that the drive had before the first job."""
-    fio(drive, f"[restore]\nexec_prerun={drive.command(RESTORE)}\nfilename={drive.device}\n"
-        "rw=read\nbs=4k\nsize=4k\nio_size=4k\n")
-
-
-def measure_drive(drive: Drive, workloads: dict[str, matrix.Workload], times: dict[str, str],
+def measure_drive(machine: Machine, workloads: dict[str, matrix.Workload], times: dict[str, str],
                   seeds: int, progress: guests.Progress) -> list[matrix.Cell]:
     """Measure @workloads on a drive with each of @seeds; return a cell for each. fio counts what
     it gets done by its own runtime."""
-    cells = []
+    cells, drive = [], machine.drive
     for name, workload in workloads.items():
         cell = matrix.Cell("fleet", str(drive), name)
         for seed in range(1, seeds + 1):
             for scheduler in (*model.PEERS, *model.ours()):
                 run = model.Run("", workload.job, scheduler, device=str(drive),
                                 variables=workload.variables | times | {"SEED": str(seed)})
-                got = fio(drive, job_text(drive, run))
+                got = machine.fio(job_text(machine, run), scheduler)
                 if got is None:
                     progress.step(f"{drive}, {name}, {scheduler}: not run, the machine does "
                                   "not have this scheduler")
@@ -158,11 +199,8 @@ def measure_drive(drive: Drive, workloads: dict[str, matrix.Workload], times: di
 
 
 def measure(path: pathlib.Path, quick: bool) -> list[matrix.Cell]:
-    """Confirm, check and measure the drives of a HOSTS file; return their cells."""
+    """Hold, check, confirm and measure the drives of a HOSTS file; return their cells."""
     drives = read_hosts(path)
-    confirm(drives)
-    for drive in drives:
-        check(drive)
     seconds = 1 if quick else 30
     times = {"RAMP": "250ms" if quick else "5s", "RUNTIME": f"{seconds}s"}
     workloads = {name: workload.on(TAGS) for name, workload in
@@ -171,10 +209,9 @@ def measure(path: pathlib.Path, quick: bool) -> list[matrix.Cell]:
     seeds = matrix.SEEDS_QUICK if quick else matrix.SEEDS
     progress = guests.Progress(len(drives) * len(workloads) * seeds
                                * len((*model.PEERS, *model.ours())))
-    cells = []
-    for drive in drives:
-        try:
-            cells += measure_drive(drive, workloads, times, seeds, progress)
-        finally:
-            restore(drive)
-    return cells
+    with contextlib.ExitStack() as stack:
+        machines = [stack.enter_context(Machine(drive)) for drive in drives]
+        for machine in machines:
+            confirm(machine)
+        return [cell for machine in machines
+                for cell in measure_drive(machine, workloads, times, seeds, progress)]
