@@ -273,7 +273,7 @@ def job_files():
     for text, because in (("[a]\nstonewall\n", "stonewall in [a]"), ("rw=read\n", "in no section"),
                           ("[global]\nrw=read\n", "has no job"), ("[a]\nrw=trim\n", "discards"),
                           ("include x\n", "include"),
-                          ("[global]\nio_submit_mode=offload\n[a]\nrw=read\n", "offload in [a]")):
+                          ("[global]\nio_submit_mode=offload\n[a]\n", "offload in [global]")):
         try:
             workload.Workload("bad", text, "bad.fio")
             check(False, f"{because}: not refused")

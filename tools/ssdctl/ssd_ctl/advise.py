@@ -13,7 +13,7 @@ import os
 import pathlib
 
 from ssd_ctl import CtlError, UsageError, apply, drives, hwdb, saved, schedulers
-from ssd_ctl.advice import candidates, engine, report, rounds, target, workload
+from ssd_ctl.advice import candidates, engine, report, rounds, sandbox, target, workload
 from ssd_ctl.advice.progress import Shown
 from ssd_ctl.choice import Choice
 from ssd_probe import load, output
@@ -118,7 +118,7 @@ def measure(args: argparse.Namespace, drive: Drive, where: target.Target,
     try:
         found = candidates.selectable(drive, found, leave_out)
         give_back(drive, had)
-        disturbed = load.watch(drive, LOOK_S)
+        disturbed = sandbox.lacking() + load.watch(drive, LOOK_S)
         target.fill(where, lambda part: shown(f"write {amount(where.size)} once: {part:.0%}"))
         plan = rounds.Plan(limit_s=args.minutes * 60, seed=args.seed)
         # The text takes some ms, between windows: not for a line that is not shown.

@@ -3,6 +3,7 @@
 each job did in a window is in its logs, which have a line for each I/O."""
 import contextlib
 import dataclasses
+import fcntl
 import glob
 import os
 import pathlib
@@ -17,7 +18,7 @@ import time
 import numpy
 
 from ssd_ctl import CtlError
-from ssd_ctl.advice import workload
+from ssd_ctl.advice import sandbox, workload
 from ssd_ctl.advice.target import Target
 from ssd_probe.drive import MERGES, REQUESTS, SECTOR, SECTORS, WAYS, Drive, counters, read
 
@@ -27,14 +28,18 @@ BOTH = ("read", "write")
 COLUMNS = (0, 1, 2, 3)
 # fio's status after SIGINT.
 INTERRUPTED = 128
-FIRST_S, END_S = 60, 120
-# fio ends with this program, however that ends.
-WITH_US = ("setpriv", "--pdeathsig", "INT")
+FIRST_S, END_S, ENDS = 120, 20, 6
+# The first version of fio that logs by a clock that is named.
+OLDEST = (3, 30)
+VERSION = re.compile(r"^fio-(\d+)\.(\d+)", re.MULTILINE)
+VERSION_S = 30
+# Have the kernel forget what it has read of a drive.
+BLKFLSBUF = 0x1261
 # In memory, so that what is measured on is not written to. The name of a folder has the number of
 # the process whose it is.
 SHARED, FOLDER = "/dev/shm", "ssdctl-{}-"
 # What fio reports of a job begins with its version, the job's name and group, and an error.
-REPORTED = re.compile(r"\d+;fio-[^;]*;(.*?);\d+;(\d+);")
+REPORTED = re.compile(r"\d+;fio-[^;]*;(\d+);\d+;(\d+);")
 MS = 1_000_000
 # How often a limited pause looks.
 LOOKS = 500
@@ -64,7 +69,29 @@ def program(command: str) -> list[str]:
         raise CtlError(f"--fio {command}: {error}") from None
     if not words or not shutil.which(words[0]):
         raise CtlError(f"{words[0] if words else 'fio'} is missing: install fio")
+    sandbox.check()
+    found = version(words)
+    if found < OLDEST:
+        raise CtlError(f"fio {dotted(found)} is too old: install {dotted(OLDEST)} or a later one")
     return words
+
+
+def version(words: list[str]) -> tuple[int, int]:
+    """Return the version of fio that a command runs."""
+    try:
+        done = subprocess.run([*words, "--version"], stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, errors="replace", timeout=VERSION_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CtlError(f"--fio {shlex.join(words)}: {error}") from None
+    found = VERSION.search(done.stdout)
+    if not found:
+        raise CtlError(f"--fio {shlex.join(words)} does not run fio")
+    return int(found[1]), int(found[2])
+
+
+def dotted(numbers: tuple[int, int]) -> str:
+    """Return a version as it is written."""
+    return ".".join(map(str, numbers))
 
 
 def counted(drive: Drive) -> list[int]:
@@ -106,6 +133,14 @@ def descendants(process: int) -> list[int]:
     return [one for child in children for one in (child, *descendants(child))]
 
 
+def forget(place: Target):
+    """Have reads find what is measured on, and not the page cache. fio may not do that itself."""
+    if place.device_number:
+        fcntl.ioctl(place.descriptor, BLKFLSBUF)
+    else:
+        os.posix_fadvise(place.descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
 def remove_left():
     """Remove the folders of processes that were killed."""
     for path in glob.glob(f"{SHARED}/{FOLDER.format('*')}*"):
@@ -123,26 +158,36 @@ class Fio:
         self.place, self.seed = place, seed
         self.folder = ""
         self.process: subprocess.Popen | None = None
+        self.begun = False
 
     def __enter__(self):
         remove_left()
         self.folder = tempfile.mkdtemp(prefix=FOLDER.format(os.getpid()),
                                        dir=SHARED if os.path.isdir(SHARED) else None)
         try:
-            job = pathlib.Path(self.folder, "job.fio")
-            job.write_text(self.load.job_file(self.place.opened, self.place.size, self.folder,
-                                              self.seed), encoding="utf-8")
-            self.process = subprocess.Popen(
-                [*WITH_US, *self.command, "--output-format=terse", str(job)], cwd=self.folder,
-                stdin=subprocess.DEVNULL,
-                stdout=pathlib.Path(self.folder, "report").open("wb"),
-                stderr=pathlib.Path(self.folder, "errors").open("wb"), start_new_session=True)
+            self.start()
             self.wait_for_first()
+            self.check()
         except BaseException:
             self.end()
             self.remove()
             raise
         return self
+
+    def start(self):
+        """Start fio, which reads its jobs from stdin: it has no file of ours."""
+        job, report, errors = (pathlib.Path(self.folder, name)
+                               for name in ("job.fio", "report", "errors"))
+        job.write_text(self.load.job_file(sandbox.path_of(self.place), self.place.size,
+                                          sandbox.LOGS, self.seed), encoding="ascii")
+        forget(self.place)
+        words = sandbox.words(self.folder, self.place,
+                              [*self.command, "--output-format=terse", "-"])
+        with job.open("rb") as jobs, report.open("wb") as out, errors.open("wb") as said:
+            self.process = subprocess.Popen(
+                words, cwd="/", env=sandbox.ENVIRONMENT, stdin=jobs, stdout=out, stderr=said,
+                pass_fds=() if self.place.device_number else (self.place.descriptor,),
+                start_new_session=True)
 
     def __exit__(self, kind, *_):
         failed = True
@@ -157,15 +202,29 @@ class Fio:
         """Wait until the load has begun."""
         before, until = completions(self.drive), time.monotonic() + FIRST_S
         while completions(self.drive) - before < len(self.load.jobs):
-            self.check()
+            self.check_runs()
             if time.monotonic() > until:
                 raise CtlError(f"fio made no I/O on {self.drive.path} in {FIRST_S} s")
             time.sleep(0.005)
+        self.begun = True
 
     def check(self):
+        """Raise CtlError if fio has ended, or writes to something else."""
+        self.check_runs()
+        foreign = sandbox.foreign_files(self.processes(), self.place, self.folder)
+        if foreign:
+            self.kill()
+            raise CtlError(f"fio has {', '.join(foreign)} open and was killed: it may write to "
+                           "nothing but what is measured on")
+
+    def check_runs(self):
         """Raise CtlError if fio has ended."""
         if self.process.poll() is not None:
             raise CtlError(f"fio ended: {self.said() or f'status {self.process.returncode}'}")
+
+    def processes(self) -> list[int]:
+        """Return the processes of fio, the first one first: not the one that waits for it."""
+        return descendants(self.process.pid)
 
     def said(self) -> str:
         """Return the first thing that fio has complained of."""
@@ -182,23 +241,28 @@ class Fio:
         for line in self.lines("report"):
             found = REPORTED.match(line)
             if found and found[2] != "0":
-                raise CtlError(f"fio's job [{found[1]}] failed: "
+                name = self.load.jobs[int(found[1])].name
+                raise CtlError(f"fio's job [{name}] failed: "
                                f"{self.said() or os.strerror(int(found[2]))}")
 
     def end(self):
-        """End fio. It reports what it had under way."""
-        if not self.process or self.process.poll() is not None:
+        """End fio. It reports what it had under way. A job that starts late misses a signal, so it
+        is repeated; not soon, since fio's handler is not safe while fio prints."""
+        if not self.process:
             return
-        self.process.send_signal(signal.SIGINT)
-        try:
-            self.process.wait(END_S)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            self.process.wait()
+        for _ in range(ENDS if self.begun else 0):
+            for process in self.processes()[:1]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(END_S)
+                return
+        self.kill()
+        self.process.wait()
 
     def kill(self):
-        """Kill fio and its jobs, which have sessions of their own."""
-        for process in (self.process.pid, *descendants(self.process.pid)):
+        """Kill fio. All its processes end with the first one of their namespace."""
+        for process in (*self.processes(), self.process.pid):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
 
@@ -213,18 +277,23 @@ class Fio:
                 raise CtlError("fio failed: " +
                                (self.said() or f"status {self.process.returncode}"))
             self.check_jobs()
-            return [log_of(sorted(glob.glob(f"{self.folder}/{number}_lat.*.log")))
+            return [log_of(sorted(glob.glob(f"{self.folder}/logs/{number}_lat.*.log")))
                     for number in range(len(self.load.jobs))]
         finally:
             self.remove()
 
 
 def log_of(paths: list[str]) -> numpy.ndarray:
-    """Return the rows of some logs of fio."""
+    """Return the rows of some logs of fio, in whose folder it can do what it likes."""
+    parts = []
     try:
-        parts = [numpy.loadtxt(path, delimiter=",", usecols=COLUMNS, dtype=numpy.int64, ndmin=2)
-                 for path in paths if os.path.getsize(path)]
-    except ValueError:
+        for path in paths:
+            with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK),
+                      encoding="ascii") as file:
+                if os.fstat(file.fileno()).st_size:
+                    parts.append(numpy.loadtxt(file, delimiter=",", usecols=COLUMNS,
+                                               dtype=numpy.int64, ndmin=2))
+    except (OSError, ValueError):
         raise CtlError(f"a log of fio is cut: there is no room in {os.path.dirname(paths[0])}"
                        ) from None
     return numpy.concatenate(parts) if parts else numpy.empty((0, len(COLUMNS)), numpy.int64)

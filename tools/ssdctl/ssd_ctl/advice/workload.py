@@ -2,8 +2,8 @@
 """The load: a job file of fio, made to run for as long as is wanted on the file or device that is
 measured on, and what counts of a window.
 
-Of a user's job file all is kept but what says where and for how long (CHANGED), and what is logged.
-Its jobs run together and without end; what does not fit that is refused.
+Of a user's job file the options are kept that change the load (options.ALLOWED). Its jobs run
+together and without end; what does not fit that is refused.
 
 What counts: of each job with no limit of its own the rate; of a job that a rate or pauses limit,
 whose rate says little, the inverse of the mean latency of its reads and of its writes (the mean of
@@ -14,47 +14,23 @@ together.
 """
 import dataclasses
 import pathlib
-import re
 
 import numpy
 
 from ssd_ctl import CtlError
+from ssd_ctl.advice.job_file import PARTS, PERCENT, Section, sections_of, text_of
+from ssd_ctl.advice.options import ENGINES, OF_ENGINES
 
 JOBS = pathlib.Path(__file__).resolve().parents[2] / "jobs"
 NAMED = ("desktop", "database", "copy")
-# Options that are kept only if they are in percent.
-PARTS = ("size", "offset", "offset_increment")
-PERCENT = re.compile(r"(\d*\.?\d+)%")
 # Parts are whole numbers of so many bytes, one at least.
 ALIGN = 1 << 20
-# Other names of options.
-ALIASES = {"fileoffset": "offset", "nr_files": "nrfiles", "timeout": "runtime"}
-# Options that are ours.
-CHANGED = {
-    "filename", "directory", "filename_format", "nrfiles", "filesize", "file_size", "openfiles",
-    "runtime", "ramp_time", "time_based", "loops", "io_size", "io_limit", "number_ios",
-    "startdelay", "opendir", "file_append", "fill_device", "fill_fs", *PARTS,
-    "write_bw_log", "write_iops_log", "write_lat_log", "write_hist_log",
-    "log_avg_msec", "log_offset", "log_prio", "log_compression", "log_store_compressed",
-    "per_job_logs", "log_hist_msec", "log_max_value", "log_unix_epoch", "log_issue_time",
-    "log_alternate_epoch", "log_alternate_epoch_clock_id", "group_reporting", "new_group",
-    "gtod_reduce", "disable_lat", "disable_clat", "disable_slat", "exitall", "exit_what",
-    "unlink", "unlink_each_loop", "create_only", "overwrite", "zero_buffers", "fallocate",
-    "stats", "clocksource", "gtod_cpu", "lat_percentiles", "clat_percentiles", "percentile_list",
-    "do_verify", "experimental_verify"}
-# fio verifies data if a job has an option that begins so.
-VERIFY = "verify"
-REFUSED = {
-    "stonewall": "its jobs do not run together", "wait_for": "its jobs do not run together",
-    "wait_for_previous": "its jobs do not run together",
-    "read_iolog": "it replays a trace", "replay_redirect": "it replays a trace",
-    "client": "it runs elsewhere", "zonemode": "zones are not supported",
-    "trim_percentage": "discards are not measured"}
 RATE = ("rate", "rate_iops")
-PACED = (*RATE, "rate_min", "rate_iops_min", "thinktime", "thinkcycles")
+PACED = (*RATE, "thinktime")
 # Options with which a job flushes. fio logs no latencies of that.
 FLUSHES = ("fsync", "fdatasync", "sync_file_range")
-WEIGHT = re.compile(r"[#;]\s*weight\s*=\s*(\d*\.?\d+)\s*$")
+# What fio uses of itself.
+ENGINE = "psync"
 READ, WRITE = 0, 1
 WAYS = {READ: "read", WRITE: "write"}
 # Latencies are logged with the time of completion by this clock, in ms.
@@ -65,18 +41,6 @@ SINGLE = {"read": READ, "randread": READ, "write": WRITE, "randwrite": WRITE}
 ONLY = {"rwmixread": {"100": READ, "0": WRITE}, "rwmixwrite": {"100": WRITE, "0": READ}}
 # Bytes in which rates are counted.
 BLOCK = 4096
-
-
-@dataclasses.dataclass
-class Section:
-    """A job: its name, its options without the global ones, in order, and what it is worth."""
-    name: str
-    options: dict[str, str] = dataclasses.field(default_factory=dict)
-    weight: float = 1.0
-
-    def shared(self) -> bool:
-        """Return true if fio takes its options as those of all later jobs."""
-        return self.name.startswith("global")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,20 +65,6 @@ class Workload:
         """Raise CtlError if the load cannot be used."""
         if not self.jobs:
             raise CtlError(f"{where} has no job of fio")
-        for section in self.sections:
-            for key in section.options:
-                if key in REFUSED:
-                    raise CtlError(f"{where}: {key} in [{section.name}]: {REFUSED[key]}: "
-                                   "leave it out")
-            way = direction(section.options)
-            if "trim" in way:
-                raise CtlError(f"{where}: rw={way} in [{section.name}]: discards are not measured")
-            if way not in (*MIXED, *SINGLE):
-                raise CtlError(f"{where}: rw={way} in [{section.name}]: write a direction of fio")
-        for job in self.jobs:
-            if self.options(job).get("io_submit_mode") == "offload":
-                raise CtlError(f"{where}: io_submit_mode=offload in [{job.name}]: fio does not end "
-                               "with it: leave it out")
         if not sum(job.weight for job in self.jobs):
             raise CtlError(f"{where}: all weights are 0: then nothing counts")
 
@@ -146,39 +96,39 @@ class Workload:
         return [job.name for job in self.jobs if self.paced(job) and self.has_any(job, FLUSHES)]
 
     def parts_of(self, job: Section, size: int) -> dict[str, int]:
-        """Return where a job does I/O, in bytes of the first @size of what is measured on. A size
-        or offset that is not in percent fits only the user's own file, and is ignored."""
+        """Return where a job does I/O, in bytes of the first @size of what is measured on."""
         options = self.options(job)
         share = {key: float(match[1]) / 100 for key in PARTS
                  if (match := PERCENT.fullmatch(options.get(key, "")))}
         made = {key: int(size * share[key]) // ALIGN * ALIGN for key in PARTS if key in share}
-        jobs = options.get("numjobs") or "1"
-        if not jobs.isdecimal():
-            raise CtlError(f"[{job.name}]: numjobs={jobs}: write a number")
-        last = made.get("offset", 0) + (int(jobs) - 1) * made.get("offset_increment", 0)
+        others = max(int(options.get("numjobs", "1")) - 1, 0)
+        last = made.get("offset", 0) + others * made.get("offset_increment", 0)
         if last + ALIGN > size:
             raise CtlError(f"[{job.name}]: its offset leaves nothing of {size >> 20} MiB")
         made["size"] = max(ALIGN, min(made.get("size", size), size - last))
         return made
 
+    def kept(self, job: Section) -> dict[str, str]:
+        """Return the options of a job that fio gets as they are: without those of other engines,
+        which fio takes only in a global section."""
+        options = self.options(job)
+        others = OF_ENGINES - ENGINES[options.get("ioengine", ENGINE)]
+        return {key: value for key, value in options.items() if key not in others}
+
     def job_file(self, place: str, size: int, logs: str, seed: int) -> str:
-        """Return the job file for fio. @place: what is measured on, the first @size bytes of it,
-        @logs: the folder for logs, @seed: of this run."""
+        """Return the job file for fio, whose jobs have their numbers as names. @place: what is
+        measured on, the first @size bytes of it, @logs: the folder for logs, @seed: of this
+        run."""
         lines = []
         for number, job in enumerate(self.jobs):
-            options = self.options(job)
-            kept = {key: value for key, value in options.items()
-                    if key not in CHANGED and not key.startswith(VERIFY)}
-            kept |= {key: str(value) for key, value in self.parts_of(job, size).items()}
-            kept |= {"filename": place, "time_based": "1", "runtime": "1000000",
-                     "exitall_on_error": "1",
-                     "overwrite": "1", "fallocate": "none", "disable_slat": "1",
-                     "disable_clat": "1",
-                     "randseed": str(seed * 1000 + number), "write_lat_log": f"{logs}/{number}",
-                     "log_alternate_epoch": "1",
-                     "log_alternate_epoch_clock_id": str(CLOCK_MONOTONIC)}
-            lines += [f"[{job.name}]", *(f"{key}={value}" if value else key
-                                         for key, value in kept.items())]
+            kept = self.kept(job) | self.parts_of(job, size) | {
+                "filename": place, "allow_file_create": 0, "overwrite": 1, "fallocate": "none",
+                "invalidate": 0, "time_based": 1, "runtime": 1000000, "exitall_on_error": 1,
+                "randseed": seed * 1000 + number, "disk_util": 0, "disable_slat": 1,
+                "disable_clat": 1, "write_lat_log": f"{logs}/{number}", "log_alternate_epoch": 1,
+                "log_alternate_epoch_clock_id": CLOCK_MONOTONIC}
+            lines += [f"[{number}]", *(key if value == "" else f"{key}={value}"
+                                       for key, value in kept.items())]
         return "\n".join(lines) + "\n"
 
     def ways(self, job: Section) -> list[int]:
@@ -223,43 +173,18 @@ def later(options: dict[str, str], more: dict[str, str]) -> dict[str, str]:
 
 
 def direction(options: dict[str, str]) -> str:
-    """Return the value of rw, or of its other name, without what follows a colon."""
-    values = [value for key, value in options.items() if key in ("rw", "readwrite")]
-    return values[-1].partition(":")[0] if values else "read"
-
-
-def sections_of(text: str, where: str) -> list[Section]:
-    """Return the sections of a job file, with numbers that tell those of one name apart."""
-    found: list[Section] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        weight = WEIGHT.fullmatch(line.strip())
-        words = re.split(r"\s[;#]", line.strip())[0].strip()
-        if weight and found:
-            found[-1].weight = float(weight[1])
-        if not words or words[0] in "#;":
-            continue
-        if words.startswith("[") and words.endswith("]"):
-            found.append(Section(words[1:-1]))
-        elif words.startswith("include "):
-            raise CtlError(f"{where}:{number}: include is not supported: insert the file")
-        elif found:
-            key, _, value = words.partition("=")
-            key = key.strip().lower()
-            found[-1].options[ALIASES.get(key, key)] = value.strip()
-        else:
-            raise CtlError(f"{where}:{number}: {words} is in no section: is this a job file?")
-    return found
+    """Return the value of rw without what follows a colon."""
+    return options.get("rw", "read").partition(":")[0]
 
 
 def load(name: str) -> Workload:
     """Return a workload by its name, or of a job file by its path."""
     path = JOBS / f"{name}.fio" if name in NAMED else pathlib.Path(name)
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "is no text"
-        raise CtlError(f"{path}: {reason} (a job file of fio, or one of {', '.join(NAMED)})"
-                       ) from None
+        text = text_of(path)
+    except OSError as error:
+        raise CtlError(f"{path}: {error.strerror} (a job file of fio, or one of "
+                       f"{', '.join(NAMED)})") from None
     return Workload(name if name in NAMED else path.name, text, str(path))
 
 

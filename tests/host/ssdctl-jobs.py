@@ -1,0 +1,249 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0
+# ssdctl advise gives fio what changes the load and nothing else: each option and engine of this fio
+# is allowed, dropped or refused; variables are replaced as fio does; fio understands what is
+# written; of hundreds of random job files each line that fio gets is in the table
+"""What a job may do: see also tests/vm/job-files.py, which runs fio."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
+                str(PROJECT / "tools/ssd-probe")]
+SKIP = 4
+if subprocess.run([sys.executable, "-c", "import numpy"], check=False,
+                  capture_output=True).returncode:
+    print("python3-numpy is missing: scripts/setup tools")
+    sys.exit(SKIP)
+
+if not shutil.which("fio"):
+    print("fio is missing: scripts/setup lab")
+    sys.exit(SKIP)
+
+import job_fuzz  # noqa: E402  (in a folder added above)
+from checks import SEED, check  # noqa: E402
+from ssd_ctl import CtlError  # noqa: E402
+from ssd_ctl.advice import engine, job_file, options, sandbox, workload  # noqa: E402
+
+JOBS = 1000
+# What job_file() adds.
+OURS = {"filename", "allow_file_create", "overwrite", "fallocate", "invalidate", "time_based",
+        "runtime", "exitall_on_error", "randseed", "disk_util", "disable_slat", "disable_clat",
+        "write_lat_log", "log_alternate_epoch", "log_alternate_epoch_clock_id", "size"}
+
+
+def whole_list():
+    """The table has each option of this fio, once, with its other name, and each engine."""
+    listed, wrong = job_fuzz.options(), []
+    groups = {"allowed": set(options.ALLOWED), "dropped": options.DROPPED,
+              "refused": set(options.REFUSED)}
+    for name in listed:
+        found = [group for group, names in groups.items() if name in names]
+        if not found and name.startswith(options.VERIFY):
+            found = ["dropped"]
+        print(f"{name}: {' and '.join(found) or 'not known'}")
+        if len(found) != 1:
+            wrong.append(name)
+    check(len(listed) > 200 and not wrong, f"options not in the table once: {' '.join(wrong)}")
+    engines = job_fuzz.engines()
+    wrong = [name for name in engines if "not known" in options.engine_refusal(name)]
+    check(len(engines) > 20 and not wrong, f"engines not in the table: {' '.join(wrong)}")
+    wrong = [alias for alias, name in options.ALIASES.items()
+             if f"alias: {alias}\n" not in job_fuzz.said(f"--cmdhelp={name}")]
+    check(not wrong, f"no other name in this fio: {' '.join(wrong)}")
+
+
+def refused(text, because):
+    """Check that a job file is refused in one line."""
+    try:
+        workload.Workload("bad", text, "bad.fio")
+    except CtlError as error:
+        check(because in str(error) and "\n" not in str(error) and str(error).isprintable(),
+              f"refused: {error}")
+    else:
+        check(False, f"not refused: {text!r}")
+
+
+def refusals():
+    """What runs a program, opens a path or ends a job is refused or dropped, however written."""
+    for line, because in (
+            ("include\tcommon.fio", "include is not supported"),
+            ("include=common.fio", "include is not supported"),
+            ("includecommon.fio", "include is not supported"),
+            ("mem=mmapshared:/dev/vdb", "mem=mmapshared:/dev/vdb in [a]: write one of"),
+            ("iomem=mmaphuge:/x", "mem=mmaphuge:/x in [a]"), ("mem = shmhuge", "mem=shmhuge in"),
+            ("exec_prerun=/bin/true", "bad.fio:2: exec_prerun=/bin/true in [a]: it runs a program"),
+            ("\t exec_postrun\t=\tx", "exec_postrun=x in [a]: it runs a program"),
+            ("EXEC_PRERUN=x", "EXEC_PRERUN=x in [a]: it is not known here"),
+            ("ioengine=external:/x.so", "it loads a library"), ("ioengine=exec", "runs a program"),
+            ("ioengine=/x.so:y", "it loads a library"),
+            ("ioengine=cpuio", "bad.fio:2: ioengine=cpuio in [a]: it does no I/O on the drive"),
+            ("ioengine=null", "no I/O on the drive"), ("ioengine=net", "talks to a network"),
+            ("ioengine=sg", "does not go through the scheduler"),
+            ("ioengine=LIBAIO", "it is not known"), ("cgroup=x", "changes the cgroup"),
+            ("profile=tiobench", "another load"), ("uid=1000", "changes the user"),
+            ("read_iolog=x", "replays a trace"), ("ioscheduler=bfq", "changes the scheduler"),
+            ("wait_for_previous", "stonewall in [a]: its jobs do not run together"),
+            ("zonemode=zbd", "zones"), ("prioclass=1", "real-time"), ("nice=-5", "write 0 to 19"),
+            ("buffer_pattern='/etc/shadow'", "write a number, or"), ("thinktime=1;x\nbs", "bs in"),
+            ("bs=4k,4k,4k,4k", "write a number"), ("bs=$(reboot)", "write a number"),
+            ("numjobs=-1", "write a number"), ("size=1g:/dev/sdb", "write a size"),
+            ("newoption=1", "it is not known here"), ("newoption=0", "it is not known here"),
+            ("bs=4k\x0cinclude x", "write a number"), ("bs=4k\rrw=trim", "write a number"),
+            ("[\x1b[31mred]", "is no section"), ("[]", "is no section"),
+            ("bs=\0", "is no text")):
+        refused(f"[a]\n{line}\n", because)
+    for text in ("stonewall=0", "zonemode=none", "steadystate=iops:1%", "ss_dur=3", "ss=iops:1",
+                 "latency_target=1ms", "latency_run", "max_latency=1", "rate_min=1g",
+                 "write_iolog=x", "log_entries=1", "filename=/dev/sdb", "verify=md5", "unlink=1",
+                 "# \xff", "; include x", "size=20g", "hipri", "mem=malloc;/dev/sdb"):
+        load = workload.Workload("x", f"[a]\nrw=write\n{text}\n", "x.fio")
+        made = load.job_file("/dev/measured", 64 << 20, "/logs", 1)
+        check(names(made) <= OURS | {"rw", "mem"} and "sdb" not in made, f"dropped: {text}")
+
+
+def names(made):
+    """Return the names of the options in a job file that was written."""
+    return {line.partition("=")[0] for line in made.splitlines() if not line.startswith("[")}
+
+
+def variables():
+    """Variables of the environment and fio's own are replaced before a line is read."""
+    os.environ |= {"RW": "randread", "SIZE": "25%", "R": "0", "NAME": "iodepth", "EVIL": "1\nx=y"}
+    load = workload.Workload("x", "[a]\nrw=${RW}\nnumjobs=$ncpus\n${NAME}=8\nsize=${SIZE}\n"
+                             "rate_iops=${R}\nbs=$pagesize\n[b]\nbs=4k${UNSET}\n", "x.fio")
+    found = load.options(load.jobs[0])
+    cpus = os.sysconf("SC_NPROCESSORS_ONLN")
+    check(found == {"rw": "randread", "numjobs": str(cpus), "iodepth": "8", "size": "25%",
+                    "rate_iops": "0", "bs": str(os.sysconf("SC_PAGE_SIZE"))}, f"replaced: {found}")
+    check(not load.paced(load.jobs[0]) and load.parts_of(load.jobs[0], 64 << 20)["size"] ==
+          16 << 20, "a rate of 0 is none, 25 % of what is measured")
+    refused("[a]\nbs=${EVIL}\n", "write a number")
+    refused("[a]\nrw=${NOTHING}\n", "write read, write")
+    refused("[a]\n${RW}=4k\n", "randread=4k in [a]: it is not known")
+
+
+def inherited():
+    """Options of several global sections, in order; of engines, only those of the job's engine."""
+    load = workload.Workload("x", "[global]\nrw=read\nhipri\nioengine=io_uring\n[a]\n[global]\n"
+                             "readwrite=write\nbs=8k\n[b]\nioengine=psync\nbs=4k\nblocksize=16k\n",
+                             "x.fio")
+    made = load.job_file("/dev/measured", 64 << 20, "/logs", 1)
+    first, second = made.split("[1]\n")
+    check("rw=read\n" in first and "\nhipri\n" in first and "bs=" not in first, "the first job")
+    check("rw=write\n" in second and "hipri" not in second and "\nbs=16k\n" in second and
+          second.count("bs=") == 1, "the second job")
+
+
+def understood():
+    """fio understands what is written."""
+    texts = [(PROJECT / f"tools/ssdctl/jobs/{name}.fio").read_text() for name in workload.NAMED]
+    for name, own in options.ENGINES.items():
+        lines = [each if options.ALLOWED[each] is options.FLAG else f"{each}=1"
+                 for each in sorted(own)]
+        texts.append("\n".join([f"[a]\nioengine={name}", *lines]))
+    usual = [line for line in job_fuzz.USUAL if "weight" not in line]
+    texts.append("[a]\n" + "\n".join([
+        *usual, "sync_file_range=wait_before,write:8", "write_hint=short", "fadvise_hint=random",
+        "cpus_allowed=0", "cpus_allowed_policy=split", "rw_sequencer=identical", "flow=-1",
+        "thinktime_blocks_type=issue", "rate_process=poisson", "dedupe_mode=repeat",
+        "random_generator=lfsr", "random_distribution=zoned:60/10:40/90", 'buffer_pattern="ab c"',
+        "percentage_random=50,20", "kb_base=1024", "bs=4k,8k"]))
+    for text in texts:
+        made = workload.Workload("x", text, "x.fio").job_file("/dev/null", 64 << 20, "/tmp", 1)
+        done = subprocess.run(["fio", "--parse-only", "-"], input=made, capture_output=True,
+                              text=True, check=False)
+        check(not done.returncode and not done.stderr, f"fio takes {text[:40]!r}: {done.stderr}")
+
+
+def random_ones():
+    """Of random job files that are accepted fio gets nothing but names and values of the table."""
+    jobs, accepted = job_fuzz.Jobs(SEED), 0
+    for _ in range(JOBS):
+        try:
+            load = workload.Workload("x", jobs.text(), "x.fio")
+        except CtlError as error:
+            check_line(str(error))
+            continue
+        accepted += 1
+        for line in load.job_file("/dev/measured", 64 << 20, "/logs", 1).splitlines():
+            name, _, value = line.partition("=")
+            kind = options.ALLOWED.get(name)
+            if not (line.startswith("[") or name in OURS or kind and kind.fits(value)):
+                check(False, f"fio gets {line!r}")
+    check(JOBS / 10 < accepted < JOBS, f"accepted: {accepted} of {JOBS}")
+
+
+def check_line(text):
+    """What is said is one line that a terminal may have."""
+    if not text.isprintable():
+        check(False, f"printable: {text!r}")
+
+
+def files():
+    """A job file may have any bytes in comments; what has no end is not read."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "job.fio")
+        path.write_bytes(b"; \xe9\xff\n[a]\nrw=read ; \xe9\n")
+        check(len(workload.load(str(path)).jobs) == 1, "a comment in Latin-1")
+    try:
+        job_file.text_of("/dev/zero")
+        check(False, "a file without end")
+    except CtlError as error:
+        check("is larger than" in str(error), f"refused: {error}")
+
+
+def unconfined():
+    """fio does not run where it cannot be confined; a namespace that the kernel lacks is said."""
+    former, names = sandbox.unshare, sandbox.NAMESPACES
+    sandbox.unshare = lambda: ["sh", "-c", "echo unshare failed >&2; exit 1"]
+    try:
+        engine.program("fio")
+        check(False, "fio would run")
+    except CtlError as error:
+        check("cannot be confined here" in str(error) and "unshare failed" in str(error),
+              f"refused: {error}")
+    sandbox.unshare, sandbox.NAMESPACES = former, (*names, "none")
+    check("--none" not in sandbox.unshare() and "has no none namespaces" in
+          "".join(sandbox.lacking()), f"said: {sandbox.lacking()}")
+    sandbox.NAMESPACES = names
+
+
+def versions():
+    """A fio that is too old, or is none, is refused before anything is written."""
+    # It needs root.
+    sandbox.check = lambda: None
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder, "fio")
+        for said, because in (("fio-3.28", "fio 3.28 is too old: install 3.30"),
+                              ("fio-2.99-12-gabc", "too old"), ("GNU coreutils", "not run fio"),
+                              ("fio-3.30", ""), ("fio-3.33-dirty", ""), ("fio-4.0", "")):
+            program.write_text(f"#!/bin/sh\necho {said}\n")
+            program.chmod(0o755)
+            try:
+                engine.program(f"{program} --x")
+                found = ""
+            except CtlError as error:
+                found = str(error)
+            check(because in found and bool(because) == bool(found), f"{said}: {found or 'taken'}")
+
+
+def main():
+    whole_list()
+    refusals()
+    variables()
+    inherited()
+    understood()
+    random_ones()
+    files()
+    unconfined()
+    versions()
+
+
+if __name__ == "__main__":
+    main()
