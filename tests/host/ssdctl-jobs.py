@@ -93,6 +93,7 @@ def refusals():
             ("buffer_pattern='/etc/shadow'", "write a number, or"), ("thinktime=1;x\nbs", "bs in"),
             ("bs=4k,4k,4k,4k", "write a number"), ("bs=$(reboot)", "write a number"),
             ("numjobs=-1", "write a number"), ("size=1g:/dev/sdb", "write a size"),
+            ("rw=READ", "write read, write"),
             ("newoption=1", "it is not known here"), ("newoption=0", "it is not known here"),
             ("bs=4k\x0cinclude x", "write a number"), ("bs=4k\rrw=trim", "write a number"),
             ("[\x1b[31mred]", "is no section"), ("[]", "is no section"),

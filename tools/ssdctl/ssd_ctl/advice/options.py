@@ -17,7 +17,7 @@ class Kind:
 
     def fits(self, value: str) -> bool:
         """Return true if an option may have this value."""
-        return bool(re.fullmatch(self.pattern, value, re.IGNORECASE | re.ASCII))
+        return bool(re.fullmatch(self.pattern, value, re.ASCII))
 
 
 def words(text: str) -> Kind:
@@ -32,7 +32,7 @@ def lists(kind: Kind, separator: str) -> Kind:
                 rf"(?=.*\w){one}?({separator}{one}?){{0,2}}")
 
 
-_N = r"(0x[0-9a-f]{1,16}|\d{1,15}(\.\d{1,9})?)([kmgtp]i?b?|b)?"
+_N = r"(0x[0-9a-fA-F]{1,16}|\d{1,15}(\.\d{1,9})?)([kmgtpKMGTP][iI]?[bB]?|[bB])?"
 NUMBER = Kind("a number", _N)
 SIGNED = Kind("a whole number", r"-?\d{1,9}")
 NUMBERS = lists(NUMBER, ",")
@@ -76,7 +76,7 @@ _ALLOWED = {
     words("inline offload"): "io_submit_mode",
     words("tausworthe lfsr tausworthe64"): "random_generator",
     Kind("random, zipf, pareto, normal, zoned or zoned_abs, and its figures",
-         r"(random|zipf|pareto|normal|zoned|zoned_abs)(:[0-9.,:/kmgtib%]{1,999})?"):
+         r"(random|zipf|pareto|normal|zoned|zoned_abs)(:[0-9.,:/kmgtibKMGTIB%]{1,999})?"):
         "random_distribution",
     words("0 1 none random sequential noreuse"): "fadvise_hint",
     Kind("as in wait_before,write:8",
@@ -90,7 +90,7 @@ _ALLOWED = {
     words("1000 1024"): "kb_base",
     # The others map a file, or need huge pages of the machine.
     words("malloc shm mmap mmapshared"): "mem",
-    Kind('a number, or a "text" of letters', r'0x[0-9a-f]{1,999}|\d{1,9}|"[\w ]{1,512}"'):
+    Kind('a number, or a "text" of letters', r'0x[0-9a-fA-F]{1,999}|\d{1,9}|"[\w ]{1,512}"'):
         "buffer_pattern",
     # Without privileges no priority can be raised.
     Kind("0 to 19", r"1?\d"): "nice",
