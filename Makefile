@@ -37,7 +37,8 @@ UDEVDIR ?= $(if $(filter /usr,$(PREFIX)),/usr/lib/udev,/etc/udev)
 ZSHDIR ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 # Not from the environment: uninstall removes this folder.
 LIB = $(PREFIX)/lib/ssd-iosched
-LIBRARY := $(patsubst tools/%,%,$(wildcard tools/*/ssd_*/*.py tools/*/ssd_*/*/*.py tools/*/jobs/*))
+LIBRARY := $(patsubst tools/%,%,$(wildcard tools/*/ssd_*/*.py tools/*/ssd_*/*/*.py \
+	tools/*/ssd_*/schemas/* tools/*/ssd_*/templates/* tools/*/jobs/*))
 PROGRAMS := tools/ssd-probe/ssd-probe build/tools/ssd-probe-io tools/ssdctl/ssdctl
 LINKS := $(PREFIX)/sbin/ssd-probe $(PREFIX)/sbin/ssdctl
 HWDB := tools/ssdctl/udev/60-ssd-iosched.hwdb

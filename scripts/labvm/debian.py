@@ -20,7 +20,8 @@ KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 DEBS = "/var/cache/lab"
 PACKAGES = """systemd-sysv udev dbus kmod procps mount e2fsprogs initramfs-tools apt
     dkms gcc make libc6-dev linux-image-amd64 linux-headers-amd64 bpftool dwarves xz-utils zstd
-    fio liburing2 python3 python3-numpy python3-scipy python3-matplotlib openssl mokutil""".split()
+    fio liburing2 python3 python3-numpy python3-scipy python3-matplotlib python3-jinja2
+    python3-jsonschema openssl mokutil""".split()
 # Manual pages stay: the tests look for the project's.
 LEFT_OUT = ("/usr/share/doc/*", "/usr/share/locale/*")
 # Services that would run beside a test.

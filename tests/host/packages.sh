@@ -80,7 +80,8 @@ depends()
 }
 
 depends ssd-iosched-dkms bpftool dkms dwarves openssl python3 xz-utils zstd
-depends ssd-iosched-utils fio kmod liburing2 python3 python3-{matplotlib,numpy,scipy} udev
+depends ssd-iosched-utils fio kmod liburing2 python3 \
+	python3-{jinja2,jsonschema,matplotlib,numpy,scipy} udev
 
 contains ssd-iosched-utils usr/sbin/ssd{ctl,-probe} usr/lib/ssd-iosched/ssd-probe-io \
 	usr/lib/ssd-iosched/ssd_{ctl,probe}/command.py usr/lib/ssd-iosched/ssd_ctl/advice/__init__.py \

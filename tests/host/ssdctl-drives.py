@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # By made-up files of the kernel: which drives ssdctl lists, which ones a file system is on, by what
 # a drive is known, which rule is for which drive, and whether a later one of others wins over it;
-# what cannot be written, read or has disappeared ends in one line; a file that the user names is
-# written to, not replaced; a signal ends a command by way of what restores
+# what cannot be read or has disappeared ends in one line; a signal ends a command by way of what
+# restores
 
-import argparse
 import contextlib
 import errno
 import io
@@ -23,8 +22,8 @@ sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
 
 from checks import check  # noqa: E402  (in a folder added above)
 from ssd_ctl import (  # noqa: E402
-    CtlError, advise, command, drives, rules, saved, schedulers, status, udev)
-from ssd_ctl.advice import candidates, engine, target  # noqa: E402
+    CtlError, command, drives, rules, schedulers, status, udev)
+from ssd_ctl.advice import engine, target  # noqa: E402
 from ssd_ctl.choice import Choice  # noqa: E402
 from ssd_ctl.said import Said  # noqa: E402
 from ssd_probe import ProbeError, asking, signals  # noqa: E402
@@ -251,8 +250,7 @@ def without_udev():
 
 
 def ends(folder):
-    """What cannot be written, and a drive that has disappeared, are told."""
-    failed(lambda: saved.write_text(pathlib.Path("/proc/nothing/file"), "x"), "cannot be written")
+    """What cannot be read, and a drive that has disappeared, are told."""
     gone = types.SimpleNamespace(path="/dev/gone", sysfs=folder / "gone")
     failed(lambda: engine.completions(gone), "/dev/gone has disappeared")
     failed(lambda: engine.moved(gone), "/dev/gone has disappeared")
@@ -260,10 +258,6 @@ def ends(folder):
     cut = folder / "cut.log"
     cut.write_text("100, 2000000, 0, 4096, 0\n101, 20000")
     failed(lambda: engine.log_of([str(cut)]), "a log of fio is cut")
-    bad = folder / "report.json"
-    for text in ('{"schema": 1}', '{"schema": 1, "findings": {"x": 3}}'):
-        bad.write_text(text)
-        failed(lambda: candidates.probed_tunables(str(bad)), "is no report of ssd-probe")
 
 
 def removed(folder):
@@ -286,24 +280,6 @@ def removed(folder):
     drive.exists = lambda: True
     failed(lambda: status.reports([drive]), "/dev/odd has disappeared")
     status.report = former
-
-
-def named_files(folder):
-    """A file that the user names may be a link or a pipe."""
-    (folder / "meant").write_text("")
-    (folder / "link").symlink_to(folder / "meant")
-    os.mkfifo(folder / "pipe")
-    reader = os.open(folder / "pipe", os.O_RDONLY | os.O_NONBLOCK)
-    for name in ("link", "pipe"):
-        advise.write(str(folder / name), "text")
-    check((folder / "link").is_symlink() and (folder / "meant").read_text() == "text", "a link")
-    check((folder / "pipe").is_fifo() and os.read(reader, 9) == b"text", "a pipe")
-    os.close(reader)
-    failed(lambda: advise.write("/dev/full", "text"), "/dev/full cannot be written: No space")
-    for path, because in ((folder, "is a folder: name a file"),
-                          (folder / "missing/x", "is not a folder that can be written to")):
-        args = argparse.Namespace(minutes=1, seed=1, json=str(path), html="", contribute="")
-        failed(lambda args=args: advise.check_options(args), because)
 
 
 def said():
@@ -441,7 +417,6 @@ def main():
         without_udev()
         ends(folder)
         removed(folder / "removed")
-        named_files(folder)
         said()
 
 

@@ -3,7 +3,6 @@
 # The man page and the completions of ssdctl know every command and option, those of ssd-probe every
 # option; bash and zsh complete them; ssdctl, DKMS and the build support the same kernels
 
-import argparse
 import pathlib
 import re
 import shutil
@@ -16,6 +15,7 @@ sys.path[:0] = [str(PROJECT / "tests/lib"), str(TOOL), str(PROJECT / "tools/ssd-
 
 from checks import check, run  # noqa: E402  (in a folder added above)
 from ssd_ctl import command, schedulers  # noqa: E402
+from ssd_probe import arguments  # noqa: E402
 from ssd_probe import command as probe  # noqa: E402
 from terminal import Terminal  # noqa: E402
 
@@ -31,8 +31,8 @@ COMPLETER = (f"unset zle_bracketed_paste; PS1='READY> '; fpath=({ZSH.parent} $fp
 
 def options_of(name):
     """The long options of a command."""
-    parser = argparse.ArgumentParser(add_help=False)
-    command.module_of(name).add_options(parser)
+    parser = arguments.Parser(add_help=False)
+    command.options_of(name).add_options(parser)
     return {word for action in parser._actions for word in action.option_strings
             if word.startswith("--")}
 
@@ -85,10 +85,12 @@ def completes():
                          (("persist", "--by-model", "x", "bp", "nr_"), ["nr_requests="]),
                          (("apply", "x", "bp", "depth", "=", "1"), []),
                          (("advise", "--workload", "desktop", "--pro"), ["--probe"]),
+                         (("advise", "x", "--json", "=", str(ZSH)[:-2]), [str(ZSH)]),
                          (("--json", "--i"), ["--interval"])):
         check(completed(*words) == meant, f"{' '.join(words)}: {completed(*words)}")
     for words, meant in ((("--fr",), ["--fresh", "--from"]), (("--seed", ""), []),
-                         (("--from", str(ZSH)[:-2]), [str(ZSH)])):
+                         (("--from", str(ZSH)[:-2]), [str(ZSH)]),
+                         (("--json", "=", str(ZSH)[:-2]), [str(ZSH)])):
         found = completed(*words, name="ssd-probe")
         check(found == meant, f"ssd-probe {' '.join(words)}: {found}")
     drives = completed("status", "")

@@ -25,7 +25,7 @@ def skip_without_parts():
     if not (PROJECT / "build/tools/ssd-probe-io").exists():
         print("build/tools/ssd-probe-io is missing: make tools")
         sys.exit(SKIP)
-    for module in ("numpy", "scipy"):
+    for module in ("jinja2", "jsonschema", "numpy", "scipy"):
         if not importlib.util.find_spec(module):
             print(f"python3-{module} is missing: scripts/setup tools")
             sys.exit(SKIP)

@@ -203,7 +203,7 @@ def only_reads(drive):
     """Without --destroy nothing is written, whatever is typed in."""
     before = drive.dev.stats()
     status, out, _ = probe("--quick", "--only", "read_depth,read_us,flash_page_kb",
-                           "--json", "/tmp/report.json", drive.dev.path,
+                           "--json=/tmp/report.json", drive.dev.path,
                            typed=f"{drive.dev.name}\n", program=COMMAND)
     reads = drive.dev.stats()["read_count"] - before["read_count"]
     check(status == 0 and reads > 100 and "read_us" in out, f"{reads} reads")

@@ -24,6 +24,7 @@ from ssdctl import (State, has, nothing_left, refused, reload, replug, settle, s
 from ssd_ctl import CtlError, drives, hwdb, saved, schedulers  # (in a folder of ssdctl.py)
 from ssd_ctl.choice import Choice
 from ssd_probe.drive import Drive
+from ssd_probe.files import write_ours
 
 RULES = pathlib.Path("/etc/udev/rules.d")
 WEIRD = 'We*rd [x] "?" | \\ ü$kernel'
@@ -91,7 +92,7 @@ def advised(one):
     """Without a scheduler the advice is kept, but if another one was selected since, that."""
     drive = Drive(f"/dev/{one.name}")
     plain = schedulers.read_choice(drive)
-    saved.write_text(saved.ADVICE / f"{drives.key(drive)}.json", json.dumps(
+    write_ours(saved.ADVICE / f"{drives.key(drive)}.json", json.dumps(
         {"choice": Choice("pass", {"depth": 8}).as_json(), "had": plain.as_json()}))
     made = json.loads(ssdctl("persist", one.name, "--json")[0])
     check(made["advised"] and made["choice"]["scheduler"] == "pass" and

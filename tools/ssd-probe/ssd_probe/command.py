@@ -4,36 +4,18 @@
 Without --destroy it only reads. See ssd-probe(8).
 """
 import argparse
-import importlib.util
 import os
-import re
 import signal
 import sys
 
-from ssd_probe import ProbeError, holding, load, output, report
+from ssd_probe import ProbeError, holding, load, output, packages, report
+from ssd_probe.arguments import Parser, parse_size
 from ssd_probe.drive import Drive
 from ssd_probe.version import VERSION
 
-PACKAGES = {"numpy": "python3-numpy", "scipy": "python3-scipy"}
 # Seconds of --load.
 LOAD_S = 5
-OK, FAILED, USAGE = 0, 1, 2
-
-
-def parse_size(text: str) -> int:
-    """Return the bytes of a size as in 512M, 1.5G or 4096."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)", text)
-    if not match or not float(match[1]):
-        raise argparse.ArgumentTypeError(f"{text} is not a size as in 512M or 1.5G")
-    return int(float(match[1]) * (1 << 10 * " KMGT".index(match[2] or " ")))
-
-
-class Parser(argparse.ArgumentParser):
-    """Report an error in one line, without the usage."""
-
-    def error(self, message):
-        output.say(f"ssd-probe: {message} (ssd-probe --help)")
-        sys.exit(USAGE)
+OK, FAILED = 0, 1
 
 
 def option_parser() -> Parser:
@@ -58,8 +40,9 @@ def option_parser() -> Parser:
         help="write no more than so many bytes in all (default: 3 times the range and 8G)")
     add("--fresh", action="store_true", help="do not go on with an interrupted run")
     add("--output", metavar="DIR", help="folder of the report's files (default: this folder)")
-    add("--json", metavar="FILE", help="write the report as JSON, and HTML only if told to")
-    add("--html", metavar="FILE", help="write the report as HTML, and JSON only if told to")
+    parser.add_json_file()
+    add("--html", metavar="FILE",
+        help="write the report as HTML (- for stdout); with --json or --html no other file")
     add("--from", dest="source", metavar="FILE",
         help="measure nothing; show the report in this JSON file, and write it as --html")
     add("-q", "--quiet", action="store_true", help="no progress")
@@ -81,13 +64,6 @@ def check_options(parser: Parser, args: argparse.Namespace):
         parser.error("--seed is below 0")
 
 
-def check_packages():
-    """Raise ProbeError if a library is missing."""
-    for module, package in PACKAGES.items():
-        if not importlib.util.find_spec(module):
-            raise ProbeError(f"{module} is missing: install {package}")
-
-
 def check_load(drive: Drive) -> int:
     """Say whether the machine is too busy; return the exit status."""
     reasons = load.watch(drive, LOAD_S)
@@ -100,7 +76,8 @@ def check_load(drive: Drive) -> int:
 
 def with_packages():
     """Return the module that needs the packages, as the procedures do."""
-    check_packages()
+    for module in ("numpy", "scipy"):
+        packages.need(module)
     from ssd_probe import session
     return session
 
@@ -129,7 +106,7 @@ def main() -> int:
     """Run the command; return its exit status."""
     output.prepare()
     parser = option_parser()
-    args = parser.parse_args()
+    args = parser.parse(sys.argv[1:])
     check_options(parser, args)
     try:
         status = probe(args)

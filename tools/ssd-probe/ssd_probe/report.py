@@ -7,8 +7,6 @@ tell". A curve is {title, x, y, lines: {name: [x values, y values]}, marks, log_
 """
 import argparse
 import base64
-import contextlib
-import html
 import importlib.util
 import io
 import json
@@ -16,15 +14,14 @@ import os
 import pathlib
 import textwrap
 
-from ssd_probe import ProbeError, output, settings
+from ssd_probe import ProbeError, checked, files, output, pages, settings
 
 SCHEMA = 1
+FORM = pathlib.Path(__file__).resolve().parent / "schemas/report.json"
 # What it has beside the findings.
 WHOLE = ("version", "date", "kernel", "options", "drive", "written_before", "left_out",
          "procedures", "schedulers")
 OF_FINDING = ("unit", "confidence", "why", "curve")
-# What the value of a finding may be.
-PLAIN = (str, int, float, bool, type(None))
 WIDTH = 100
 
 
@@ -53,17 +50,10 @@ def values(report: dict) -> dict:
 def read_json(path: str) -> dict:
     """Return the report in a file."""
     try:
-        report = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ProbeError(f"{path}: {error.strerror}") from None
-    except ValueError:
-        report = None
-    findings = report.get("findings") if isinstance(report, dict) else None
-    if (not isinstance(findings, dict) or report.get("schema") != SCHEMA or
-            not all(isinstance(found, dict) and isinstance(found.get("value", ()), PLAIN)
-                    for found in findings.values())):
-        raise ProbeError(f"{path} is no report of ssd-probe of version {SCHEMA}")
-    return report
+        return checked.parse(files.read_named(path), FORM)
+    except ValueError as error:
+        why = "it is no JSON" if isinstance(error, json.JSONDecodeError | UnicodeError) else error
+        raise ProbeError(f"{path} is no report of ssd-probe of version {SCHEMA}: {why}") from None
 
 
 def read_whole(path: str) -> dict:
@@ -77,48 +67,52 @@ def read_whole(path: str) -> dict:
     return report
 
 
-def write_file(path: pathlib.Path, content: str):
-    """Write a file of the report."""
-    try:
-        path.write_text(content, encoding="utf-8")
-    except OSError as error:
-        raise ProbeError(f"{path}: {error.strerror}") from None
+def asked(args: argparse.Namespace) -> dict[str, str]:
+    """Return the files that the options name, by kind. Raises ProbeError if one cannot be
+    written."""
+    named = {kind: path for kind, path in (("json", args.json), ("html", args.html)) if path}
+    check_files(named)
+    return named
 
 
-def asked(args: argparse.Namespace) -> dict[str, pathlib.Path]:
-    """Return the files that the options name, by kind."""
-    files = {"json": args.json, "html": args.html}
-    return {kind: pathlib.Path(path) for kind, path in files.items() if path}
+def check_files(named: dict[str, str]):
+    """Raise ProbeError if a file of a report, by kind, cannot be made."""
+    for path in named.values():
+        files.check_named(path)
+    if "html" in named:
+        pages.need()
 
 
-def outputs(args: argparse.Namespace, name: str) -> dict[str, pathlib.Path]:
+def outputs(args: argparse.Namespace, name: str) -> dict[str, str]:
     """Return the files to write by kind, in folders that exist. @name: of the drive."""
-    files = asked(args)
-    if not files:
-        folder = pathlib.Path(args.output or ".")
+    named = asked(args)
+    if not named:
         if args.output:
-            with contextlib.suppress(OSError):
-                folder.mkdir()
-        files = {kind: folder / f"ssd-probe-{name}.{kind}" for kind in ("json", "html")}
-    for file in files.values():
-        if not os.access(file.parent, os.W_OK):
-            raise ProbeError(f"{file.parent} is not a folder that can be written to")
-        if file.is_dir():
-            raise ProbeError(f"{file} is a folder: name a file")
-    return files
+            files.make_folder(args.output)
+        named = {kind: os.path.join(args.output or "", f"ssd-probe-{name}.{kind}")
+                 for kind in ("json", "html")}
+        check_files(named)
+    return named
 
 
-def show(report: dict, files: dict[str, pathlib.Path]):
-    """Print a report and write its files."""
-    if "json" in files:
-        write_file(files["json"], json.dumps(report, indent=1) + "\n")
-    if "html" in files:
-        write_file(files["html"], page(report))
-        if not importlib.util.find_spec("matplotlib"):
-            output.say(f"ssd-probe: {NO_FIGURES}")
+def as_json(report: dict) -> str:
+    """Return a report for a file."""
+    return json.dumps(report, indent=1) + "\n"
+
+
+def show(report: dict, named: dict[str, str]):
+    """Print a report and write its files; one that goes to stdout is printed instead."""
+    for kind, made in (("json", as_json), ("html", page)):
+        if kind in named:
+            files.write_named(named[kind], made(report))
+    if "html" in named and not importlib.util.find_spec("matplotlib"):
+        output.say(f"ssd-probe: {NO_FIGURES}")
+    written = [path for path in named.values() if files.opened(path) is None]
+    if len(written) < len(named):
+        return
     print(text(report))
-    if files:
-        print("\nWritten: " + " ".join(map(str, files.values())))
+    if written:
+        print("\nWritten: " + " ".join(written))
 
 
 def schedulers(found: dict, name: str) -> dict:
@@ -192,67 +186,6 @@ def text(report: dict) -> str:
                                      advice_text(report)]))
 
 
-STYLE = """body{font:15px/1.4 sans-serif;max-width:70em;margin:2em auto;padding:0 1em}
-table{border-collapse:collapse}td,th{text-align:left;vertical-align:top;padding:.2em 1em .2em 0;
-border-bottom:1px solid #ccc}pre{background:#f2f2f2;padding:.7em;overflow:auto}img{max-width:100%}
-figure{display:inline-block;margin:.5em}.number{text-align:right}"""
-
-
-def row(cells: list[str], kind: str = "td") -> str:
-    """Return a row of a table in HTML."""
-    return "<tr>" + "".join(f"<{kind}>{html.escape(cell)}</{kind}>" for cell in cells) + "</tr>"
-
-
-def pairs(facts: dict[str, str]) -> str:
-    """Return a table of facts by name in HTML."""
-    return f"<table>{''.join(row([key, value]) for key, value in facts.items())}</table>"
-
-
-def document(title: str, body: str) -> str:
-    """Return an HTML file that needs no other. @body: in HTML."""
-    title = html.escape(title)
-    return (f"<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><title>{title}</title>"
-            f"<style>{STYLE}</style></head><body><h1>{title}</h1>{body}</body></html>\n")
-
-
-def findings_html(report: dict) -> str:
-    """Return the table of findings in HTML."""
-    rows = [row(["parameter", "value", "confidence", "why"], "th")]
-    for name, finding in report["findings"].items():
-        sure = sure_text(finding)
-        rows.append(row([name, value_text(finding), sure, finding["why"]]))
-    return f"<table>{''.join(rows)}</table>"
-
-
-def procedures_html(report: dict) -> str:
-    """Return what each procedure did, in HTML."""
-    rows = [row(["procedure", "seconds", "I/Os", "MB read", "MB written"], "th")]
-    for name, record in report["procedures"].items():
-        amounts = (record["seconds"], record["ios"], record["read"] / 1e6, record["written"] / 1e6)
-        rows.append(row([f"{name}: {record['title']}", *(f"{each:,.1f}" for each in amounts)]))
-    return f"<table>{''.join(rows)}</table>"
-
-
-def schedulers_html(report: dict) -> str:
-    """Return which scheduler fits and what to set, in HTML."""
-    parts = [f"<p>{html.escape(advice_text(report).splitlines()[0])}</p>"]
-    for name, said in report["schedulers"].items():
-        parts.append(f"<h3>{name}</h3><p>{'Fits' if said['fits'] else 'Does not fit'}: "
-                     f"{html.escape(said['why'])}.</p>")
-        if said["tunables"]:
-            lines = html.escape("\n".join(said["commands"]))
-            parts.append(f"<pre>{lines}</pre>")
-    return "".join(parts)
-
-
-def facts_html(report: dict) -> str:
-    """Return what was measured where and how, in HTML."""
-    facts = {"program": f"ssd-probe {report['version']}", "date": report["date"],
-             "kernel": report["kernel"],
-             "options": json.dumps(report["options"]), "drive": report["drive"]["text"]}
-    return pairs(facts)
-
-
 def curves(report: dict) -> dict[str, tuple[dict, list[str]]]:
     """Return {key: (curve, names of the findings that rest on it)}, each curve once."""
     found: dict[str, tuple[dict, list[str]]] = {}
@@ -272,11 +205,18 @@ def address(drawn, pyplot, form: str, **how) -> str:
     return f"data:image/{kind};base64,{base64.b64encode(image.getvalue()).decode()}"
 
 
+def literal(text: str) -> str:
+    """Return a text for a figure, where a dollar would begin a formula."""
+    return text.replace("$", r"\$")
+
+
 def figure(curve: dict, pyplot) -> str:
     """Return a curve as an image's address."""
     drawn, axes = pyplot.subplots(figsize=(6, 3.8), layout="constrained")
     for name, (xs, ys) in curve["lines"].items():
-        axes.plot(xs, ys, marker=".", markersize=4, linewidth=1, label=name)
+        count = min(len(xs), len(ys))
+        axes.plot(xs[:count], ys[:count], marker=".", markersize=4, linewidth=1,
+                  label=literal(name))
     for mark in curve["marks"]:
         axes.axvline(mark, color="grey", linestyle="--", linewidth=1)
     positive = all(x and x > 0 for xs, _ in curve["lines"].values() for x in xs)
@@ -287,7 +227,8 @@ def figure(curve: dict, pyplot) -> str:
         axes.set_yscale("log")
     else:
         axes.set_ylim(bottom=0)
-    axes.set(title=curve["title"], xlabel=curve["x"], ylabel=curve["y"])
+    axes.set(title=literal(curve["title"]), xlabel=literal(curve["x"]),
+             ylabel=literal(curve["y"]))
     axes.title.set_fontsize(10)
     if len(curve["lines"]) > 1:
         axes.legend(fontsize=8)
@@ -307,30 +248,29 @@ def drawing():
     return pyplot
 
 
-def figures_html(report: dict) -> str:
-    """Return all figures in HTML; without matplotlib, what is missing."""
+def figures(report: dict) -> list[dict[str, str]]:
+    """Return all figures as images' addresses, with what they show; none without matplotlib."""
     pyplot = drawing()
     if not pyplot:
-        return f"<p>{NO_FIGURES}</p>"
-    parts = []
-    for curve, names in curves(report).values():
-        caption = html.escape(", ".join(
-            f"{name}: {value_text(report['findings'][name])}" for name in names))
-        parts.append(f"<figure><img src='{figure(curve, pyplot)}' "
-                     f"alt='{html.escape(curve['title'], quote=True)}'>"
-                     f"<figcaption>{caption}</figcaption></figure>")
-    return "".join(parts)
+        return []
+    return [{"address": figure(curve, pyplot), "title": curve["title"],
+             "caption": ", ".join(f"{name}: {value_text(report['findings'][name])}"
+                                  for name in names)}
+            for curve, names in curves(report).values()]
 
 
 NO_FIGURES = "no figures: matplotlib is missing (install python3-matplotlib)"
 
 
+def amounts(record: dict) -> list[str]:
+    """Return what a procedure did: seconds, I/Os, MB read and written."""
+    found = (record["seconds"], record["ios"], record["read"] / 1e6, record["written"] / 1e6)
+    return [f"{each:,.1f}" for each in found]
+
+
 def page(report: dict) -> str:
     """Return a report as one HTML file that needs no other."""
-    said = "".join(f"<p>{html.escape(note)}</p>" for note in notes(report))
-    return document(f"ssd-probe: {report['drive']['text']}",
-                    f"{facts_html(report)}{said}"
-                    f"<h2>What was found</h2>{findings_html(report)}"
-                    f"<h2>Schedulers</h2>{schedulers_html(report)}"
-                    f"<h2>Figures</h2>{figures_html(report)}"
-                    f"<h2>Procedures</h2>{procedures_html(report)}")
+    return pages.render(
+        "report.html", report=report, notes=notes(report), use=advice_text(report).splitlines()[0],
+        options=json.dumps(report["options"]), value=value_text, sure=sure_text, amounts=amounts,
+        figures=figures(report), no_figures=NO_FIGURES)

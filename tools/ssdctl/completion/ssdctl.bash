@@ -31,6 +31,22 @@ _ssdctl_tunables()
 	printf '%s=\n' nr_requests wbt_lat_usec read_ahead_kb
 }
 
+# Complete the file of --json=FILE; fail if another word is completed.
+_ssdctl_json_file()
+{
+	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+
+	case ${COMP_WORDS[1]} in
+	status|apply|persist|revert|undo-all|top|hwdb) return 1 ;;
+	esac
+	if [ "$before$word" = "--json=" ]; then
+		word=
+	elif [ "$before" != = ] || [ "${COMP_WORDS[COMP_CWORD - 2]}" != --json ]; then
+		return 1
+	fi
+	mapfile -t COMPREPLY < <(compgen -f -- "$word")
+}
+
 _ssdctl()
 {
 	local commands="status advise apply persist revert undo-all top hwdb"
@@ -54,18 +70,18 @@ _ssdctl()
 		mapfile -t COMPREPLY < <(compgen -W "desktop database copy" -- "$cur"
 					 compgen -f -- "$cur")
 		return ;;
-	advise--json|*--on|*--probe|*--html|*--contribute|*--fio)
+	*--on|*--probe|*--html|*--contribute|*--fio)
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return ;;
 	esac
 	# bash splits at "=".
+	_ssdctl_json_file && return
 	if [ "$cur" = "=" ] || [ "${COMP_WORDS[COMP_CWORD - 1]}" = "=" ]; then
 		return
 	fi
 	# Options with a value, which is no drive.
 	valued=" --workload --on --size --probe --minutes --seed --html --contribute --fio "
 	valued+="--interval --batch "
-	[ "$command" != advise ] || valued+="--json "
 	for ((i = 2; i < COMP_CWORD; i++)); do
 		word=${COMP_WORDS[i]}
 		case $word in
@@ -101,8 +117,9 @@ _ssd_probe()
 	local cur=${COMP_WORDS[COMP_CWORD]}
 
 	COMPREPLY=()
+	_ssdctl_json_file && return
 	case ${COMP_WORDS[COMP_CWORD - 1]} in
-	--output|--json|--html|--from)
+	--output|--html|--from)
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return ;;
 	--only|--seed|--range|--max-write) return ;;

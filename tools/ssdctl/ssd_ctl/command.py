@@ -10,7 +10,8 @@ import signal
 import sys
 
 from ssd_ctl import CtlError, UsageError
-from ssd_probe import ProbeError, output
+from ssd_probe import ProbeError, output, packages
+from ssd_probe.arguments import USAGE, Parser
 from ssd_probe.signals import handled, ignore
 from ssd_probe.version import VERSION
 
@@ -28,16 +29,10 @@ COMMANDS = {
 }
 # Commands of udev's rules.
 HIDDEN = {"udev-apply": "udev_apply"}
-OK, FAILED, USAGE = 0, 1, 2
+# Modules with the options of commands whose own module needs what is not Python's.
+OPTIONS = {"advise": "advise_options"}
+OK, FAILED = 0, 1
 DEVICES = pathlib.Path("/dev")
-
-
-class Parser(argparse.ArgumentParser):
-    """Report an error in one line, without the usage."""
-
-    def error(self, message):
-        output.say(f"ssdctl: {message} ({self.prog} --help)")
-        sys.exit(USAGE)
 
 
 def general_parser() -> Parser:
@@ -54,21 +49,23 @@ def general_parser() -> Parser:
 
 def module_of(command: str):
     """Return the module of a command."""
-    name = HIDDEN.get(command) or COMMANDS[command][0]
+    return imported(command, HIDDEN.get(command) or COMMANDS[command][0])
+
+
+def options_of(command: str):
+    """Return the module that has the options of a command, and says what it does."""
+    name = OPTIONS.get(command)
+    return imported(command, name) if name else module_of(command)
+
+
+def imported(command: str, name: str):
+    """Return a module."""
     try:
         return importlib.import_module(f"ssd_ctl.{name}")
     except ModuleNotFoundError as error:
         missing = error.name or str(error)
         raise CtlError(f"{command}: the Python module {missing} is missing: "
-                       f"{remedy(missing)}") from None
-
-
-def remedy(missing: str) -> str:
-    """Return what to do about a missing Python module."""
-    packages = {"numpy": "python3-numpy", "scipy": "python3-scipy",
-                "matplotlib": "python3-matplotlib"}
-    package = packages.get(missing.partition(".")[0])
-    return f"install {package}" if package else "install ssdctl anew"
+                       f"{packages.remedy(missing, 'ssdctl')}") from None
 
 
 def split(argv: list[str]) -> tuple[str, list[str]]:
@@ -90,10 +87,11 @@ def execute(argv: list[str]) -> int:
     if argv and argv[0] in ("-h", "--help", "--version"):
         general_parser().parse_args(argv[:1])
     command, rest = split(argv)
-    module = module_of(command)
-    parser = Parser(prog=f"ssdctl {command}", description=module.__doc__.split("\n\n")[0])
-    module.add_options(parser)
-    return module.run(parser.parse_intermixed_args(rest))
+    options = options_of(command)
+    parser = Parser(prog=f"ssdctl {command}", description=options.__doc__.split("\n\n")[0])
+    options.add_options(parser)
+    args = parser.parse(rest)
+    return module_of(command).run(args)
 
 
 def end(number: int, _):

@@ -13,7 +13,7 @@ from ssd_ctl import CtlError, drives, rules, saved, udev
 from ssd_ctl.choice import Choice, parse
 from ssd_ctl.said import Said, add_option
 from ssd_ctl.schedulers import with_sbin
-from ssd_probe import output
+from ssd_probe import files, output
 from ssd_probe.drive import Drive
 
 OK, FAILED = 0, 1
@@ -80,7 +80,7 @@ def glob(model: str) -> str:
 
 def enable(said: Said):
     """Have udev apply the database."""
-    saved.write_text(ENABLED, "# Written by ssdctl hwdb on; ssdctl hwdb off removes it.\n")
+    files.write_ours(ENABLED, "# Written by ssdctl hwdb on; ssdctl hwdb off removes it.\n")
     said("drives of models in the hardware database get its settings when they appear")
     said(udev.reload() or "for those that are here now: udevadm trigger --action=add "
          "--subsystem-match=block")

@@ -7,9 +7,10 @@ import pathlib
 import re
 from collections.abc import Mapping
 
-from ssd_ctl import CtlError, drives, saved, schedulers, udev
+from ssd_ctl import CtlError, drives, schedulers, udev
 from ssd_ctl.choice import Choice
 from ssd_probe.drive import Drive, read
+from ssd_probe.files import write_ours
 
 FOLDER = pathlib.Path("/etc/udev/rules.d")
 PREFIX = "70-ssd-iosched-"
@@ -209,13 +210,13 @@ def install(rule: Rule, drive: Drive):
     old = (rule.path.read_text(encoding="utf-8", errors="surrogateescape")
            if rule.path.exists() else None)
     try:
-        saved.write_text(rule.path, rule.text())
+        write_ours(rule.path, rule.text())
         wrong = udev.problem(str(rule.path)) or untrue(rule, udev.test(drive))
         if wrong:
             raise CtlError(f"the rule for {drive.path} is not kept: {wrong}")
     except BaseException:
         if old is not None:
-            saved.write_text(rule.path, old)
+            write_ours(rule.path, old)
         elif rule.path.exists():
             remove(rule.path)
         raise

@@ -2,7 +2,6 @@
 """Files of /var/lib/ssd-iosched: what a drive had before ssdctl changed it, what was applied to it,
 and advice."""
 import contextlib
-import fcntl
 import json
 import os
 import pathlib
@@ -10,10 +9,12 @@ from collections.abc import Callable
 
 from ssd_ctl import STATE, CtlError, drives, schedulers
 from ssd_ctl.choice import Choice
+from ssd_probe import ProbeError, checked, files
 from ssd_probe.drive import Drive
 
 SAVED, ADVICE, APPLIED = STATE / "saved", STATE / "advice", STATE / "applied"
 LOCK = pathlib.Path("/run/ssd-iosched.lock")
+SCHEMAS = pathlib.Path(__file__).resolve().parent / "schemas"
 # Choices in a file.
 MOST = 8
 
@@ -28,40 +29,21 @@ def root():
 def alone():
     """Keep other commands that change drives or files waiting."""
     root()
-    with open(LOCK, "w", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with files.locked(LOCK):
         yield
 
 
-def write_text(path: pathlib.Path, text: str):
-    """Write a file of ssdctl's own, all of it or nothing."""
-    new = path.with_name(f".{path.name}.new")
+def read_json(path: pathlib.Path, schema: str) -> dict | None:
+    """Return the contents of a file, None if there is none. @schema: the name of what they have to
+    fit."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(new, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            new.unlink()
-        raise CtlError(f"{path} cannot be written: {error.strerror}") from None
-
-
-def read_json(path: pathlib.Path) -> dict | None:
-    """Return the contents of a file, None if there is none."""
+        text = files.read_ours(path)
+    except ProbeError as error:
+        raise CtlError(str(error)) from None
     try:
-        made = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise CtlError(f"{path} cannot be read: {error.strerror}") from None
-    except ValueError:
-        made = None
-    if not isinstance(made, dict):
-        raise CtlError(f"{path} is damaged: remove it")
-    return made
+        return None if text is None else checked.parse(text, SCHEMAS / schema)
+    except ValueError as error:
+        raise CtlError(f"{path} is damaged: remove it ({error})") from None
 
 
 def path_of(drive: Drive, folder: pathlib.Path = SAVED) -> pathlib.Path:
@@ -81,10 +63,7 @@ def choice_in(made: dict, name: str, drive: Drive, place: Callable[[Drive], path
 def choices(drive: Drive, folder: pathlib.Path) -> dict[str, Choice]:
     """Return {instance: choice} of the drive's file, the latest last: several drives may have one
     serial number."""
-    made = read_json(path_of(drive, folder)) or {"choices": {}}
-    found = made.get("choices")
-    if not isinstance(found, dict):
-        raise CtlError(f"{path_of(drive, folder)} is damaged: remove it")
+    found = (read_json(path_of(drive, folder), "choices.json") or {"choices": {}})["choices"]
     return {instance: choice_in(found, instance, drive, lambda each: path_of(each, folder))
             for instance in found}
 
@@ -97,7 +76,7 @@ def write_choices(drive: Drive, folder: pathlib.Path, found: dict[str, Choice]):
     latest = list(found.items())[-MOST:]
     made = {"drive": drive.describe(),
             "choices": {instance: choice.as_json() for instance, choice in latest}}
-    write_text(path_of(drive, folder), json.dumps(made, indent=1) + "\n")
+    files.write_ours(path_of(drive, folder), json.dumps(made, indent=1) + "\n")
 
 
 def of_drive(drive: Drive, found: dict[str, Choice], kept: list[Choice]) -> str | None:
@@ -184,14 +163,14 @@ def advice_path(drive: Drive) -> pathlib.Path:
 def keep_advice(drive: Drive, made: dict):
     """Store advice for a drive."""
     text = json.dumps({**made, "instance": drive.instance()}, indent=1) + "\n"
-    write_text(advice_path(drive), text)
+    files.write_ours(advice_path(drive), text)
 
 
 def advice(drive: Drive) -> dict | None:
     """Return the advice that is stored for a drive; its choice is in "choice". Without a serial
     number, another drive may have the name now: then there is none."""
     key = drives.key(drive)
-    made = read_json(advice_of(key))
+    made = read_json(advice_of(key), "advice.json")
     known = key != drives.slug(drive.name) or made and made.get("instance") == drive.instance()
     return made if known else None
 

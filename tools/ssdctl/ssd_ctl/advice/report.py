@@ -14,10 +14,9 @@ mean is the score), and "jobs": of each job "name" and by direction "mbps", "iop
 "p99_ms".
 """
 import datetime
-import html
-import json
 import math
 import os
+import pathlib
 import statistics
 
 from ssd_ctl.advice.rounds import Measured, Rounds
@@ -25,13 +24,15 @@ from ssd_ctl.advice.sequential import NONE
 from ssd_ctl.advice.target import Target
 from ssd_ctl.advice.workload import READ, WAYS
 from ssd_ctl.choice import Choice
+from ssd_probe import pages
 from ssd_probe.drive import Drive, amount
-from ssd_probe.report import NO_FIGURES, address, document, drawing, pairs, row
+from ssd_probe.report import NO_FIGURES, address, drawing, literal
 from ssd_probe.run import duration
 from ssd_probe.version import VERSION
 
 # Warn if the p99 of reads under the recommended one is so many times that under none.
 LONG_TAIL = 2.0
+TEMPLATES = pathlib.Path(__file__).resolve().parents[1] / "templates"
 # A factor is not shown in percent from here on.
 LARGE = 4
 # Confidence is not shown beyond.
@@ -250,8 +251,8 @@ def evidence(report: dict) -> list[str]:
 # HTML
 
 def image(drawn, pyplot) -> str:
-    """Return a figure as an image in HTML."""
-    return f"<figure><img src='{address(drawn, pyplot, 'png', dpi=110)}' alt=''></figure>"
+    """Return a figure as an image's address."""
+    return address(drawn, pyplot, "png", dpi=110)
 
 
 def gains_figure(report: dict, pyplot) -> str:
@@ -266,7 +267,7 @@ def gains_figure(report: dict, pyplot) -> str:
         axes.plot(bounds, [at, at], color=colour)
         axes.plot([100 * (found["gain"] - 1)], [at], "o", color=colour)
     axes.axvline(0, color="grey", linewidth=1)
-    axes.set_yticks(range(len(shown)), [found["name"] for found in shown])
+    axes.set_yticks(range(len(shown)), [literal(found["name"]) for found in shown])
     axes.set_xlabel("against none, %")
     return image(drawn, pyplot)
 
@@ -279,7 +280,7 @@ def rounds_figure(report: dict, pyplot) -> str:
     for found in report["candidates"]:
         axes.plot(range(1, len(found["score"]) + 1),
                   [100 * (score - middle) for score in found["score"]],
-                  marker=".", linewidth=1, label=found["name"])
+                  marker=".", linewidth=1, label=literal(found["name"]))
     axes.set(xlabel="round", ylabel="share of the score against none's, %")
     axes.legend(fontsize=7)
     return image(drawn, pyplot)
@@ -288,7 +289,7 @@ def rounds_figure(report: dict, pyplot) -> str:
 def latency_figure(report: dict, pyplot) -> str:
     """Return mean and p99 of each direction."""
     drawn, axes = pyplot.subplots(figsize=(6, 3.8), layout="constrained")
-    names = [found["name"] for found in report["candidates"]]
+    names = [literal(found["name"]) for found in report["candidates"]]
     for way, key, marker in (("read", "mean_ms", "o"), ("read", "p99_ms", "^"),
                              ("write", "mean_ms", "s"), ("write", "p99_ms", "v")):
         values = [summed(found, way).get(key, math.nan) for found in report["candidates"]]
@@ -301,33 +302,15 @@ def latency_figure(report: dict, pyplot) -> str:
     return image(drawn, pyplot)
 
 
-def figures_html(report: dict) -> str:
-    """Return all figures in HTML; without matplotlib, what is missing."""
+def figures(report: dict) -> list[str]:
+    """Return all figures; none without matplotlib."""
     pyplot = drawing()
-    if not pyplot:
-        return f"<p>{NO_FIGURES}</p>"
-    return "".join(make(report, pyplot) for make in (gains_figure, rounds_figure, latency_figure))
-
-
-def facts(report: dict) -> str:
-    """Return how it was measured, as a table in HTML."""
-    return pairs({"program": f"ssdctl {report['version']}", "date": report["date"],
-                  "kernel": report["kernel"], "load": report["workload"], "on": report["on"],
-                  "rounds": f"{report['rounds']} of {report['window_s']} s, each after "
-                            f"{report['settle_s']} s"})
+    return [make(report, pyplot) for make in (gains_figure, rounds_figure, latency_figure)
+            ] if pyplot else []
 
 
 def page(report: dict) -> str:
     """Return a report as one HTML file that needs no other."""
-    paragraphs = "".join(f"<p>{html.escape(said)}</p>"
-                         for said in [sentence(report), *notes(report)])
-    lines = html.escape("\n".join(commands(report)))
-    return document(f"ssdctl advise: {report['drive']['text']}",
-                    f"{paragraphs}<pre>{lines}</pre>"
-                    f"<table>{row(HEAD, 'th')}{''.join(map(row, rows(report)))}</table>"
-                    f"{figures_html(report)}<h2>How</h2>{facts(report)}")
-
-
-def as_json(report: dict) -> str:
-    """Return a report for a file."""
-    return json.dumps(report, indent=1) + "\n"
+    return pages.render("advice.html", TEMPLATES, report=report, head=HEAD, rows=rows(report),
+                        said=[sentence(report), *notes(report)], commands=commands(report),
+                        figures=figures(report), no_figures=NO_FIGURES)

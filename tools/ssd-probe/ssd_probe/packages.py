@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The Python modules that the programs need and that Python does not have."""
+import importlib
+import types
+
+from ssd_probe import ProbeError
+
+# {module: Debian's package}.
+PACKAGES = {"numpy": "python3-numpy", "scipy": "python3-scipy", "matplotlib": "python3-matplotlib",
+            "jinja2": "python3-jinja2", "jsonschema": "python3-jsonschema"}
+
+
+def remedy(missing: str, program: str) -> str:
+    """Return what to do about a missing module."""
+    package = PACKAGES.get(missing.partition(".")[0])
+    return f"install {package}" if package else f"install {program} anew"
+
+
+def need(module: str) -> types.ModuleType:
+    """Return a module. Raise ProbeError if it is missing: what needs it at the end fails at the
+    beginning."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        missing = error.name or module
+        raise ProbeError(f"{missing} is missing: {remedy(missing, 'it')}") from None

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Measure the schedulers on a drive and recommend one.
+
+Each candidate (none, the kernel's schedulers, ours with their defaults, and with the tunables that
+a report of ssd-probe gives) serves a load for a short time in turn, again and again, until it is
+known which is best. The load runs on a file that is made for it and removed (--on FILE), on a free
+partition (--on PARTITION), or on the whole drive, whose name has to be typed in. The scheduler that
+the drive has is restored.
+"""
+import argparse
+
+from ssd_ctl import UsageError
+from ssd_probe import files, pages
+from ssd_probe.arguments import Parser, parse_size
+
+MINUTES = 30.0
+
+
+def add_options(parser: Parser):
+    """Add the options of the command."""
+    add = parser.add_argument
+    add("device", metavar="DEVICE", help="the drive, as in /dev/sdb")
+    add("--workload", default="desktop", metavar="LOAD",
+        help="desktop, database, copy, or a job file of fio (default: desktop)")
+    add("--on", metavar="PATH",
+        help="a file on the drive, made and removed, or a free partition; without --on all data on "
+             "the drive are lost, after its name was typed in")
+    add("--size", type=parse_size, metavar="SIZE",
+        help="bytes to measure on, as in 8G (default: 4G, half of what is free at most)")
+    add("--probe", metavar="FILE",
+        help="a report of ssd-probe (JSON), for tunables that fit the drive")
+    add("--minutes", type=float, default=MINUTES, metavar="N",
+        help=f"end after so long, decided or not (default: {MINUTES:g})")
+    add("--seed", type=int, default=1, metavar="N",
+        help="seed of the random orders and addresses (default: 1)")
+    parser.add_json_file()
+    add("--html", metavar="FILE", help="write the report with plots as HTML (- for stdout)")
+    add("--contribute", metavar="FILE",
+        help="write an entry for the hardware database, to send to the project")
+    add("--apply", action="store_true", help="select what is recommended, as ssdctl apply does")
+    add("--fio", default="fio", metavar="COMMAND", help="the command that runs fio (default: fio)")
+    add("-q", "--quiet", action="store_true", help="no progress")
+
+
+def check_options(args: argparse.Namespace):
+    """Raise UsageError if an option cannot be meant, ProbeError if a file cannot be written."""
+    if not args.minutes > 0:
+        raise UsageError("--minutes has to be above 0")
+    if args.seed < 0:
+        raise UsageError("--seed is below 0")
+    for path in filter(None, (args.json, args.html, args.contribute)):
+        files.check_named(path)
+    if args.html:
+        pages.need()
