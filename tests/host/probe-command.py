@@ -30,7 +30,8 @@ from terminal import Terminal  # noqa: E402
 
 JSON, HTML = pathlib.Path("/tmp/report.json"), pathlib.Path("/tmp/report.html")
 PROGRAM = "build/tools/ssd-probe-io"
-PACKAGES = ("python3-numpy", "python3-scipy", "python3-matplotlib", "liburing2")
+PACKAGES = ("python3-jinja2", "python3-jsonschema", "python3-matplotlib", "python3-numpy",
+            "python3-scipy", "liburing2")
 # More than the command needs until it is interrupted.
 LONG = {"LONG_S": "600"}
 # A procedure may run so often: twice if other work on the machine disturbed it.
@@ -66,7 +67,7 @@ def interrupted(dev, number):
     """End a run by a signal in its second procedure, then go on."""
     before = unusual(dev)
     what = signal.Signals(number).name
-    options = ["--json", JSON, dev.path]
+    options = [f"--json={JSON}", dev.path]
     with start(*options, **LONG) as running:
         wait_for_line(running, "Reads for some time")
         changed(dev)
@@ -95,6 +96,25 @@ def interrupted(dev, number):
     JSON.unlink()
 
 
+def killed(dev):
+    """After SIGKILL, ssdctl revert restores the settings."""
+    before = unusual(dev)
+    with start(f"--json={JSON}", dev.path, **LONG) as running:
+        wait_for_line(running, "Reads for some time")
+        running.kill()
+        running.communicate()
+    changed(dev)
+    file = pathlib.Path("/run/ssd-iosched", f"{dev.name}.json")
+    check(file.stat().st_mode & 0o777 == 0o600, "its settings are in a file")
+    done = subprocess.run([PROJECT / "tools/ssdctl/ssdctl", "revert", dev.name],
+                          capture_output=True, text=True, check=False)
+    check(done.returncode == 0 and "was killed: it has bfq again" in done.stdout,
+          f"revert: {done.stdout}{done.stderr}")
+    restored(dev, before, "reverted")
+    check(not file.parent.exists(), "the file is removed")
+    states()[0].unlink()
+
+
 def begun_anew(dev):
     """--fresh ignores the state; other options have a state of their own."""
     with start(dev.path, **LONG) as running:
@@ -102,7 +122,7 @@ def begun_anew(dev):
         running.send_signal(signal.SIGINT)
         running.communicate()
     for options in (["--seed", "2"], ["--fresh"]):
-        status, _, errors = probe(*options, "--json", JSON, dev.path)
+        status, _, errors = probe(*options, f"--json={JSON}", dev.path)
         check(status == 0 and "A few reads:" in errors, f"{options}: the first one is repeated")
     check(not states(), "no state is left")
 
@@ -114,7 +134,7 @@ def damaged_state(dev):
         running.send_signal(signal.SIGTERM)
         running.communicate()
     states()[0].write_text("{")
-    status, _, errors = probe("--json", JSON, dev.path)
+    status, _, errors = probe(f"--json={JSON}", dev.path)
     check(status == 0 and "A few reads:" in errors, "a damaged state is ignored")
 
 
@@ -128,7 +148,7 @@ def disappears():
     dev = Device("small", capacity_mb=64)
     unusual(dev)
     JSON.unlink()
-    with start("--json", JSON, dev.path, **LONG) as running:
+    with start(f"--json={JSON}", dev.path, **LONG) as running:
         wait_for_line(running, "Reads for some time")
         dev.remove()
         errors = running.stderr.read()
@@ -139,7 +159,7 @@ def disappears():
     check(len(kept) == 1, "the state is kept")
     # A drive without a serial number that is added is another one.
     with Device("small", capacity_mb=64) as dev:
-        status, _, errors = probe("--json", JSON, dev.path)
+        status, _, errors = probe(f"--json={JSON}", dev.path)
         check(status == 0 and "goes on" not in errors, "another drive does not go on")
     check(states() == kept, "nor is its state lost")
     kept[0].unlink()
@@ -149,7 +169,7 @@ def fails():
     """Sectors of a drive become bad."""
     dev = NullBlk("bad", size=64, memory_backed=1, queue_mode=2)
     before = queue_settings(dev.name)
-    with start("--json", JSON, dev.path, **LONG) as running:
+    with start(f"--json={JSON}", dev.path, **LONG) as running:
         wait_for_line(running, "Reads for some time")
         (dev.folder / "badblocks").write_text(f"+{8 * MB >> 9}-{(64 * MB >> 9) - 1}")
         errors = running.stderr.read()
@@ -158,7 +178,7 @@ def fails():
     one_line(errors, f"{dev.path}: the read of ")
     restored(dev, before, "a bad drive")
     check(len(states()) == 1, "the state is kept")
-    status, out, errors = probe("--fresh", "--json", JSON, dev.path)
+    status, out, errors = probe("--fresh", f"--json={JSON}", dev.path)
     check(status == 1 and not out, f"status {status}")
     one_line(errors, "Input/output error")
     dev.remove()
@@ -167,13 +187,13 @@ def fails():
 def defect(dev):
     """A procedure has a defect."""
     before = unusual(dev)
-    status, _, errors = probe("--json", JSON, dev.path, BROKEN="1")
+    status, _, errors = probe(f"--json={JSON}", dev.path, BROKEN="1")
     found = json.loads(JSON.read_text())["findings"]
     check(status == 1 and "Traceback" not in errors, f"status {status}")
     check(found["alpha"]["value"] == 100 and found["gamma"]["value"] is None and
           "ValueError: a defect" in found["gamma"]["why"], found["gamma"]["why"])
     restored(dev, before, "a defect")
-    status, _, errors = probe("--json", JSON, dev.path)
+    status, _, errors = probe(f"--json={JSON}", dev.path)
     check(status == 0 and "A few reads" not in errors, "only the broken procedure is repeated")
 
 
@@ -181,7 +201,7 @@ def writes(dev):
     """The drive is written once in advance, and not more than agreed."""
     before = unusual(dev)
     dev.reset()
-    status, out, _ = probe("--destroy", "--range", "16M", "--json", JSON, dev.path,
+    status, out, _ = probe("--destroy", "--range", "16M", f"--json={JSON}", dev.path,
                            typed=f"{dev.name}\n")
     stats, made = dev.stats(), json.loads(JSON.read_text())
     check(status == 0 and stats["host_write_bytes"] in [16 * MB + 50 * 4096 * n for n in RUNS],
@@ -189,7 +209,7 @@ def writes(dev):
     check(made["findings"]["mapping"]["value"] == "page" and not made["left_out"] and
           "Left out" not in out, "the writing procedure has run")
     restored(dev, before, "--destroy")
-    status, out, _ = probe("--destroy", "--range", "16M", "--max-write", "17M", "--json", JSON,
+    status, out, _ = probe("--destroy", "--range", "16M", "--max-write", "17M", f"--json={JSON}",
                            f"/dev/../dev/{dev.name}", typed=dev.path, WRITES="300")
     found = json.loads(JSON.read_text())["findings"]["mapping"]
     check(status == 0 and found["value"] is None and "(--max-write)" in found["why"],
@@ -214,7 +234,7 @@ def interrupt_in_advance(dev, *options):
 def interrupted_in_advance(dev):
     """A run that was interrupted while it wrote in advance goes on there; or begins anew, if what
     it wrote was discarded."""
-    options = ["--destroy", "--only", "mapping", "--json", JSON, dev.path]
+    options = ["--destroy", "--only", "mapping", f"--json={JSON}", dev.path]
     interrupt_in_advance(dev, *options)
     status, _, errors = probe(*options, typed=f"{dev.name}\n")
     check("goes on" in errors, "it goes on")
@@ -232,7 +252,7 @@ def interrupted_in_advance(dev):
 def unsaved(dev):
     """A state that cannot be saved does not end the run."""
     run("mount", "-t", "tmpfs", "-o", "ro", "none", STATES)
-    status, _, errors = probe("--json", JSON, dev.path)
+    status, _, errors = probe(f"--json={JSON}", dev.path)
     run("umount", STATES)
     check(status == 0 and errors.count("cannot be written: Read-only file system") == 1 and
           JSON.exists(), f"a read-only file system: status {status}")
@@ -260,7 +280,7 @@ def closed(dev):
     done = subprocess.run(["sh", "-c", f"{FAKE} --destroy {dev.path} <&-"], capture_output=True,
                           text=True, check=False)
     check(done.returncode == 1 and "something else was typed" in done.stderr, done.stderr)
-    done = subprocess.run(["sh", "-c", f"{FAKE} --json {JSON} {dev.path} 2>&-"], check=False,
+    done = subprocess.run(["sh", "-c", f"{FAKE} --json={JSON} {dev.path} 2>&-"], check=False,
                           stdout=subprocess.PIPE)
     check(done.returncode == 0 and b"[1/" not in done.stdout, f"without stderr: {done}")
 
@@ -324,7 +344,7 @@ def invalid():
     """Invalid options are reported in one line."""
     for options in ([], ["--from", JSON, "/dev/x"], ["--range", "0", "/dev/x"], ["--bla"],
                     ["--max-write", "1G", "/dev/x"], ["--seed", "-1", "/dev/x"],
-                    ["--json", "a", "--output", "b", "/dev/x"]):
+                    ["--json=a", "--output", "b", "/dev/x"]):
         status, _, errors = probe(*options)
         check(status == 2 and errors.count("\n") == 1, f"{options}: {errors.strip()}")
     bad = pathlib.Path("/tmp/bad.json")
@@ -341,7 +361,7 @@ def refused_options(dev):
     """Options that do not go with the drive are refused in one line."""
     for options, part in ((["--only", "epsilon"], "nothing is named epsilon"),
                           (["--only", "mapping"], "they need --destroy"),
-                          (["--json", "/nothing/x"], "not a folder"),
+                          (["--json=/nothing/x"], "not a folder"),
                           (["--html", "/tmp"], "/tmp is a folder: name a file"),
                           (["--range", "64K"], "too small")):
         status, _, errors = probe(*options, dev.path)
@@ -370,7 +390,7 @@ def load(dev):
     with busy(dev):
         status, out, _ = probe("--load", dev.path)
         check(status == 1 and "other programs moved" in out, f"busy: {out.strip()}")
-        status, out, errors = probe("--json", JSON, "--only", "alpha", dev.path)
+        status, out, errors = probe(f"--json={JSON}", "--only", "alpha", dev.path)
     record = json.loads(JSON.read_text())["procedures"]["short"]
     check(status == 0 and "do not trust this run" in errors and
           "short was disturbed: other programs moved" in " ".join(out.split()) and
@@ -384,8 +404,11 @@ def missing(dev):
                           text=True, check=False)
     check(done.returncode == 1 and
           done.stderr == "ssd-probe: numpy is missing: install python3-numpy\n", done.stderr)
-    done = subprocess.run(["/usr/bin/python3", "-S", COMMAND, "--from", JSON, "--html", HTML],
-                          capture_output=True, text=True, check=False)
+    without = ("import sys; sys.modules['matplotlib'] = None; "
+               "from ssd_probe.command import main; sys.exit(main())")
+    done = subprocess.run(["/usr/bin/python3", "-c", without, "--from", JSON, "--html", HTML],
+                          capture_output=True, text=True, check=False,
+                          env={**os.environ, "PYTHONPATH": COMMAND.parent})
     check(done.returncode == 0 and done.stderr.count("\n") == 1 and
           "install python3-matplotlib" in done.stderr, done.stderr)
     copy = pathlib.Path("/tmp/copy/of/tools")
@@ -480,8 +503,9 @@ def main():
     advice()
     with Device("small", capacity_mb=64, memory_backed=1) as dev:
         refused_options(dev)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGKILL):
             interrupted(dev, number)
+        killed(dev)
         begun_anew(dev)
         damaged_state(dev)
         defect(dev)

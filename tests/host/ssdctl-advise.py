@@ -26,7 +26,7 @@ sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
 SKIP = 4
 SIMULATED = os.environ.get("LAB_SIMULATED") == "1"
 if not SIMULATED:
-    for module in ("numpy", "scipy"):
+    for module in ("jinja2", "jsonschema", "numpy", "scipy"):
         if subprocess.run([sys.executable, "-c", f"import {module}"], check=False,
                           capture_output=True).returncode:
             print(f"python3-{module} is missing: scripts/setup tools")
@@ -41,7 +41,8 @@ from ssd_ctl.advice import (  # noqa: E402
 from ssdctl import State  # noqa: E402
 from terminal import Terminal  # noqa: E402
 
-PACKAGES = ("fio", "python3-numpy", "python3-scipy", "python3-matplotlib")
+PACKAGES = ("fio", "python3-jinja2", "python3-jsonschema", "python3-matplotlib", "python3-numpy",
+            "python3-scipy")
 RANDOM = numpy.random.default_rng(1)
 RACES = 300
 LEAST = 0.5
@@ -544,7 +545,7 @@ def nothing_gains(dev):
     """One reader without a backlog: none."""
     before = State(dev.name)
     out, _ = advise(f"/dev/{dev.name}", "--destroy", "--workload", job(READS), "--size", "64M",
-                    "--minutes", "0.2", "--json", "/tmp/advice.json", "--html", "/tmp/advice.html",
+                    "--minutes", "0.2", "--json=/tmp/advice.json", "--html", "/tmp/advice.html",
                     typed=f"{dev.name}\n")
     made = json.loads(pathlib.Path("/tmp/advice.json").read_text())
     check(made["recommended"] == "none" and made["sure"] and made["rounds"] >= 4,
@@ -561,7 +562,7 @@ def nothing_gains(dev):
 def one_gains(dev):
     """Streams on a drive that maps blocks: bp with the drive's block."""
     out, _ = advise(dev.path, "--destroy", "--workload", job(STREAMS), "--size", "200M",
-                    "--minutes", "3", "--json", "/tmp/advice.json", "--probe",
+                    "--minutes", "3", "--json=/tmp/advice.json", "--probe",
                     probed(erase_block_kb=1024, mapping="block", open_blocks=1),
                     typed=f"{dev.name}\n")
     made = json.loads(pathlib.Path("/tmp/advice.json").read_text())
@@ -608,7 +609,7 @@ def refuses(dev, mount):
     refused("is no report", dev.path, "--on", mount / "new", "--probe", job(READS))
     refused("is missing", dev.path, "--on", mount / "new", "--fio", "nofio")
     refused("udev", dev.path, "--on", mount / "new", "--contribute", "/tmp/entry")
-    refused("is a drive", dev.path, "--on", mount / "new", "--json", dev.path)
+    refused("is a drive", dev.path, "--on", mount / "new", f"--json={dev.path}")
     refused("has to be above 0", dev.path, "--on", mount / "new", "--minutes", "0", status=2)
     os.sync()
     check(dev.stats()["write_count"] - before < 50, "nothing was written")
@@ -658,6 +659,16 @@ def on_a_file(dev, mount):
     check(running.returncode == 130 and "interrupted" in said, f"interrupted: {said}")
     check(space(mount) == free, "the file is removed")
     before.same("the drive's settings")
+    for number in (signal.SIGQUIT, signal.SIGKILL):
+        with subprocess.Popen(command_line, stderr=subprocess.PIPE, text=True) as running:
+            wait_for(lambda: "[pass]" in queue_file(dev), "the first candidate")
+            running.send_signal(number)
+            running.communicate()
+        if number == signal.SIGKILL:
+            check("[mq-deadline]" not in queue_file(dev), "SIGKILL leaves a candidate")
+            sys.argv = ["ssdctl", "revert", dev.name]
+            check(command.main() == 0, "revert")
+        before.same(f"the drive's settings after {number}")
     terminal = Terminal(command_line)
     wait_for(lambda: "[pass]" in queue_file(dev), "the first candidate")
     terminal.until(rb"round", "the progress")
@@ -687,7 +698,7 @@ def one_is_refused(dev, mount):
     schedulers.select = select
     before = State(dev.name)
     _, said = advise(dev.path, "--on", mount / "measured", "--size", "64M", "--workload",
-                     job(READS), "--minutes", "0.1", "--json", "/tmp/advice.json")
+                     job(READS), "--minutes", "0.1", "--json=/tmp/advice.json")
     schedulers.select = known
     names = [one["name"] for one in json.loads(pathlib.Path("/tmp/advice.json").read_text())
              ["candidates"]]
@@ -724,7 +735,7 @@ def on_a_partition(dev):
         # Without --apply, the drive would have this one again.
         dev.scheduler("mq-deadline")
         out, said = advise(dev.path, "--destroy", "--on", part, "--workload", load, "--minutes",
-                           "0.2", "--apply", "--json", "/tmp/advice.json", typed=typed)
+                           "0.2", "--apply", "--json=/tmp/advice.json", typed=typed)
         made = json.loads(pathlib.Path("/tmp/advice.json").read_text())
         chosen = made["choice"]["scheduler"]
         check(chosen != "mq-deadline" and f"[{chosen}]" in queue_file(dev) and

@@ -152,7 +152,8 @@ def replug(*units):
 def nothing_left():
     """Check that ssdctl has left no file."""
     left = [str(path) for path in rules.files()]
-    left += [path for path in (str(STATE), "/etc/ssd-iosched") if os.path.exists(path)]
+    left += [path for path in (str(STATE), "/etc/ssd-iosched", "/run/ssd-iosched")
+             if os.path.exists(path)]
     check(not left, f"nothing is left {left or ''}")
 
 

@@ -28,7 +28,7 @@ from ssd import Device
 sys.path[:0] = [str(PROJECT / "tools/ssdctl"), str(PROJECT / "tools/ssd-probe")]
 
 import numpy  # noqa: E402
-from ssd_ctl import advise, schedulers  # noqa: E402  (in a folder added above)
+from ssd_ctl import advise_options, schedulers  # noqa: E402  (in a folder added above)
 from ssd_ctl.advice import (  # noqa: E402
     candidates, engine, rounds, sequential, target, workload)
 from ssd_probe.drive import Drive  # noqa: E402
@@ -36,7 +36,7 @@ from ssd_probe.drive import Drive  # noqa: E402
 # Limits of advise: its default, but for the shortest window and the I/Os: a guest has to get by
 # with fewer than a fast drive makes. Of undecided cases they may be raised (--patience).
 # A process has the log of a session in memory, of which the host maps a limited number of pages.
-PLAN = rounds.Plan(least_s=0.05, limit_s=advise.MINUTES * 60, most_ios=1_500_000,
+PLAN = rounds.Plan(least_s=0.05, limit_s=advise_options.MINUTES * 60, most_ios=1_500_000,
                    most_logged=400_000)
 # The first runs on a drive, which do not count, in those that count.
 WARM = 0.4

@@ -38,6 +38,17 @@ def groups(count: int, size: int) -> numpy.ndarray:
     return numpy.arange(count) % size == 0
 
 
+@contextlib.contextmanager
+def awake_cpus():
+    """Keep the CPUs out of sleep states from which they take long to wake up."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            # pylint: disable=consider-using-with
+            file = stack.enter_context(open("/dev/cpu_dma_latency", "wb", buffering=0))
+            file.write(struct.pack("i", 0))
+        yield
+
+
 class Engine:
     """A running ssd-probe-io. @device: the descriptor of a block device, open for direct I/O, which
     is written to only if @writable. @program: the path of ssd-probe-io."""

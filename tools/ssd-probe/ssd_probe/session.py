@@ -2,17 +2,17 @@
 """A run of the command on a drive: what it says before, what it changes and restores, and what it
 leaves."""
 import argparse
-import contextlib
 import datetime
 import importlib
 import os
 
-from ssd_probe import ProbeError, asking, engine, load, output, probe, report, run, state
+from ssd_probe import (ProbeError, asking, engine, former, load, output, probe, report, run,
+                       state)
 from ssd_probe.drive import Drive, amount
+from ssd_probe.engine import awake_cpus
 from ssd_probe.holding import Held
-from ssd_probe.queue_settings import QueueSettings, awake_cpus
 from ssd_probe.run import name_of
-from ssd_probe.signals import Interrupted, interruptible, uninterrupted
+from ssd_probe.signals import Interrupted, interruptible
 from ssd_probe.version import VERSION
 
 # Modules that register procedures, in the order of the table.
@@ -22,6 +22,10 @@ MODULES = ("reads", "units", "regions", "writes", "slc", "clusters", "write_buff
 # an amount for small ranges.
 RANGES_WRITTEN, LEAST_WRITTEN = 2, 8 << 30
 QUICK_RANGE = 32 << 30
+# What is measured with, beside none as the scheduler and requests of MAX_KB; each if the kernel
+# has it.
+MEASURING = {"nomerges": "2", "wbt_lat_usec": "0", "iostats": "1", "rq_affinity": "2"}
+MAX_KB = 4096
 # Seconds of the look at the machine before a run.
 LOOK_S = 1
 
@@ -76,7 +80,6 @@ class Session:
             raise ProbeError(f"{drive.path}: less than 1 MB is too small")
         self.most_written = self.allowed() if args.destroy else 0
         key = {"version": VERSION, "drive": drive.key(), "options": self.options()}
-        self.journal = state.Journal(drive.name, drive.instance())
         self.state = state.State(key, drive.identity()["model"] or drive.name)
 
     def range(self) -> int:
@@ -140,26 +143,10 @@ class Session:
             f"({will.mbps:.0f} MB/s)")
         return will
 
-    @contextlib.contextmanager
-    def prepared(self):
-        """Change the drive's settings, and restore them whatever happens."""
-        settings = QueueSettings(self.drive, self.journal.load())
-        try:
-            settings.change(self.journal.save)
-            yield
-        finally:
-            with uninterrupted():
-                self.restore(settings)
-
-    def restore(self, settings: QueueSettings):
-        """Restore the drive's settings, unless the drive has disappeared."""
-        differ = []
-        with contextlib.suppress(ProbeError):
-            differ = settings.restore() if self.drive.exists() else []
-        if differ:
-            say(f"not restored: {' '.join(differ)}")
-        else:
-            self.journal.remove()
+    def measuring(self) -> former.Settings:
+        """Return the settings of the drive's queue to measure with."""
+        most = self.drive.number_of("max_hw_sectors_kb")
+        return MEASURING | ({"max_sectors_kb": str(min(most, MAX_KB))} if most else {})
 
     def measure(self, each: float) -> run.Runner:
         """Run all procedures. @each: seconds that one is expected to take."""
@@ -217,7 +204,7 @@ class Session:
                     if self.held:
                         self.held.refuse()
                     self.look()
-                    with self.prepared():
+                    with former.changed(self.drive, self.measuring(), say):
                         runner = self.measure(will.each)
         except Interrupted as signalled:
             say(f"interrupted{self.hint()}")

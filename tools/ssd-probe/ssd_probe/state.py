@@ -4,21 +4,18 @@
 A state is a JSON file in STATES, named by the drive's identity and the options that results
 depend on. It is written after each procedure.
 """
-import contextlib
 import dataclasses
 import hashlib
 import json
 import math
-import os
 import pathlib
 import re
 
-from ssd_probe import ProbeError
+from ssd_probe import checked, files
 from ssd_probe.probe import Curve, Finding
 
 STATES = pathlib.Path("/var/lib/ssd-probe")
-# Settings do not survive a boot, nor does this folder.
-JOURNALS = pathlib.Path("/run/ssd-probe")
+SCHEMA = pathlib.Path(__file__).resolve().parent / "schemas/state.json"
 FORMAT = 1
 
 
@@ -47,46 +44,6 @@ def restored(data: dict) -> Finding:
     return Finding(**{**data, "curve": Curve(**curve) if curve else None})
 
 
-def write_whole(path: pathlib.Path, data: dict):
-    """Write a JSON file so that it is whole at any time, old or new."""
-    new = path.with_suffix(".new")
-    try:
-        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        with open(new, "w", encoding="utf-8") as file:
-            json.dump(data, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            new.unlink()
-        raise ProbeError(f"{path} cannot be written: {error.strerror}") from None
-
-
-class Journal:
-    """The settings of a drive that have to be restored, kept until that is done: a run that was
-    killed leaves them to the next one. @instance: tells the drive from others of its name."""
-
-    def __init__(self, name: str, instance: str, folder: pathlib.Path = JOURNALS):
-        self.path, self.instance = folder / f"{name}.json", instance
-
-    def load(self) -> dict | None:
-        """Return what a run before has not restored, None if it has."""
-        try:
-            found = json.loads(self.path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
-        return found["settings"] if found.get("instance") == self.instance else None
-
-    def save(self, settings: dict):
-        """Keep settings."""
-        write_whole(self.path, {"instance": self.instance, "settings": settings})
-
-    def remove(self):
-        """Note that all is restored."""
-        self.path.unlink(missing_ok=True)
-
-
 class State:
     """The state of a run. @key: what it has to agree in with the run before. data: {"procedures":
     {name: record}, "filled": bytes of the range that were written in advance, "written": bytes
@@ -100,12 +57,11 @@ class State:
 
     def load(self) -> bool:
         """Use what a run before has left; return false if there is nothing to go on with."""
+        text = files.read_ours(self.path)
         try:
-            found = json.loads(self.path.read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
+            found = checked.parse(text, SCHEMA) if text else {}
+        except ValueError:
             return False
-        except OSError as error:
-            raise ProbeError(f"{self.path}: {error.strerror}") from None
         if found.get("key") != self.key:
             return False
         self.data = found["data"]
@@ -121,7 +77,8 @@ class State:
 
     def save(self):
         """Write the state, so that it is whole at any time."""
-        write_whole(self.path, {"key": self.key, "data": self.data})
+        text = json.dumps({"key": self.key, "data": self.data})
+        files.write_ours(self.path, text + "\n", files.PRIVATE, files.PRIVATE_FOLDER)
 
     def remove(self):
         """Remove the file."""

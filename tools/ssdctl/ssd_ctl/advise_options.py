@@ -3,9 +3,9 @@
 
 Each candidate (none, the kernel's schedulers, ours with their defaults, and with the tunables that
 a report of ssd-probe gives) serves a load for a short time in turn, again and again, until it is
-known which is best. The load runs on a file that is made for it and removed (--on FILE), on a free
-partition (--on PARTITION), or on the whole drive, whose name has to be typed in. The scheduler that
-the drive has is restored.
+known which is best. The load runs on a file that is made for it and removed (--on FILE). With
+--destroy and a question it runs on a free partition (--on PARTITION), or on the whole drive. The
+scheduler that the drive has is restored.
 """
 import argparse
 
@@ -23,10 +23,14 @@ def add_options(parser: Parser):
     add("--workload", default="desktop", metavar="LOAD",
         help="desktop, database, copy, or a job file of fio (default: desktop)")
     add("--on", metavar="PATH",
-        help="a file on the drive, made and removed, or a free partition; without --on all data on "
-             "the drive are lost, after its name was typed in")
+        help="a folder on the drive, or a new file in it: measure on a file there, which is "
+             "removed; or, with --destroy, a partition of the drive")
+    add("--destroy", action="store_true",
+        help="measure on the whole drive, or on the partition that --on names; all data on it are "
+             "lost. Asks before")
     add("--size", type=parse_size, metavar="SIZE",
-        help="bytes to measure on, as in 8G (default: 4G, half of what is free at most)")
+        help="bytes to measure on, as in 8G (default: 4G; of a file, a quarter of what is free at "
+             "most)")
     add("--probe", metavar="FILE",
         help="a report of ssd-probe (JSON), for tunables that fit the drive")
     add("--minutes", type=float, default=MINUTES, metavar="N",

@@ -2,11 +2,12 @@
 """Select the named scheduler until the next boot; without a name, the advised one."""
 import argparse
 import contextlib
+from collections.abc import Callable
 
 from ssd_ctl import CtlError, UsageError, drives, rules, saved, schedulers
 from ssd_ctl.choice import Choice, parse
 from ssd_ctl.said import Said, add_option
-from ssd_probe import ProbeError
+from ssd_probe import ProbeError, former, output
 from ssd_probe.drive import Drive, read
 
 OK = 0
@@ -71,11 +72,23 @@ def locked(drive: Drive):
         yield
 
 
+def finish_left(drive: Drive, say: Callable[[str], None]) -> bool:
+    """Restore what a measurement that was killed has changed on a drive, whose lock is held; return
+    true if there was one. @say: is called with what was done."""
+    differ = former.restore_left(drive)
+    if differ is None:
+        return False
+    say(f"a measurement of {drive.path} was killed: it has {schedulers.present(drive)} again, as "
+        "before" + (f", but does not take back its former {' '.join(differ)}" if differ else ""))
+    return True
+
+
 @contextlib.contextmanager
 def changing(drive: Drive):
     """Hold the drive's lock, remember what was there before, and restore it after an error. Gives
     what rules select when the drive appears."""
     with locked(drive):
+        finish_left(drive, lambda line: output.say(f"ssdctl: {line}"))
         kept = rules.choices(drive)
         with saved.changing(drive, kept):
             yield kept

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Undo apply and persist of a drive: remove its rule, and select what it had before."""
+"""Undo apply and persist of a drive: remove its rule, and select what it had before. After a
+measurement that was killed, restore what the drive had before that instead."""
 import argparse
 
 from ssd_ctl import CtlError, apply, drives, rules, saved, schedulers, udev
 from ssd_ctl.choice import Choice
 from ssd_ctl.said import Said, add_option
+from ssd_probe import former
 from ssd_probe.drive import Drive
 
 OK, FAILED = 0, 1
@@ -50,6 +52,15 @@ def restore(drive: Drive, kept: list[Choice], said: Said) -> int:
     return OK
 
 
+def ended(drive: Drive, kept: list[Choice], said: Said) -> int:
+    """Say what a drive has after a measurement that was killed, and what is left to undo; return
+    the exit status. @kept: what rules selected when it appeared."""
+    said.facts["drives"][drive.path] = schedulers.read_choice(drive).as_json()
+    if kept or saved.before(drive, kept):
+        said(f"apply or persist is not undone: ssdctl revert {drive.path} again does that")
+    return FAILED if former.Journal(drive).load() else OK
+
+
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     with saved.alone():
@@ -58,6 +69,8 @@ def run(args: argparse.Namespace) -> int:
         with apply.locked(drive), Said(args.json, removed=[], drives={}) as said:
             found = rules.of(drive)
             kept = [rule.choice for rule in found]
+            if apply.finish_left(drive, said):
+                return ended(drive, kept, said)
             status = restore(drive, kept, said)
             remove_rules(found, said)
             saved.forget(drive, kept)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from ssd_ctl import CtlError
 from ssd_ctl.choice import QUEUE, VALUE, Choice
 from ssd_probe.drive import Drive, chosen, read
-from ssd_probe.queue_settings import SETTLE_S
+from ssd_probe.former import SETTLE_S, write
 
 OURS = ("pass", "piq", "bp", "pai")
 # Series of the kernel that ours are built for, as dkms.conf and scripts/find-headers have them.
@@ -27,8 +27,6 @@ MARKS = {"pass": "region_size_mb", "piq": "buffered_writes", "bp": "block_size_k
          "bfq": "low_latency"}
 MODULES = pathlib.Path("/sys/module")
 LOADED, MODULE, MISSING = "loaded", "module", "missing"
-# So long the queue may be frozen, or the device be added, before a change of it fails.
-BUSY_S = 5
 # Of schedulers of the kernel, by Documentation/block/ and their sources; not bfq's timeout_sync,
 # which depends on the kernel's HZ.
 KERNELS_DEFAULTS = {
@@ -172,19 +170,6 @@ def differing(drive: Drive, choice: Choice) -> dict[str, str]:
     """Return the settings of a choice that a drive has not."""
     return {file: value for file, value in choice.settings().items()
             if chosen(read(drive.queue / file)) != value}
-
-
-def write(drive: Drive, file: str, value: str):
-    """Write a file below queue/; repeat it for some time while the queue is busy."""
-    end = time.monotonic() + BUSY_S
-    while True:
-        try:
-            (drive.queue / file).write_text(value)
-            return
-        except OSError as error:
-            if error.errno not in (errno.EBUSY, errno.EAGAIN) or time.monotonic() > end:
-                raise
-        time.sleep(0.05)
 
 
 def write_all(drive: Drive, settings: dict[str, str]) -> dict[str, OSError]:

@@ -6,6 +6,7 @@ import shutil
 
 from ssd_ctl import STATE, CtlError, apply, drives, hwdb, revert, rules, saved, udev
 from ssd_ctl.said import Said, add_option
+from ssd_probe import former
 from ssd_probe.drive import Drive
 
 OK, FAILED = 0, 1
@@ -22,11 +23,14 @@ def restore_drives(said: Said) -> tuple[int, list[Drive]]:
     status, left, found = OK, [], rules.every()
     for drive in drives.every(others=True):
         kept = [rule.choice for rule in rules.fitting(drive, found)]
-        if not kept and not saved.path_of(drive).exists():
+        changed = kept or saved.path_of(drive).exists()
+        if not changed and not former.Journal(drive).path.exists():
             continue
         try:
             with apply.locked(drive):
-                status |= revert.restore(drive, kept, said)
+                apply.finish_left(drive, said)
+                if changed:
+                    status |= revert.restore(drive, kept, said)
         except CtlError as error:
             said(f"{drive.path} is left as it is: {error}")
             left.append(drive)
