@@ -24,7 +24,7 @@ from checks import check  # noqa: E402  (in a folder added above)
 from ssd_ctl import (  # noqa: E402
     CtlError, command, drives, rules, schedulers, status, udev)
 from ssd_ctl.advice import engine, target  # noqa: E402
-from ssd_ctl.choice import Choice  # noqa: E402
+from ssd_ctl.choice import Choice, parse  # noqa: E402
 from ssd_ctl.said import Said  # noqa: E402
 from ssd_probe import ProbeError, asking, signals  # noqa: E402
 from ssd_probe.drive import page_text  # noqa: E402
@@ -52,7 +52,9 @@ def listed(folder):
     listed; what is no drive only if it is asked for."""
     for name, size, hidden in (("sdzz", 8, 0), ("nvme0n1", 8, 0), ("nvme0c0n1", 8, 1),
                                ("nvme1n1", 8, 0), ("dm-0", 8, 0), ("sr0", 0, 0),
-                               ("loop0", 8, 0), ("cciss!c0d0", 8, 0)):
+                               ("loop0", 8, 0), ("cciss!c0d0", 8, 0), ("zd0", 8, 0),
+                               ("rbd1", 8, 0), ("md_d0", 8, 0), ("pmem0", 8, 0),
+                               ("mmcblk0", 8, 0), ("mmcblk0gp0", 8, 0)):
         (folder / name / "queue").mkdir(parents=True)
         (folder / name / "mq").mkdir()
         (folder / name / "queue/scheduler").write_text("[none]")
@@ -63,9 +65,11 @@ def listed(folder):
     (folder / "nvme1n1/mq").rmdir()
     (folder / "dm-0/mq").rmdir()
     drives.BLOCK = folder
-    check(drives.names() == ["cciss!c0d0", "sdzz"], f"drives: {drives.names()}")
-    check(drives.names(others=True) == ["cciss!c0d0", "loop0", "sdzz"], "with others")
-    check(drives.names(bare=True) == ["cciss!c0d0", "nvme0n1", "nvme1n1", "sdzz"],
+    check(drives.names() == ["cciss!c0d0", "mmcblk0", "sdzz"], f"drives: {drives.names()}")
+    others = ["loop0", "md_d0", "mmcblk0gp0", "pmem0", "rbd1", "zd0"]
+    check(drives.names(others=True) == sorted(["cciss!c0d0", "mmcblk0", "sdzz", *others]),
+          "with others")
+    check(drives.names(bare=True) == ["cciss!c0d0", "mmcblk0", "nvme0n1", "nvme1n1", "sdzz"],
           "with drives that have no scheduler")
     check(drives.every() == [], "drives that have been removed meanwhile are left out")
 
@@ -124,6 +128,14 @@ def fits():
               "a rule with another field is read, and not edited")
         rule(**one).path.write_text(text.replace('"bp"', '"pass"'))
         check(rules.every()[0].edited(), "another one is edited")
+
+
+def named():
+    """Other names of schedulers are understood, or what they became is told."""
+    check(parse(["deadline", "fifo_batch=4"]) == Choice("mq-deadline", {"fifo_batch": "4"}),
+          "deadline is mq-deadline")
+    failed(lambda: parse(["noop"]), "noop is called none since Linux 5.0")
+    failed(lambda: parse(["cfq"]), "cfq is gone since Linux 5.0")
 
 
 def known(folder):
@@ -269,6 +281,13 @@ def removed(folder):
     (queue / "scheduler").write_text("none [odd]")
     drive = types.SimpleNamespace(path="/dev/odd", queue=queue, exists=lambda: False)
     check(schedulers.read_choice(drive) == Choice("odd", {"depth": "3"}), "a word is a tunable")
+    (queue / "read_ahead_kb").write_text("128")
+    (queue / "nr_requests").write_text("64")
+    drive.exists = lambda: True
+    why = schedulers.complaint(drive, "iosched/rq_affinity", "2", OSError(2, "x"))
+    check(why == "odd has no rq_affinity: it has depth table; "
+                 "the queue has nr_requests read_ahead_kb", why)
+    drive.exists = lambda: False
     (queue / "scheduler").unlink()
     failed(lambda: schedulers.read_choice(drive), "/dev/odd has disappeared")
     choice = Choice("bp", {"gone": "2"})
@@ -410,6 +429,7 @@ def main():
         places(folder)
         mounted(folder)
         fits()
+        named()
         known(folder / "known")
         split_below_multipath(folder / "path")
         signalled()

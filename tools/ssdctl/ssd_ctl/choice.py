@@ -13,6 +13,11 @@ QUEUE = ("nr_requests", "wbt_lat_usec", "read_ahead_kb")
 SCHEDULER_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 TUNABLE_NAME = re.compile(r"[a-z][a-z0-9_]*")
 VALUE = re.compile(r"[A-Za-z0-9_+.-]+")
+# The kernel takes this name, too, and shows the other one.
+ALIASES = {"deadline": "mq-deadline"}
+# Schedulers of kernels before 5.0 that manuals still name.
+FORMER = {"noop": "noop is called none since Linux 5.0",
+          "cfq": "cfq is gone since Linux 5.0: bfq has taken its place"}
 
 
 @dataclasses.dataclass
@@ -84,9 +89,16 @@ def check(pattern: re.Pattern, text: str, what: str):
         raise CtlError(f"{text!r} is no {what}")
 
 
+def canonical(scheduler: str) -> str:
+    """Return the name by which the kernel shows a scheduler."""
+    return ALIASES.get(scheduler, scheduler)
+
+
 def parse(words: list[str]) -> Choice:
     """Return the choice that words such as bp block_size_kb=4096 mean, with what goes with it."""
-    choice = Choice.recommended(words[0])
+    if words[0] in FORMER:
+        raise CtlError(FORMER[words[0]])
+    choice = Choice.recommended(canonical(words[0]))
     for word in words[1:]:
         name, equals, value = word.partition("=")
         if not equals or not value:

@@ -10,8 +10,9 @@ from ssd_ctl import CtlError, udev
 from ssd_probe import ProbeError
 from ssd_probe.drive import BLOCK, Drive, device_number, place_of, read
 
-# Made of files, memory or other drives, or a part of a drive.
-NO_DRIVE = re.compile(r"(loop|ram|zram|dm-|md|fd|sr|nbd|drbd|bcache)\d|mmcblk\d+(boot|rpmb)")
+# Made of files, memory or other drives, of a machine elsewhere, or a part of a drive.
+NO_DRIVE = re.compile(r"(loop|ram|zram|pmem|dm-|md|md_d|fd|sr|nbd|rbd|drbd|bcache|zd)\d|"
+                      r"mmcblk\d+(boot|rpmb|gp)")
 # {name of a part of the path in sysfs: kind}, the first that fits.
 KINDS = (("nvme", "NVMe"), ("nvme-subsystem", "NVMe"), ("usb", "USB"),
          ("mmc_host", "SD/eMMC"), ("ata", "SATA"),

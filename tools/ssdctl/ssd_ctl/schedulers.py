@@ -241,7 +241,8 @@ def complaint(drive: Drive, file: str, value: str, error: OSError) -> str:
         if name == file:
             return f"{drive.path} has no {name}"
         has = " ".join(tunables(drive)) or "no tunables"
-        return f"{present(drive)} has no {name}: it has {has}"
+        queue = " ".join(each for each in QUEUE if (drive.queue / each).exists())
+        return f"{present(drive)} has no {name}: it has {has}; the queue has {queue}"
     return f"{name} does not take {value}: {error.strerror}"
 
 
