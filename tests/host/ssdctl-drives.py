@@ -22,7 +22,7 @@ sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
 
 from checks import check  # noqa: E402  (in a folder added above)
 from ssd_ctl import (  # noqa: E402
-    CtlError, command, drives, rules, schedulers, status, udev)
+    CtlError, command, drives, persist, rules, schedulers, status, udev)
 from ssd_ctl.advice import engine, target  # noqa: E402
 from ssd_ctl.choice import Choice, parse  # noqa: E402
 from ssd_ctl.said import Said  # noqa: E402
@@ -130,12 +130,53 @@ def fits():
         check(rules.every()[0].edited(), "another one is edited")
 
 
+def refused():
+    """A rule that could never be for the drive is not made."""
+    for name, meant in (("mmcblk0", True), ("mmcblk0gp0", False), ("cciss!c0d0", True),
+                        ("zd0", True), ("Odd0", True)):
+        drive = types.SimpleNamespace(name=name, path=f"/dev/{name}",
+                                      identity=lambda: {"model": "a model"})
+
+        def make(drive=drive):
+            return persist.made(drive, Choice("bp"), {"ID_SERIAL": "1"}, False)
+        if meant:
+            check(make().fits(drive, {"ID_SERIAL": "1"}), f"a rule for {name}")
+        else:
+            failed(make, f"no rule is for drives with names as /dev/{name}")
+
+
 def named():
     """Other names of schedulers are understood, or what they became is told."""
     check(parse(["deadline", "fifo_batch=4"]) == Choice("mq-deadline", {"fifo_batch": "4"}),
           "deadline is mq-deadline")
     failed(lambda: parse(["noop"]), "noop is called none since Linux 5.0")
     failed(lambda: parse(["cfq"]), "cfq is gone since Linux 5.0")
+
+
+def replaced():
+    """What is lost of a rule's file that is replaced is told."""
+    old, new = rule(ID_SERIAL_SHORT="1"), rule(ID_SERIAL_SHORT="1")
+    with tempfile.TemporaryDirectory() as place:
+        rules.FOLDER = pathlib.Path(place)
+        check(persist.replaced(new, []) == [], "there was none")
+        old.path.write_text(old.text())
+        check(persist.replaced(new, ["/dev/sdb"]) == [], "the same one")
+        old.path.write_text(old.text() + "# A word\n")
+        said = persist.replaced(new, [])
+        check(len(said) == 1 and said[0].endswith("this line is lost: # A word"), f"added: {said}")
+        old.path.write_text(old.text().replace('LABEL="ssd_iosched_end"\n', ""))
+        said = persist.replaced(new, [])
+        check(len(said) == 1 and "what was removed from it is there again" in said[0],
+              f"removed: {said}")
+        old.path.write_text("# Mine\n")
+        said = persist.replaced(new, [])
+        check(len(said) == 1 and said[0].endswith("did not write, is replaced; it had: # Mine"),
+              f"another's: {said}")
+        old.choice, old.model = Choice("pass"), "another model"
+        old.path.write_text(old.text())
+        said = persist.replaced(new, ["/dev/sdb"])
+        check(len(said) == 1 and "kept pass for another model and /dev/sdb" in said[0],
+              f"another drive's: {said}")
 
 
 def known(folder):
@@ -429,7 +470,9 @@ def main():
         places(folder)
         mounted(folder)
         fits()
+        refused()
         named()
+        replaced()
         known(folder / "known")
         split_below_multipath(folder / "path")
         signalled()

@@ -21,7 +21,7 @@ from ssd import Device
 from ssdctl import (State, has, nothing_left, refused, reload, replug, settle, ssdctl,
                     status_of, udev)
 
-from ssd_ctl import CtlError, drives, hwdb, saved, schedulers  # (in a folder of ssdctl.py)
+from ssd_ctl import CtlError, drives, hwdb, saved, schedulers, status  # (in a folder of ssdctl.py)
 from ssd_ctl.choice import Choice
 from ssd_probe.drive import Drive
 from ssd_probe.files import write_ours
@@ -31,6 +31,11 @@ WEIRD = 'We*rd [x] "?" | \\ ü$kernel'
 TRACKS = RULES / "65-test.rules"
 # Rules of others, read after those of ssdctl.
 OTHERS = RULES / "99-test.rules"
+# The rule of OpenZFS' documentation.
+ZFS = ('ACTION=="add|change", KERNEL=="sd[a-z]*[0-9]*", ENV{DEVTYPE}=="partition", '
+       'ATTR{../queue/scheduler}="none"\n')
+DISK = 'KERNEL=="sd*", ENV{DEVTYPE}=="disk", '
+SET_NONE = "/sys/block/$name/queue/scheduler"
 
 
 def rules():
@@ -350,6 +355,100 @@ def refuses(one):
     nothing_left_but_state()
 
 
+def partitioned(one):
+    """Give a disk a partition."""
+    one.unplug()
+    settle()
+    table = bytearray(512)
+    # Linux, from sector 2048 on, 4096 sectors.
+    table[450:462] = bytes([0x83, 0, 0, 0]) + (2048).to_bytes(4, "little") + (
+        4096).to_bytes(4, "little")
+    table[510:] = b"\x55\xaa"
+    with open(one.file, "r+b") as file:
+        file.write(table)
+    one.plug()
+    settle()
+    wait_for(lambda: pathlib.Path(f"/sys/block/{one.name}/{one.name}1").exists(), "a partition")
+
+
+def overruled(one):
+    """What else sets the scheduler, by a partition, a program after all rules, a change event or
+    when the machine boots, is named with its line: nothing is kept. What does not is no reason."""
+    partitioned(one)
+    state = State(one.name)
+    word = pathlib.Path("/etc/udev/word")
+    word.write_text("none\n")
+    tmpfiles = pathlib.Path("/etc/tmpfiles.d/test.conf")
+    tmpfiles.parent.mkdir(exist_ok=True)
+    for path, text, because in (
+            (RULES / "66-zfs.rules", ZFS, "{path}:1 sets scheduler to none afterwards"),
+            (RULES / "60-run.rules",
+             f"# Others\n{DISK}RUN+=\"/bin/sh -c 'echo none > {SET_NONE}'\"\n",
+             "{path}:2 sets scheduler to none afterwards"),
+            # What no file tells, the event shows.
+            (OTHERS, f'ACTION=="change", {DISK}RUN+="/bin/cp {word} {SET_NONE}"\n',
+             "it has none after a change event"),
+            (tmpfiles, f"w /sys/block/{one.name}/queue/scheduler - - - - none\n",
+             "{path}:1 sets scheduler to none when the machine boots")):
+        path.write_text(text)
+        reload()
+        refused(because.format(path=path), "persist", one.name, "pass", "depth=4")
+        path.unlink()
+        state.same(f"refused because of {path.name}", one.name)
+    nothing_left_but_state()
+    (RULES / "66-zfs.rules").write_text(ZFS.replace("sd[a-z]*", f"{one.name}x"))
+    reload()
+    ssdctl("persist", one.name, "pass", "depth=4")
+    replug(one)
+    has(one.name, "pass", depth=4)
+    check(kept_word(one) == "yes", "status: it is kept")
+    (RULES / "66-zfs.rules").write_text(ZFS)
+    reload()
+    check(kept_word(one) == "overruled", "status: it is not kept")
+    replug(one)
+    has(one.name, "none")
+    (RULES / "66-zfs.rules").unlink()
+    word.unlink()
+    reload()
+    ssdctl("undo-all")
+    replug(one)
+    nothing_left()
+
+
+def kept_word(unit):
+    """The word below KEPT of a drive."""
+    return status.kept_word(status_of(unit.name)["kept"])
+
+
+def known_by_path(one, other):
+    """Drives with one serial number are named, as is a rule that is replaced or removed; by their
+    paths each keeps its own."""
+    TRACKS.write_text('KERNEL=="sd*", ENV{DEVTYPE}=="disk", SUBSYSTEMS=="scsi", '
+                      'KERNELS=="*:*:*:*", ENV{ID_PATH}="at-$id"\n')
+    reload()
+    replug(one, other)
+    said = ssdctl("persist", one.name, "pass", "depth=4")[0]
+    check(f"/dev/{other.name} has the same model and serial number" in said and
+          f"ssdctl persist --by-path /dev/{one.name} pass depth=4" in said, "the twin is named")
+    said = ssdctl("persist", other.name, "kyber")[0]
+    check(f"kept pass depth=4 for this drive and /dev/{one.name}" in said, "a rule is replaced")
+    replug(one, other)
+    has(one.name, "kyber")
+    has(other.name, "kyber")
+    said = ssdctl("persist", one.name, "--by-path", "pass", "depth=4")[0]
+    check(f"which kept kyber, also for /dev/{other.name}" in said, "a rule is removed")
+    said = ssdctl("persist", other.name, "--by-path", "kyber")[0]
+    check(said.count("\n") == 1, "nothing else is to be said")
+    replug(one, other)
+    has(one.name, "pass", depth=4)
+    has(other.name, "kyber")
+    TRACKS.unlink()
+    ssdctl("undo-all")
+    reload()
+    replug(one, other)
+    nothing_left()
+
+
 def kernels_own(one):
     """A scheduler of the kernel is kept with its defaults, which depend on the kernel's HZ."""
     ssdctl("persist", one.name, "bfq")
@@ -412,9 +511,11 @@ def main():
             weird_names(one)
             hardware_database(one)
             nvme()
+            overruled(one)
         with units(2, product_id="Twin", vpd_unit_serial="same") as both:
             settle()
             twins(*both)
+            known_by_path(*both)
     remove_all()
 
 

@@ -219,7 +219,8 @@ class Drive:
 
     @contextlib.contextmanager
     def locked(self):
-        """Hold the lock by which programs, udev among them, leave a drive alone."""
+        """Hold the lock by which programs, udev among them, leave a drive alone. Gives the lock's
+        descriptor."""
         try:
             device = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError as error:
@@ -234,7 +235,7 @@ class Drive:
                     if time.monotonic() > end:
                         raise ProbeError(f"{self.path} is locked by another program") from None
                 time.sleep(0.1)
-            yield
+            yield device
         finally:
             os.close(device)
 

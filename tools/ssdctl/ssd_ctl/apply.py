@@ -63,13 +63,14 @@ def with_former_queue(choice: Choice, former: Choice | None) -> Choice:
 
 @contextlib.contextmanager
 def locked(drive: Drive):
-    """Hold the drive's lock, which a program holds that measures the drive."""
+    """Hold the drive's lock, which a program holds that measures the drive. Gives the lock's
+    descriptor."""
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(drive.locked())
+            lock = stack.enter_context(drive.locked())
         except ProbeError as error:
             raise CtlError(f"{error}: wait until it ends") from None
-        yield
+        yield lock
 
 
 def finish_left(drive: Drive, say: Callable[[str], None]) -> bool:

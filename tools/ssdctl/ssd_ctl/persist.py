@@ -2,13 +2,15 @@
 """Keep a scheduler across boots, by a udev rule, and select it now: the named one; without a name,
 the advised one if nothing was selected since the advice, otherwise the present one."""
 import argparse
+import fcntl
 import pathlib
 import shutil
 import sys
 
-from ssd_ctl import apply, drives, rules, saved, schedulers, udev
+from ssd_ctl import CtlError, apply, drives, keeping, rules, saved, schedulers, udev
 from ssd_ctl.choice import Choice, parse
 from ssd_ctl.said import Said, add_option
+from ssd_ctl.setters import Setter, boot
 from ssd_probe.drive import Drive
 
 OK = 0
@@ -67,8 +69,86 @@ def program() -> str:
 
 def made(drive: Drive, choice: Choice, match: dict[str, str], by_model: bool) -> rules.Rule:
     """Return the rule that keeps a choice. @match: what it recognizes the drive by."""
-    return rules.Rule(choice, rules.kernel_names(drive.name), match,
+    rule = rules.Rule(choice, rules.kernel_names(drive.name), match,
                       str(drive.identity()["model"]), by_model, program())
+    if not rule.named(drive):
+        raise CtlError(f"no rule is for drives with names as {drive.path}: it is a part of another "
+                       "one")
+    return rule
+
+
+def alike(drive: Drive, rule: rules.Rule) -> list[str]:
+    """Return the paths of other drives that are present and that a rule is for: not of another
+    path of a multipath device to the same drive."""
+    above = set(schedulers.multipaths(drive))
+    return [other.path for other in drives.every(others=True)
+            if other.name != drive.name and rule.named(other) and
+            not above & set(schedulers.multipaths(other)) and rules.fitting(other, [rule])]
+
+
+def replaced(rule: rules.Rule, others: list[str]) -> list[str]:
+    """Return what is lost of the rule's file when the rule is written. @others: drives that it is
+    for, too."""
+    text = rules.text_in(rule.path)
+    if text is None:
+        return []
+    old = rules.read_rule(rule.path)
+    if not old:
+        return [f"{rule.path}, which ssdctl did not write, is replaced; it had: {line}"
+                for line in text.splitlines() or ["nothing"]]
+    kept = rules.meant(old.text())
+    lost = [f"{rule.path} was edited by hand; this line is lost: {line}"
+            for line in rules.meant(text) if line not in kept]
+    if old.edited() and not lost:
+        lost = [f"{rule.path} was edited by hand: what was removed from it is there again"]
+    if old.choice != rule.choice:
+        whose = " and ".join([old.model if old.model != rule.model else "this drive", *others])
+        lost.append(f"until now that rule kept {old.choice} for {whose}")
+    return lost
+
+
+def removed(rules_of: list[rules.Rule], drive: Drive) -> list[str]:
+    """Return what to say of rules that are removed, and of which other drives they were."""
+    return [f"removed {rule.path}, which kept {rule.choice}" +
+            (f", also for {' '.join(others)}" if (others := alike(drive, rule)) else "")
+            for rule in rules_of]
+
+
+def warnings(drive: Drive, rule: rules.Rule, others: list[str]) -> list[str]:
+    """Return what to say of a rule that is for @others, too, unless it is for a model."""
+    if rule.by_model or not others:
+        return []
+    what = "path" if rules.PATH in rule.match else "model and serial number"
+    if what != "path" and udev.properties(drive).get(rules.PATH):
+        way = ("; for a rule by the place instead: ssdctl persist --by-path "
+               f"{drive.path} {rule.choice}")
+    else:
+        way = ", and udev knows nothing that tells them apart"
+    have = "have" if len(others) > 1 else "has"
+    return [f"{' '.join(others)} {have} the same {what}, so the rule is for "
+            f"{'them' if len(others) > 1 else 'it'}, too{way}"]
+
+
+def selected(drive: Drive, words: list[str], kept: list[Choice]) -> tuple[Choice, bool]:
+    """Select what is to be kept, by the user's @words, the advice or what the drive has; return it,
+    and whether it is the advice. @kept: what rules select when the drive appears."""
+    advice = None if words else advised(drive)
+    if words or advice:
+        return apply.select_held(drive, advice or parse(words), kept), bool(advice)
+    return present(drive, kept), False
+
+
+def install(drive: Drive, rule: rules.Rule, instead: list[rules.Rule], lock: int
+            ) -> tuple[rules.Rule, list[Setter], str]:
+    """Install a rule and prove that the drive keeps what its rules say; return the one that
+    decides, what may set something else, and why no event has proved it, "" if one has. @instead:
+    rules to remove; @lock: the drive's."""
+    with rules.installed(rule, drive, instead):
+        # udev shares it for an event; programs that measure the drive still wait.
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        failed = udev.reload()
+        decides = (rules.of(drive) or [rule])[-1]
+        return decides, keeping.prove(drive, decides, not failed), failed
 
 
 def run(args: argparse.Namespace) -> int:
@@ -77,21 +157,27 @@ def run(args: argparse.Namespace) -> int:
     with saved.alone(), Said(args.json) as said:
         drive = drives.find(args.device)
         match = rules.recognized_by(drive, args.by_model, args.by_path)
-        with apply.changing(drive) as kept:
-            advice = None if words else advised(drive)
-            if words or advice:
-                choice = apply.select_held(drive, advice or parse(words), kept)
-            else:
-                choice = present(drive, kept)
-            rule = made(drive, choice, match, args.by_model)
-            rules.install(rule, drive)
+        with apply.locked(drive) as lock:
+            kept = rules.choices(drive)
+            with saved.changing(drive, kept):
+                choice, advice = selected(drive, words, kept)
+                rule = made(drive, choice, match, args.by_model)
+                others = alike(drive, rule)
+                # A rule by the drive's serial number would decide.
+                instead = [each for each in rules.of(drive)
+                           if args.by_path and each.path.name > rule.path.name]
+                lost = replaced(rule, others) + removed(instead, drive)
+                decides, unsure, failed = install(drive, rule, instead, lock)
         source = ", as ssdctl advise recommends" if advice else ""
-        said(f"{drive.path} keeps {choice}{source}: {rule.path}", drive=drive.path,
-             choice=choice.as_json(), advised=bool(advice), rule=str(rule.path))
-        decides = rules.of(drive)[-1]
+        whose = drive.path if decides.path == rule.path else f"the model {rule.model}"
+        said(f"{whose} keeps {choice}{source}: {rule.path}", drive=drive.path,
+             choice=choice.as_json(), advised=advice, rule=str(rule.path), also=others,
+             unsure=list(map(str, unsure)))
         if decides.path != rule.path:
-            said(f"{drive.path} itself has another rule, which decides: {decides.path}")
-        failed = udev.reload()
+            said(f"{drive.path} itself keeps {decides.choice} by another rule, which decides: "
+                 f"{decides.path}")
+        for line in (*lost, *warnings(drive, rule, others), *map(str, unsure), *boot.notes()):
+            said(line)
         if failed:
-            said(failed)
+            said(f"{failed}; no event has shown that the drive keeps it")
     return OK

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The udev rules by which drives keep a choice: a file for each drive, or for each model."""
+import contextlib
 import dataclasses
 import fnmatch
 import json
@@ -49,10 +50,14 @@ class Rule:
         words = [value for value in self.match.values() if value != ONLY]
         return FOLDER / f"{PREFIX}{how}-{drives.slug(*words)}.rules"
 
+    def named(self, drive: Drive) -> bool:
+        """Return true if the rule is for drives with such names."""
+        return any(fnmatch.fnmatchcase(drive.name, name) for name in self.kernel.split("|"))
+
     def fits(self, drive: Drive, found: Mapping[str, str]) -> bool:
         """Return true if the rule is for a drive. @found: its properties of udev."""
-        named = any(fnmatch.fnmatchcase(drive.name, name) for name in self.kernel.split("|"))
-        return named and all(found.get(name) == value for name, value in self.match.items())
+        return self.named(drive) and all(found.get(name) == value
+                                         for name, value in self.match.items())
 
     def condition(self) -> str:
         """Return the terms that match events of the drive."""
@@ -114,7 +119,8 @@ def kernel_names(name: str) -> str:
         return "mmcblk[0-9]|mmcblk[0-9][0-9]"
     if name.startswith("nvme"):
         return "nvme*n*"
-    return re.match("sd|vd|xvd|[a-z]+", name)[0] + "*"
+    kind = re.match("sd|vd|xvd|[a-z]+", name)
+    return kind[0] + "*" if kind else pattern(name)
 
 
 def first(found: dict[str, str], names: tuple[str, ...]) -> dict[str, str]:
@@ -205,20 +211,37 @@ def remove(path: pathlib.Path):
         raise CtlError(f"{path} cannot be removed: {error.strerror}") from None
 
 
-def install(rule: Rule, drive: Drive):
-    """Write a rule and verify it; if it is wrong, leave what was there before."""
-    old = (rule.path.read_text(encoding="utf-8", errors="surrogateescape")
-           if rule.path.exists() else None)
+def text_in(path: pathlib.Path) -> str | None:
+    """Return what a file of rules has, None if there is none."""
+    try:
+        return path.read_text(encoding="utf-8", errors="surrogateescape")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CtlError(f"{path} cannot be read: {error.strerror}") from None
+
+
+@contextlib.contextmanager
+def installed(rule: Rule, drive: Drive, instead: list[Rule]):
+    """Write a rule and verify it, and remove those that it stands for, @instead; an error, of the
+    body too, leaves what was there before."""
+    gone = [each.path for each in instead]
+    former = {path: text_in(path) for path in (rule.path, *gone)}
     try:
         write_ours(rule.path, rule.text())
+        for path in gone:
+            remove(path)
         wrong = udev.problem(str(rule.path)) or untrue(rule, udev.test(drive))
         if wrong:
-            raise CtlError(f"the rule for {drive.path} is not kept: {wrong}")
+            raise CtlError(f"{drive.path} does not keep {rule.choice}: {wrong}")
+        yield
     except BaseException:
-        if old is not None:
-            write_ours(rule.path, old)
-        elif rule.path.exists():
-            remove(rule.path)
+        for path, text in former.items():
+            if text is None:
+                remove(path)
+            else:
+                write_ours(path, text)
+        udev.reload()
         raise
 
 

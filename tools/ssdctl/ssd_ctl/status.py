@@ -5,7 +5,7 @@ import dataclasses
 import json
 import os
 
-from ssd_ctl import CtlError, activity, drives, rules, saved, schedulers
+from ssd_ctl import CtlError, activity, drives, keeping, rules, saved, schedulers
 from ssd_ctl.said import add_option
 from ssd_probe.drive import Drive, amount
 
@@ -42,7 +42,15 @@ def kept(drive: Drive) -> dict | None:
         return None
     rule = found[-1]
     return {"rule": str(rule.path), "choice": rule.choice.as_json(), "by_model": rule.by_model,
-            "edited": rule.edited(), "agrees": schedulers.holds(drive, rule.choice)}
+            "edited": rule.edited(), "agrees": schedulers.holds(drive, rule.choice),
+            **overruled(drive, rule)}
+
+
+def overruled(drive: Drive, rule: rules.Rule) -> dict[str, list[str]]:
+    """Return what sets something else than a rule, and what may do so, as files tell."""
+    found = keeping.against(drive, rule)
+    return {"overruled": [str(each) for each in found if each.sure],
+            "unsure": [str(each) for each in found if not each.sure]}
 
 
 def advice(drive: Drive) -> dict | None:
@@ -87,7 +95,9 @@ def kept_word(made: dict | None) -> str:
     """Return whether a drive's scheduler is kept, in a word."""
     if not made:
         return "no"
-    return "edited" if made["edited"] else "yes" if made["agrees"] else "differs"
+    return next((word for word, true in (
+        ("edited", made["edited"]), ("overruled", made["overruled"]),
+        ("differs", not made["agrees"]), ("perhaps", made["unsure"])) if true), "yes")
 
 
 def row(made: dict) -> tuple[str, ...]:
@@ -135,6 +145,7 @@ def details(made: dict) -> list[str]:
     if rule and (rule["edited"] or not rule["agrees"]):
         lines.append(f"kept:   {words(rule['choice'])} ({rule['rule']}"
                      f"{', edited' if rule['edited'] else ''})")
+    lines += [f"kept:   {text}" for text in (rule["overruled"] + rule["unsure"] if rule else ())]
     if made["advice"]:
         lines.append(f"advice: {words(made['advice'])}")
     if "now" in made:

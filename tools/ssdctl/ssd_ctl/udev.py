@@ -29,8 +29,9 @@ def version() -> int:
     return int(match[0]) if match else 0
 
 
-def properties(drive: Drive) -> dict[str, str]:
-    """Return what udev's rules have found out about a drive."""
+def properties(drive) -> dict[str, str]:
+    """Return what udev's rules have found out about a drive or partition, which has a folder
+    @drive.sysfs."""
     done = udevadm("info", "--query=property", f"--path={drive.sysfs}")
     pairs = (line.partition("=") for line in done.stdout.splitlines())
     return {name: value for name, _, value in pairs}
@@ -52,6 +53,18 @@ def test(drive: Drive) -> list[str]:
     applies the rules to the drive."""
     done = udevadm("test", "--action=add", str(drive.sysfs))
     return (done.stdout + done.stderr).splitlines()
+
+
+def change(drive: Drive):
+    """Have udev process a change of a drive and of its partitions, as after a change of its
+    partition table, and wait for the end. An add event would mount drives, or activate volumes,
+    which the user has taken out of use."""
+    places = [drive.sysfs, *sorted(path.parent for path in drive.sysfs.glob("*/partition"))]
+    done = udevadm("trigger", "--action=change", "--settle",
+                   *(str(place.resolve()) for place in places))
+    if done.returncode:
+        why = (done.stderr.strip().splitlines() or ["nothing"])[0]
+        raise CtlError(f"udev does not process a change of {drive.path}: udevadm says: {why}")
 
 
 def reload() -> str:

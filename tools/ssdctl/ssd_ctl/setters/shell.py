@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What lines of shell write to files of a drive's queue, and which drive the path of such a file
+means."""
+import dataclasses
+import fnmatch
+import re
+from collections.abc import Iterator
+
+from ssd_ctl.setters import Setter
+
+# In queue/ of a drive; the kernel shows read_ahead_kb in bdi/, too.
+FILE = re.compile(r"(?:(?P<where>.*)/)?(?:queue/(?P<file>(?:iosched/)?\w+)|bdi/(?P<bdi>\w+))")
+# The name alone, after cd or with a folder in a variable.
+NAME = re.compile(r"(?:(?P<where>.*)/)?(?P<file>scheduler|nr_requests|wbt_lat_usec|read_ahead_kb)")
+WRITE = re.compile(r"(?:(?:\becho|\bprintf)\s+(?:-\w+\s+)*(?P<value>[^\s;|&<>()]+)\s*"
+                   r"(?:>|\|\s*(?:sudo\s+)?tee\b)|>|\btee\b)\s*(?:-a\s+)?(?P<path>[^\s;|&<>()]+)")
+VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+CONDITION = re.compile(r"\b(?:if|case|while)\b|\[ |&&|\|\|")
+UNKNOWN = re.compile(r"[$%`{}\\]")
+QUOTES = str.maketrans("", "", "\"'")
+# Values of variables that a variable may have.
+MOST = 32
+
+
+@dataclasses.dataclass
+class Names:
+    """Names under which a drive and its partitions are in sysfs."""
+    drive: str
+    number: str
+    partitions: list[str]
+
+    @classmethod
+    def of(cls, drive):
+        """Return the names of a drive."""
+        return cls(drive.name, drive.number,
+                   sorted(path.parent.name for path in drive.sysfs.glob("*/partition")))
+
+    def meant(self, where: str) -> bool | None:
+        """Return true if the folder of queue/ is this drive's, None if that is not known."""
+        parent = where.endswith("/..")
+        name = where.removesuffix("/..").rpartition("/")[2]
+        if not name or UNKNOWN.search(name):
+            return None
+        names = self.partitions if parent else [self.drive, self.number]
+        return any(fnmatch.fnmatchcase(each, name) for each in names)
+
+
+def target(path: str, names: Names, bare: bool = False) -> tuple[str, bool | None] | None:
+    """Return (file below queue/, whether it is this drive's, None: not known) of a path, None if it
+    is no such file. @bare: it may be the file's name alone."""
+    found = FILE.fullmatch(path) or bare and NAME.fullmatch(path)
+    if not found:
+        return None
+    meant = names.meant(found["where"] or "")
+    file = found["file"] or found["bdi"]
+    return (file, None if not FILE.fullmatch(path) else meant) if meant is not False else None
+
+
+def path_setter(path: str, names: Names, place: str, value: str, when: str) -> Iterator[Setter]:
+    """Yield what a setting of a path of sysfs sets for a drive. @place, @when: of the setter."""
+    found = target(path, names)
+    if found:
+        clear = bool(value) and not UNKNOWN.search(value)
+        yield Setter(place, found[0], value if clear else "", bool(found[1]) and clear, when)
+
+
+def values(name: str, text: str, known: dict[str, str]) -> list[str]:
+    """Return what a variable may be: by @known, by assignments and by for loops of the text."""
+    if name in known:
+        return [known[name]]
+    found = re.findall(rf"(?:^|[\s;]){name}=([^\s;]+)", text)
+    for words in re.findall(rf"\bfor\s+{name}\s+in\s+([^;\n]+)", text):
+        found += words.split()
+    return found[:MOST]
+
+
+def expanded(word: str, text: str, known: dict[str, str], depth: int = 3) -> list[str]:
+    """Return what a word of shell may be with the values of its variables."""
+    found = VARIABLE.search(word)
+    if not found or not depth:
+        return [word]
+    made = values(found[1] or found[2], text, known)
+    if not made:
+        return [word]
+    return [each for value in made for each in
+            expanded(word[:found.start()] + value + word[found.end():], text, known, depth - 1)]
+
+
+def writes(text: str, names: Names, known: dict[str, str] | None = None) -> Iterator[Setter]:
+    """Yield what lines of shell set for a drive; the place is the number of the line. @known:
+    variables."""
+    text = text.translate(QUOTES)
+    if "queue" not in text and "read_ahead_kb" not in text:
+        return
+    plain = not CONDITION.search(text)
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("#"):
+            continue
+        for found in WRITE.finditer(line):
+            value = (found["value"] or "").removesuffix("\\n")
+            made = [target(path, names, True) for path in
+                    expanded(found["path"], text, known or {})]
+            for file, meant in sorted(set(filter(None, made)), key=str):
+                clear = not UNKNOWN.search(value)
+                yield Setter(str(number), file, value if clear else "",
+                             bool(meant) and plain and clear and bool(value))

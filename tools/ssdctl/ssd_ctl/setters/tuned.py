@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the active profile of tuned sets of a drive's queue."""
+import dataclasses
+import fnmatch
+import os
+import pathlib
+import re
+from collections.abc import Iterator
+
+from ssd_ctl.setters import Setter, files, shell
+from ssd_probe.drive import Drive
+
+ACTIVE = ("etc/tuned/active_profile", "etc/tuned/post_loaded_profile")
+PROFILES = ("etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned")
+# Profiles that include one another.
+DEEPEST = 8
+WHEN = "when tuned starts"
+FOLDER = "${i:PROFILE_DIR}"
+# {option of [disk]: file below queue/}.
+OPTIONS = {"elevator": "scheduler", "readahead": "read_ahead_kb"}
+# {section: {option: (value, FILE:LINE)}}.
+Sections = dict[str, dict[str, tuple[str, str]]]
+
+
+def profile(name: str, depth: int = DEEPEST) -> Sections:
+    """Return the sections of a profile, with those of the profiles that it includes."""
+    path = next((path for folder in PROFILES
+                 if os.path.isfile(path := files.at(f"{folder}/{name}/tuned.conf"))), None)
+    if not path or not depth:
+        return {}
+    own: Sections = {}
+    for number, section, option, text in files.settings(path):
+        value = text.strip("\"'").replace(FOLDER, files.shown(path.parent))
+        own.setdefault(section, {})[option] = value, f"{files.shown(path)}:{number}"
+    included = own.get("main", {}).get("include", ("", ""))[0]
+    found: Sections = {}
+    for each in [*(profile(other, depth - 1) for other in re.split(r"[,\s]+", included) if other),
+                 own]:
+        merge(found, each)
+    return found
+
+
+def merge(found: Sections, more: Sections):
+    """Add sections; an option that is there already gets the new value."""
+    for section, options in more.items():
+        kept = {} if options.get("replace", ("0", ""))[0] in ("1", "true") else found.get(section)
+        found[section] = (kept or {}) | options
+
+
+def meant(drive: Drive, options: dict[str, tuple[str, str]]) -> bool | None:
+    """Return true if a section of disks is for a drive, None if that is not known."""
+    if "devices_udev_regex" in options:
+        return None
+    wanted = re.split(r"[,;\s]+", options.get("devices", ("*", ""))[0])
+    if any(fnmatch.fnmatchcase(drive.name, name[1:]) for name in wanted if name.startswith("!")):
+        return False
+    named = [name for name in wanted if not name.startswith("!")] or ["*"]
+    return any(fnmatch.fnmatchcase(drive.name, name) for name in named)
+
+
+def disk(drive: Drive, options: dict[str, tuple[str, str]]) -> Iterator[Setter]:
+    """Yield what a section of disks sets."""
+    fits = meant(drive, options)
+    for option, file in OPTIONS.items():
+        if option in options and fits is not False:
+            value, place = options[option]
+            # The least value, or one in sectors, is not known as a number of KiB.
+            clear = re.fullmatch(r"[\w-]+" if option == "elevator" else r"\d+", value)
+            yield Setter(place, file, value if clear else "", bool(fits and clear), WHEN)
+
+
+def sysfs(drive: Drive, options: dict[str, tuple[str, str]]) -> Iterator[Setter]:
+    """Yield what a section of files of sysfs sets."""
+    names = shell.Names.of(drive)
+    for path, (value, place) in options.items():
+        yield from shell.path_setter(path, names, place, value, WHEN)
+
+
+def script(drive: Drive, options: dict[str, tuple[str, str]]) -> Iterator[Setter]:
+    """Yield what a profile's script sets."""
+    value, place = options.get("script", ("", ""))
+    path = pathlib.Path(place.rpartition(":")[0]).parent / value
+    for found in shell.writes(files.text_of(files.at(path)), shell.Names.of(drive)):
+        # It is called to start and to stop.
+        yield dataclasses.replace(found, place=f"{path}:{found.place} (run by {place})", sure=False,
+                                  when=WHEN)
+
+
+SECTIONS = {"disk": disk, "sysfs": sysfs, "script": script}
+
+
+def of(drive: Drive) -> Iterator[Setter]:
+    """Yield what tuned sets."""
+    sections: Sections = {}
+    for name in (name for path in ACTIVE for name in files.text_of(files.at(path)).split()):
+        merge(sections, profile(name))
+    for section, options in sections.items():
+        kind = options.get("type", (section, ""))[0]
+        if kind in SECTIONS and options.get("enabled", ("1", ""))[0] not in ("0", "false"):
+            yield from SECTIONS[kind](drive, options)
