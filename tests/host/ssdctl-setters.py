@@ -16,9 +16,9 @@ sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
                 str(PROJECT / "tools/ssd-probe")]
 
 from checks import check  # noqa: E402  (in a folder added above)
-from ssd_ctl import keeping, rules, status, udev  # noqa: E402
+from ssd_ctl import CtlError, keeping, rules, status, udev  # noqa: E402
 from ssd_ctl.choice import Choice  # noqa: E402
-from ssd_ctl.setters import boot, files, shell  # noqa: E402
+from ssd_ctl.setters import Setter, boot, files, shell  # noqa: E402
 
 CHOICE = Choice("mq-deadline", {"fifo_batch": "4"}, {"nr_requests": "64"})
 OURS = "etc/udev/rules.d/70-ssd-iosched-by-serial-x.rules"
@@ -174,6 +174,45 @@ def events(drive):
         check([each.on_change for each in found] == [meant], f"{actions}: {found}")
 
 
+def proved(drive):
+    """What an event shows decides over what files tell of it; what they tell of other times does
+    not need one, and a condition that is not known is no reason."""
+    rule = types.SimpleNamespace(choice=CHOICE)
+    drive.exists = lambda: True
+    made, lasting = [], []
+    former = keeping.against, keeping.lasts, udev.change
+    keeping.lasts, udev.change = lambda *_: lasting[-1], made.append
+
+    def setter(sure, on_change):
+        return Setter("/a:1", "scheduler", "none", sure, "afterwards", on_change)
+    for what, each, lasts, because, events in (
+            ("nothing", [], True, "", 1),
+            ("seen not to", [setter(True, True)], True, "", 1),
+            ("seen", [setter(True, True)], False, "/a:1 sets scheduler to none afterwards", 1),
+            ("seen, perhaps", [setter(False, True)], False, "/a:1 may set scheduler to none", 1),
+            ("seen, nothing found", [], False, "after a change event of udev", 1),
+            ("at another time", [setter(True, False)], True, "/a:1 sets scheduler to none", 0),
+            ("perhaps then", [setter(False, False)], True, "", 1)):
+        keeping.against = lambda *_, each=each: each
+        lasting.append(lasts)
+        made.clear()
+        said = ""
+        try:
+            left = keeping.prove(drive, rule, True)
+            check(left == [one for one in each if not one.on_change], f"{what}: {left} is left")
+        except CtlError as error:
+            said = str(error)
+        check(because in said and bool(because) == bool(said) and len(made) == events,
+              f"{what}: {said or 'it keeps it'}")
+    keeping.against = lambda *_: [setter(True, True)]
+    try:
+        keeping.prove(drive, rule, False)
+        check(False, "without udev files decide")
+    except CtlError as error:
+        check("/a:1 sets scheduler" in str(error), "without udev files decide")
+    keeping.against, keeping.lasts, udev.change = former
+
+
 def at_boot(drive):
     """What is set when the machine boots, or later."""
     write = f"w {SET.format('sda')} - - - - none\n"
@@ -308,6 +347,7 @@ def main():
         drive.folder = folder
         by_rules(drive)
         events(drive)
+        proved(drive)
         at_boot(drive)
         by_tuned(drive)
         in_shell(drive)
