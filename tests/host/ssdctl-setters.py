@@ -232,6 +232,12 @@ def at_boot(drive):
             ("a unit's script", service("io", "[Service]\nExecStart=-/opt/io\n") |
              {"opt/io": "#!/bin/sh\n" + LOOP},
              f"/opt/io:3 (run by /usr/lib/systemd/system/io.service:2) {TO_NONE}"),
+            ("an instance", {
+                "usr/lib/systemd/system/fsck@.service":
+                "[Service]\nExecStart=/bin/fsck /%I\n"
+                f"ExecStartPost=/bin/sh -c '{to_sda.strip()}'\n",
+                "etc/systemd/system/x.mount.requires/fsck@dev-disk-by\\x2dpath-\\1.service": ""},
+             f"fsck@.service:3 {TO_NONE}"),
             ("a unit that nothing starts", {"etc/systemd/system/io.service":
                                             f"[Service]\nExecStart=/bin/sh -c '{to_sda}'\n"}),
             ("a masked unit", service("io", f"[Service]\nExecStart=/bin/sh -c '{to_sda}'\n") |

@@ -396,10 +396,10 @@ def overruled(one):
     ssdctl("persist", one.name, "pass", "depth=4")
     replug(one)
     has(one.name, "pass", depth=4)
-    check(kept_word(one) == "yes", "status: it is kept")
     (RULES / "66-zfs.rules").write_text(ZFS)
     reload()
-    check(kept_word(one) == "overruled", "status: it is not kept")
+    made = status_of(one.name)["kept"]
+    check(made["agrees"] and status.kept_word(made) == "overruled", "status: it is not kept")
     replug(one)
     has(one.name, "none")
     (RULES / "66-zfs.rules").unlink()
@@ -407,11 +407,6 @@ def overruled(one):
     reload()
     ssdctl("undo-all")
     nothing_left()
-
-
-def kept_word(unit):
-    """The word below KEPT of a drive."""
-    return status.kept_word(status_of(unit.name)["kept"])
 
 
 def known_by_path(one, other):

@@ -62,12 +62,13 @@ def units(names: shell.Names, found: files.Units, first: set[str]) -> Iterator[S
     """Yield what units of systemd set that start with the machine, or that rules of udev start:
     @first."""
     for name, texts in sorted(every_unit(found, first).items()):
-        instance = name.rpartition(".")[0].partition("@")[2]
+        instance = name.rpartition(".")[0].partition("@")[2].replace("\\x2d", "-")
         for path, text in texts:
             for number, line in files.joined(text):
                 if EXEC.match(line):
-                    command = re.sub("%[iIj]", instance, line) if instance else line
-                    yield from command_setters(command, names, f"{files.shown(path)}:{number}")
+                    command = line.replace("%i", instance).replace("%I", instance)
+                    yield from command_setters(command if instance else line, names,
+                                               f"{files.shown(path)}:{number}")
 
 
 def command_setters(command: str, names: shell.Names, place: str) -> Iterator[Setter]:
