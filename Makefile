@@ -17,8 +17,12 @@ BUILD := $(CURDIR)/build/$(KVER)
 POLICIES := $(wildcard *-iosched.c)
 # DKMS has the schedulers only.
 SOURCES := Kbuild $(POLICIES) include $(wildcard tests/ioload tests/kunit tests/ssdemu)
+# A kernel of scripts/fetch-kernel that is of a later release than this machine has the
+# /usr of that release.
+NEWER_USR = $(wildcard $(HEADERS)/../../../build-usr)
+IN_USR = $(if $(NEWER_USR),bwrap --bind / / --dev-bind /dev /dev --ro-bind $(NEWER_USR) /usr)
 # W=1 and C=2 are passed on to the kernel's build.
-KBUILD = $(MAKE) -C $(HEADERS) M=$(BUILD) $(if $(W),W=$(W)) $(if $(C),C=$(C))
+KBUILD = $(IN_USR) $(MAKE) -C $(HEADERS) M=$(BUILD) $(if $(W),W=$(W)) $(if $(C),C=$(C))
 
 # Debian's kernel headers need gcc-12, which comes without a cc.
 ifeq ($(origin CC),default)
