@@ -21,8 +21,13 @@ SOURCES := Kbuild $(POLICIES) include $(wildcard tests/ioload tests/kunit tests/
 # /usr of that release.
 NEWER_USR = $(wildcard $(HEADERS)/../../../build-usr)
 IN_USR = $(if $(NEWER_USR),bwrap --bind / / --dev-bind /dev /dev --ro-bind $(NEWER_USR) /usr)
+# The modules of a kernel that clang has built are built by clang, too. LLVM=-19 names another one.
+LLVM ?= $(eval LLVM := $(if $(shell grep -sx CONFIG_CC_IS_CLANG=y \
+	$(HEADERS)/include/config/auto.conf),1))$(LLVM)
+CLANG = $(addprefix $(filter %/,$(LLVM)),$(addsuffix $(filter -%,$(LLVM)),clang ld.lld llvm-objcopy))
 # W=1 and C=2 are passed on to the kernel's build.
-KBUILD = $(IN_USR) $(MAKE) -C $(HEADERS) M=$(BUILD) $(if $(W),W=$(W)) $(if $(C),C=$(C))
+KBUILD = $(IN_USR) $(MAKE) -C $(HEADERS) M=$(BUILD) $(if $(LLVM),LLVM=$(LLVM)) $(if $(W),W=$(W)) \
+	$(if $(C),C=$(C))
 
 # Debian's kernel headers need gcc-12, which comes without a cc.
 ifeq ($(origin CC),default)
@@ -86,6 +91,9 @@ modules: $(BUILD)/iosched-kernel.h ## build all modules (KVER=<release> or KDIR=
 $(BUILD)/.links: FORCE
 	@test -n "$(KVER)" || { echo "error: $(KDIR) is not a configured kernel tree" >&2; exit 1; }
 	@test -n "$(HEADERS)"
+	@$(if $(LLVM),for tool in $(CLANG); do command -v $$tool >/dev/null || { echo "error: $(KVER)" \
+		"was built with clang: $$tool is missing: apt-get install clang lld llvm" >&2; \
+		exit 1; }; done)
 	@mkdir -p $(BUILD)
 	@find $(BUILD) -type l -delete
 	@cp -rs $(addprefix $(CURDIR)/,$(filter-out tests/%,$(SOURCES))) $(BUILD)
@@ -148,7 +156,7 @@ uninstall: ## remove what install has installed, of all kernels, and what ssdctl
 		[ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder; done
 	$(if $(DESTDIR),,! command -v systemd-hwdb >/dev/null || { $(HWDB_RESTORE); })
 
-dkms: ## build and install the modules with DKMS for each kernel that is supported
+dkms: ## build and install the modules with DKMS for each kernel that can have them
 	$(MAKE) --no-print-directory dkms-remove
 	$(MAKE) --no-print-directory dkms-source
 	dkms add -m ssd-iosched -v $(VERSION)
@@ -240,6 +248,7 @@ help: ## this list
 	@echo '  KDIR=<tree>     a full, built kernel tree instead'
 	@echo '  PREFIX=<dir>    where ssdctl and ssd-probe are installed; default: /usr/local'
 	@echo '  DESTDIR=<dir>   install below this folder'
+	@echo '  LLVM=-<version> a clang of this version, for a kernel that clang has built'
 	@echo '  SIGN_KEY=<file> SIGN_CERT=<file>   sign the modules that are installed'
 	@echo '  W=1, C=2        more warnings, sparse'
 	@echo '  HOURS=n, KERNELS="host 6.12 debug-6.12"           for make soak'

@@ -15,10 +15,17 @@
 #include <linux/err.h>
 #include <linux/ioprio.h>
 #include <linux/module.h>
+#include <linux/overflow.h>
 #include <linux/sbitmap.h>
 #include <trace/events/block.h>
 
 #include "iosched-kernel.h"
+
+/* Since 6.5, and in late 6.1. */
+#ifndef struct_size_t
+#define struct_size_t(type, member, count) \
+	struct_size((type *)NULL, member, count)
+#endif
 
 /* Set on a prepared request: the block layer will call finish_request(). */
 #ifdef RQF_ELVPRIV

@@ -16,6 +16,8 @@ import sys
 import tempfile
 
 ELF_MAGIC = b"\x7fELF"
+# The class of an ELF file, its fifth byte; the other one has 64 bits.
+ELF_32_BITS = 1
 # Compressions of a bzImage's payload: magic, decompressor.
 PAYLOADS = (
     (b"\xfd7zXZ\x00", ("xz", "-dc")),
@@ -66,8 +68,12 @@ def _is_whole(elf):
     truncated image decompresses to a file without them."""
     if not elf.startswith(ELF_MAGIC) or len(elf) < 64:
         return False
-    offset, = struct.unpack_from("<Q", elf, 0x28)
-    size, count = struct.unpack_from("<HH", elf, 0x3a)
+    if elf[4] == ELF_32_BITS:
+        offset, = struct.unpack_from("<I", elf, 0x20)
+        size, count = struct.unpack_from("<HH", elf, 0x2e)
+    else:
+        offset, = struct.unpack_from("<Q", elf, 0x28)
+        size, count = struct.unpack_from("<HH", elf, 0x3a)
     return offset + size * count <= len(elf)
 
 
@@ -94,6 +100,15 @@ def find_bpftool():
     return tool
 
 
+def complaint(done):
+    """Return what bpftool, which has failed, says: with -j it says it in JSON."""
+    try:
+        said = json.loads(done.stdout)["error"]
+    except (ValueError, KeyError, TypeError):
+        said = done.stderr or done.stdout
+    return "; ".join(said.split("\n")).strip("; ") or f"nothing, with status {done.returncode}"
+
+
 class Btf:
     """The types of one BTF file."""
 
@@ -117,12 +132,16 @@ class Btf:
     @classmethod
     def from_file(cls, path, named=None):
         """Read the BTF in the file at @path, called @named in messages."""
-        out = subprocess.run([find_bpftool(), "-j", "btf", "dump", "file",
-                              path], capture_output=True, check=False)
+        with open(path, "rb") as file:
+            data = file.read()
+        if data.startswith(ELF_MAGIC) and b"\0.BTF\0" not in data:
+            raise ValueError(f"{named or path} has no BTF: CONFIG_DEBUG_INFO_BTF is not set")
+        done = subprocess.run([find_bpftool(), "-j", "btf", "dump", "file", path],
+                              capture_output=True, text=True, errors="replace", check=False)
         try:
-            types = json.loads(out.stdout)["types"]
-        except (ValueError, KeyError):
-            raise ValueError(f"{named or path} has no BTF") from None
+            types = json.loads(done.stdout)["types"]
+        except (ValueError, KeyError, TypeError):
+            raise ValueError(f"{named or path}: bpftool says: {complaint(done)}") from None
         return cls(types, named or path)
 
     @classmethod
@@ -312,8 +331,22 @@ def btf_places(release, headers):
     return places
 
 
+def kernel_config(headers):
+    """Return (path, text) of the configuration of the kernel with these headers; ("", "") if they
+    do not have it."""
+    for name in ("include/config/auto.conf", ".config"):
+        path = os.path.join(headers, name)
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                return path, file.read()
+    return "", ""
+
+
 def find_btf(release, headers):
     """Return the BTF of @release from the first place that has it."""
+    path, config = kernel_config(headers)
+    if path and not re.search("^CONFIG_DEBUG_INFO_BTF=y$", config, re.M):
+        die(f"{release} has no BTF: CONFIG_DEBUG_INFO_BTF is not set ({path})")
     places = btf_places(release, headers)
     failed = []
     for path, read in places:

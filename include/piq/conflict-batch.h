@@ -24,6 +24,7 @@
 #include <linux/list.h>
 #include <linux/types.h>
 
+#include "iosched-compat.h"
 #include "location-vector.h"
 
 /**

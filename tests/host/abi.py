@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # A module is built only with the layouts of its kernel's image: the compiler refuses headers
 # of another kernel or another build; a kernel that gives modules its BTF refuses one with
-# other layouts; the generated header follows every file that it is made from
+# other layouts; the generated header follows every file that it is made from; what early 6.1 lacks
+# is not needed, and an older kernel is refused
 # timeout: 900
 import contextlib
 import os
@@ -161,6 +162,32 @@ def test_changes(kernel, other, header):
           "the header does not show a change of the kernel's headers")
 
 
+def test_early(kernel, work):
+    """6.1 before 6.1.190 has neither struct_size_t() nor list_count_nodes()."""
+    kernel.replace("overflow.h", "#define struct_size_t(", "#define none_size_t(")
+    kernel.replace("list.h", "list_count_nodes(", "none_count_nodes(")
+    done = run("make", "-s", "-j2", f"KVER={kernel.release}", f"HEADERS={kernel.headers}",
+               f"BUILD={work}/early", "CONFIG_MQ_IOSCHED_PAI=", "CONFIG_MQ_IOSCHED_PASS=",
+               "CONFIG_MQ_IOSCHED_BP=", "CONFIG_BLK_DEV_SSDEMU=")
+    check(not done.returncode, f"early 6.1: {done.stdout}")
+    for module in ("piq-iosched.ko", "tests/ioload/ioload.ko"):
+        check((work / "early" / module).exists(), f"early 6.1: no {module}")
+
+
+def test_old(kernel, work):
+    """A kernel before 6.1 is refused in one line; here by what it lacks."""
+    for name in ("blk-mq.h", "blk_types.h", "blkdev.h"):
+        path = kernel.common / "include/linux" / name
+        text = path.read_text()
+        path.unlink()
+        path.write_text(text.replace("enum rq_end_io_ret", "void"))
+    done = run("make", "-s", "KVER=5.15.0-none", f"HEADERS={kernel.headers}", f"BUILD={work}/old")
+    lines = [line for line in done.stdout.splitlines() if not line.startswith("make")]
+    check(done.returncode and lines == ["error: 5.15.0-none is older than Linux 6.1, the oldest "
+                                        "kernel that the schedulers are for"],
+          f"an old kernel: {done.stdout}")
+
+
 def test_refused(kernel, work, what, expected):
     """Check that a build fails because of a layout, and reports that; return its errors."""
     done = run("make", "-s", "-j2", f"KVER={kernel.release}", f"HEADERS={kernel.headers}",
@@ -219,6 +246,9 @@ def main():
         new.replace("blk-mq.h", "\n\tlong shifted;", "")
         shutil.copy(old.stock_image, new.image)
         test_refused(new, work, "headers of another kernel", "struct request")
+
+        test_early(old, work)
+        test_old(old, work)
 
 
 if __name__ == "__main__":

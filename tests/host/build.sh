@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# All modules build for both stock kernels without a warning by W=1 and sparse, leave the
-# source tree clean, and have the kernels' own layouts; a build that is not possible prints
-# one line with the reason
+# All modules build for the stock kernels without a warning by W=1 and sparse, leave the
+# source tree clean, and have the kernels' own layouts; a build for an untested series says
+# so; a build that is not possible prints one line with the reason
 # timeout: 900
 set -euo pipefail
 
@@ -29,11 +29,11 @@ refused()
 }
 
 before=$(git status --porcelain)
-for series in 6.1 6.12; do
+for series in 7.3 6.1 6.12; do
 	release=$(scripts/fetch-kernel "$series")
 	build=$work/$release
-	# Lint runs sparse for 6.12.
-	sparse=$([ $series = 6.12 ] && echo 0 || echo 2)
+	# Lint runs sparse for 6.12. 7.3 has its own release's compiler, without sparse.
+	sparse=$([ $series = 6.1 ] && echo 2 || echo 0)
 	make -s "KVER=$release" "BUILD=$build" W=1 "C=$sparse" >"$work/log" 2>&1 ||
 		fail "$(tail -n 20 "$work/log")"
 	! grep -E 'warning|error' "$work/log" || fail "warnings for $release"
@@ -58,7 +58,6 @@ grep -q 'elevator_queue: .*elevator_data' "$work/out" ||
 	fail "check-abi prints: $(<"$work/out")"
 
 refused 'no headers for 6.12.0-none' KVER=6.12.0-none
-refused 'not tested' KVER=5.10.0-none
 refused 'not a configured kernel tree' "KDIR=$work"
 headers=$(scripts/find-headers "$release")
 refused 'bpftool is missing' "KVER=$release" "BUILD=$work/nobpf" BPFTOOL=/none
@@ -66,6 +65,42 @@ mkdir -p "$work/bare/include"
 cp -r "$headers/Makefile" "$work/bare/"
 refused 'apt-get install linux-image-6.12.0-none .*vmlinuz' KVER=6.12.0-none \
 	"HEADERS=$work/bare" "BUILD=$work/nobtf"
+# Without BTF; the program stands for a kernel.
+cp /bin/true "$work/bare/vmlinux"
+refused 'vmlinux has no BTF: CONFIG_DEBUG_INFO_BTF is not set' KVER=6.12.0-none \
+	"HEADERS=$work/bare" "BUILD=$work/nobtf"
+mkdir "$work/bare/include/config"
+config=$work/bare/include/config/auto.conf
+echo CONFIG_SMP=y >"$config"
+refused '6.12.0-none has no BTF: CONFIG_DEBUG_INFO_BTF is not set' KVER=6.12.0-none \
+	"HEADERS=$work/bare" "BUILD=$work/nobtf"
+rm "$config" "$work/bare/vmlinux"
+# A bpftool that does not work, as Ubuntu's for a kernel without linux-tools.
+printf '#!/bin/sh\necho "WARNING: bpftool not found for kernel 1.2"; exit 2\n' >"$work/bpftool"
+chmod +x "$work/bpftool"
+refused 'bpftool says: WARNING: bpftool not found for kernel 1.2' "KVER=$release" \
+	"BUILD=$work/nobpf" "BPFTOOL=$work/bpftool"
+# A kernel that clang has built. make -n calls the kernel's make nevertheless, also with -n.
+mkdir "$work/clang"
+cp -r "$work/bare/include" "$work/clang/"
+echo CONFIG_CC_IS_CLANG=y >"$work/clang/include/config/auto.conf"
+# shellcheck disable=SC2016  # make's variable
+echo 'modules: ; @echo "LLVM is $(LLVM)"' >"$work/clang/Makefile"
+llvm=$(env -u LLVM make -n KVER=6.12.0-none "HEADERS=$work/clang" "BUILD=$work/noclang" modules)
+grep -q 'LLVM is 1' <<<"$llvm" || fail "for clang make -n prints: $llvm"
+refused 'clang-none is missing: apt-get install clang lld llvm' KVER=6.12.0-none \
+	"HEADERS=$work/clang" "BUILD=$work/noclang" LLVM=-none
+# A series that the project does not know yet: 7.3 by another name.
+newer=$(scripts/fetch-kernel --cached 7.3)
+newer_headers=$(scripts/find-headers "$newer")
+for said in 1 0; do
+	scripts/gen-kernel-header --headers "$newer_headers" --release 97.4.1-amd64 -o "$work/newer.h" \
+		2>"$work/out"
+	[ "$(grep -c '^note: .*not tested with 97.4.1-amd64, only with 6.1, .* 7.3' "$work/out")" = $said ] ||
+		fail "an untested series, $said: $(<"$work/out")"
+done
+scripts/gen-kernel-header --headers "$newer_headers" --release "$newer" -o "$work/newer.h" 2>"$work/out"
+[ ! -s "$work/out" ] || fail "a tested series: $(<"$work/out")"
 # A truncated image.
 mkdir -p "$work/root/usr/src" "$work/root/boot"
 cp -r "$work/bare" "$work/root/usr/src/linux-headers-6.12.0-none"

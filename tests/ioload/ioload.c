@@ -704,13 +704,14 @@ static int ioload_parse(struct ioload_settings *set, char *line)
 static int ioload_add(char *line)
 {
 	struct ioload_thread *thread;
-	size_t number;
+	size_t number = 0;
 	int ret;
 
 	lockdep_assert_held(&ioload_mutex);
 	if (ioload_running)
 		return -EBUSY;
-	number = list_count_nodes(&ioload_threads);
+	list_for_each_entry(thread, &ioload_threads, entry)
+		number++;
 	if (number >= MAX_THREADS)
 		return -ENOSPC;
 	thread = kzalloc(sizeof(*thread), GFP_KERNEL);

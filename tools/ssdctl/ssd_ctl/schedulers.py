@@ -15,8 +15,8 @@ from ssd_probe.drive import Drive, chosen, read
 from ssd_probe.former import SETTLE_S, write
 
 OURS = ("pass", "piq", "bp", "pai")
-# Series of the kernel that ours are built for, as dkms.conf and scripts/find-headers have them.
-SERIES = ("6.1", "6.12", "7.2")
+# The oldest kernel that ours are built for, as dkms.conf has it.
+OLDEST = (6, 1)
 # Where the package ssd-iosched-dkms has the source of ours.
 SOURCE = pathlib.Path("/usr/src")
 KERNELS = ("mq-deadline", "kyber", "bfq")
@@ -221,8 +221,8 @@ def remedy(name: str) -> str:
     release = os.uname().release
     if name not in OURS:
         return "the kernel has no module of this name" if name in KERNELS else ""
-    if ".".join(re.findall(r"\d+", release)[:2]) not in SERIES:
-        return f"they are for the kernels {', '.join(SERIES[:-1])} and {SERIES[-1]}"
+    if tuple(map(int, re.findall(r"\d+", release)[:2])) < OLDEST:
+        return f"they need Linux {'.'.join(map(str, OLDEST))} or newer"
     source = max(SOURCE.glob("ssd-iosched-*"), default=None)
     if source:
         # DKMS may have forgotten it, with the last kernel that had it: no autoinstall.
