@@ -92,9 +92,9 @@ def option_parser():
                     formatter_class=argparse.RawDescriptionHelpFormatter)
     add, virtual = parser.add_argument, parser.add_argument_group("in virtual time")
     add("--kernel", default="6.12", metavar="NAME",
-        help="6.1, 6.12, 7.3, a Debian release, an image file, a built kernel tree, or debug-6.1, "
-             "debug-6.12 or debug-7.2: with KUnit, KASAN, lockdep and fault injection, built "
-             "on first use (default: 6.12)")
+        help="6.1, 6.12, a Debian release, newest (of Debian's), an image file, a built kernel "
+             "tree, or debug-6.1, debug-6.12 or debug-7.2: with KUnit, KASAN, lockdep and fault "
+             "injection, built on first use (default: 6.12)")
     add("--cpus", type=positive, metavar="N", help="default: 2; in virtual time 1")
     add("--memory", default=1 << 30, type=parse_size, metavar="SIZE",
         help="without the memory for the copy of the host's files (default: 1G)")

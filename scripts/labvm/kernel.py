@@ -32,7 +32,7 @@ class Kernel:
             return cls.from_tree(os.path.realpath(name))
         if os.path.isfile(name):
             return cls.from_image(os.path.realpath(name))
-        if not re.match(r"\d+\.\d", name):
+        if not re.match(r"\d+\.\d|newest$", name):
             raise LabError(f"--kernel {name}: neither a file nor a folder, nor "
                            "a release or series as in 6.12 or debug-6.12")
         return cls.from_debian(name)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Each of the project's modules loads by name; each scheduler loads itself when it is
 # selected, and does not unload before it is deselected
-# kernels: 6.1 6.12 7.3
+# kernels: 6.1 6.12 newest
 # timeout: 900
 
 import pathlib
