@@ -2,9 +2,10 @@
 /*
  * Differences between kernels in how a queue's limits are changed.
  *
- * iosched_limits_begin() returns a copy to be changed. iosched_limits_commit()
- * stores its max_sectors and chunk_sectors, and iosched_max_sectors(), or
- * iosched_limits_cancel() drops it; do not sleep in between. @disk is the queue's
+ * iosched_limits_try_begin() makes a copy to be changed, or returns false if another
+ * task is changing the limits. iosched_limits_commit() stores its max_sectors and
+ * chunk_sectors, and iosched_max_sectors(), or iosched_limits_cancel() drops it; do not
+ * sleep in between. @disk is the queue's
  * disk, to which the caller has a reference; if the caller has none it passes NULL,
  * and no disk is touched. iosched_max_sectors() is the field for the largest request
  * that the user wants; 6.9 added it.
@@ -15,8 +16,7 @@
  * old limit or the new one; the driver takes both. The read-ahead does not change.
  *
  * From 6.9 a mutex protects the limits, before that queue_lock with interrupts
- * disabled. Call iosched_limits_begin() with no lock held and the queue not frozen
- * by the caller: sd sends commands to the queue with the mutex held.
+ * disabled. Do not wait for the mutex: sd sends commands to the disk with it held.
  */
 #ifndef _COMPAT_LIMITS_H
 #define _COMPAT_LIMITS_H
@@ -43,9 +43,13 @@ static inline bool iosched_splits_no_polled(const struct request_queue *q)
 }
 
 #ifdef IOSCHED_HAVE_LIMITS_LOCK
-static inline struct queue_limits iosched_limits_begin(struct request_queue *q)
+static inline bool iosched_limits_try_begin(struct request_queue *q,
+					    struct queue_limits *lim)
 {
-	return queue_limits_start_update(q);
+	if (!mutex_trylock(&q->limits_lock))
+		return false;
+	*lim = q->limits;
+	return true;
 }
 
 static inline void iosched_limits_cancel(struct request_queue *q)
@@ -60,22 +64,28 @@ static inline unsigned int *iosched_max_sectors(struct queue_limits *lim)
 
 /*
  * Return true if @boundary would split a write that the device keeps atomic. Such a
- * write begins at a multiple of its size, a power of two up to the largest unit.
+ * write begins at a multiple of its size, a power of two up to the largest unit. Devices
+ * count them in logical blocks. If these become larger, up to a page, so do atomic writes,
+ * and a driver that finds a boundary of less has none any more, with a warning.
  */
 static inline bool
 iosched_tears_atomic(const struct queue_limits *lim, unsigned int boundary)
 {
-	unsigned int whole = lim->atomic_write_hw_boundary >> SECTOR_SHIFT;
-	unsigned int unit = lim->atomic_write_hw_unit_max >> SECTOR_SHIFT;
+	unsigned int growth = max(PAGE_SIZE / lim->logical_block_size, 1UL);
+	unsigned int whole = (lim->atomic_write_hw_boundary >> SECTOR_SHIFT) * growth;
+	unsigned int unit = (lim->atomic_write_hw_unit_max >> SECTOR_SHIFT) * growth;
+	unsigned int most = (lim->atomic_write_hw_max >> SECTOR_SHIFT) * growth;
 
-	return lim->atomic_write_hw_max >> SECTOR_SHIFT > boundary ||
-	       (unit && boundary % unit) || (whole && boundary % whole);
+	return most > boundary || (unit && boundary % unit) ||
+	       (whole && boundary % whole);
 }
 #else
-static inline struct queue_limits iosched_limits_begin(struct request_queue *q)
+static inline bool iosched_limits_try_begin(struct request_queue *q,
+					    struct queue_limits *lim)
 {
 	spin_lock_irq(&q->queue_lock);
-	return q->limits;
+	*lim = q->limits;
+	return true;
 }
 
 static inline void iosched_limits_cancel(struct request_queue *q)

@@ -10,21 +10,30 @@
  * frozen. Taking the limits mutex with the queue frozen would deadlock: its
  * holder may be waiting for the queue to unfreeze, as sd_revalidate_disk()
  * sends commands with the mutex held. So a worker changes the limits a moment
- * later. One worker serves all queues and keeps the order of the changes, also
- * across the end of one elevator and the start of the next.
+ * later. One worker serves all queues. It never waits for the mutex: a disk that
+ * does not answer must not hold up others, nor the end of the module. If the mutex
+ * is taken, it tries again later.
  *
  * A loan keeps the queue's own limits. It outlives the elevator until they are
- * restored. A limit that has another value by then than PAI gave it was changed
- * by the user or the driver, and is left alone.
+ * restored. The next PAI on the queue takes over a loan that is still there, as it
+ * would take PAI's limits for the queue's own. A limit that has another value at the
+ * end than PAI gave it was changed by the user or the driver, and is left alone.
  */
 #ifndef _PAI_LIMITS_H
 #define _PAI_LIMITS_H
 
+#include <linux/delay.h>
 #include <linux/workqueue.h>
 
 #include "compat-limits.h"
 #include "iosched.h"
 #include "pai/geometry.h"
+
+/* Time until the worker tries again, in jiffies. */
+#define PAI_RETRY	msecs_to_jiffies(20)
+
+/* Time for which the end of the module waits for the limits of a queue, in ms. */
+#define PAI_PATIENCE_MS	5000
 
 /**
  * struct pai_limit - a limit of the queue
@@ -40,46 +49,46 @@ struct pai_limit {
 
 /**
  * struct pai_loan - the limits of a queue that PAI has changed
- * @change: sets the limits for @params
- * @end: restores the queue's own limits and frees the loan
+ * @list: in pai_loans
+ * @work: sets the limits for @params. Without a user, restores the queue's own limits
+ *	and frees the loan.
  * @q: the queue, with a reference
+ * @users: elevators that have the loan. 7.2 has a new one before the old one ends.
  * @disk: its disk, with a reference; NULL if there is none or it must not
  *	be kept
+ * @driver: the disk's driver, with a reference, while there is no user; or NULL
  * @splits_no_polled: see iosched_splits_no_polled()
- * @lock: protects @params
+ * @lock: protects @params and @wanted
  * @params: parameters of the SSD
+ * @wanted: @params have been set
  * @max: limit on the size of a request
  * @boundary: limit on where a request may lie
  * @own: largest request that the driver and the user allow
+ *
+ * pai_loans_lock protects what @lock does not. It may be taken with the queue frozen:
+ * its holder waits for nothing.
  */
 struct pai_loan {
-	struct work_struct change;
-	struct work_struct end;
+	struct list_head list;
+	struct delayed_work work;
 	struct request_queue *q;
+	unsigned int users;
 	struct gendisk *disk;
+	struct module *driver;
 	bool splits_no_polled;
 	spinlock_t lock;	/* see above */
 	struct pai_params params;
+	bool wanted;
 
-	/* only used by the worker */
 	struct pai_limit max;
 	struct pai_limit boundary;
 	unsigned int own;
 };
 
 static struct workqueue_struct *pai_worker;
-
-static inline int pai_limits_load(void)
-{
-	pai_worker = alloc_ordered_workqueue("pai", 0);
-	return pai_worker ? 0 : -ENOMEM;
-}
-
-/* Waits until the limits of all queues are restored. */
-static inline void pai_limits_unload(void)
-{
-	destroy_workqueue(pai_worker);
-}
+static LIST_HEAD(pai_loans);
+static DEFINE_MUTEX(pai_loans_lock);
+static bool pai_ending;		/* the worker does not try again */
 
 static inline bool pai_limit_is_ours(struct pai_limit *limit,
 				     unsigned int *field)
@@ -158,16 +167,21 @@ static inline void pai_limits_override(struct pai_loan *loan,
 
 /*
  * Set the limits for @params. Restore the queue's own limits if @params is
- * NULL, or if there is no disk and thus no bio to split.
+ * NULL, or if there is no disk and thus no bio to split. Return false if the limits
+ * are locked.
  */
-static inline void pai_limits_update(struct pai_loan *loan,
+static inline bool pai_limits_update(struct pai_loan *loan,
 				     const struct pai_params *params)
 {
-	struct queue_limits lim = iosched_limits_begin(loan->q);
-	unsigned int *max = iosched_max_sectors(&lim);
 	bool changed = loan->max.set || loan->boundary.set;
-	bool ours = pai_limit_is_ours(&loan->max, max);
+	struct queue_limits lim;
+	unsigned int *max;
+	bool ours;
 
+	if (!iosched_limits_try_begin(loan->q, &lim))
+		return false;
+	max = iosched_max_sectors(&lim);
+	ours = pai_limit_is_ours(&loan->max, max);
 	/*
 	 * If it is not ours, the limit is the driver's and the user's. Otherwise the
 	 * driver may take less by now.
@@ -184,6 +198,17 @@ static inline void pai_limits_update(struct pai_loan *loan,
 		iosched_limits_commit(loan->q, loan->disk, &lim);
 	else
 		iosched_limits_cancel(loan->q);
+	return true;
+}
+
+/* Let go of a loan that is not in pai_loans. */
+static inline void pai_loan_free(struct pai_loan *loan)
+{
+	if (loan->disk)
+		put_disk(loan->disk);
+	module_put(loan->driver);
+	blk_put_queue(loan->q);
+	kfree(loan);
 }
 
 /*
@@ -192,40 +217,75 @@ static inline void pai_limits_update(struct pai_loan *loan,
  * while loan->lock is taken with softirqs enabled. Nesting loan->lock inside
  * would deadlock if that timer expired on the CPU that holds loan->lock.
  */
-static void pai_limits_change(struct work_struct *work)
+static void pai_limits_work(struct work_struct *work)
 {
-	struct pai_loan *loan = container_of(work, struct pai_loan, change);
+	struct pai_loan *loan = container_of(to_delayed_work(work),
+					     struct pai_loan, work);
 	struct pai_params params;
+	bool wanted, done, over;
 
+	mutex_lock(&pai_loans_lock);
 	spin_lock(&loan->lock);
 	params = loan->params;
+	wanted = loan->wanted;
 	spin_unlock(&loan->lock);
-	pai_limits_update(loan, &params);
-}
+	done = pai_limits_update(loan, wanted ? &params : NULL);
+	over = done && !loan->users;
+	if (over)
+		list_del(&loan->list);
+	if (!done && !pai_ending)
+		queue_delayed_work(pai_worker, &loan->work, PAI_RETRY);
+	mutex_unlock(&pai_loans_lock);
 
-static void pai_limits_end(struct work_struct *work)
-{
-	struct pai_loan *loan = container_of(work, struct pai_loan, end);
-
-	pai_limits_update(loan, NULL);
-	if (loan->disk) {
-		struct module *driver = loan->disk->fops->owner;
-
-		put_disk(loan->disk);
-		module_put(driver);
+	if (over) {
+		/* pai_limits_close() may have queued it again. */
+		cancel_delayed_work(&loan->work);
+		pai_loan_free(loan);
 	}
-	blk_put_queue(loan->q);
-	kfree(loan);
 }
 
-/**
- * pai_limits_open() - prepare to change the limits of a queue
- * @q: the queue, which may be frozen
- *
- * Return: a loan, which has changed nothing yet, or NULL if there is no memory
- * or the queue is dying.
+static inline int pai_limits_load(void)
+{
+	pai_worker = alloc_ordered_workqueue("pai", 0);
+	return pai_worker ? 0 : -ENOMEM;
+}
+
+static inline bool pai_loans_left(void)
+{
+	bool left;
+
+	mutex_lock(&pai_loans_lock);
+	left = !list_empty(&pai_loans);
+	mutex_unlock(&pai_loans_lock);
+	return left;
+}
+
+/*
+ * Wait until the limits of all queues are restored, but not for a disk that does not
+ * answer: it keeps PAI's.
  */
-static inline struct pai_loan *pai_limits_open(struct request_queue *q)
+static inline void pai_limits_unload(void)
+{
+	struct pai_loan *loan, *next;
+	unsigned int ms;
+
+	for (ms = 0; ms < PAI_PATIENCE_MS && pai_loans_left(); ms += 20)
+		msleep(20);
+	mutex_lock(&pai_loans_lock);
+	pai_ending = true;
+	list_for_each_entry(loan, &pai_loans, list)
+		cancel_delayed_work(&loan->work);
+	mutex_unlock(&pai_loans_lock);
+	destroy_workqueue(pai_worker);
+	list_for_each_entry_safe(loan, next, &pai_loans, list) {
+		pr_warn("pai: %s does not answer, it keeps the limits that PAI has set\n",
+			loan->disk ? loan->disk->disk_name : "a queue");
+		pai_loan_free(loan);
+	}
+}
+
+/* A loan for @q that is in no list, or NULL. */
+static inline struct pai_loan *pai_loan_new(struct request_queue *q)
 {
 	struct pai_loan *loan = kzalloc(sizeof(*loan), GFP_NOIO);
 
@@ -235,8 +295,7 @@ static inline struct pai_loan *pai_limits_open(struct request_queue *q)
 		kfree(loan);
 		return NULL;
 	}
-	INIT_WORK(&loan->change, pai_limits_change);
-	INIT_WORK(&loan->end, pai_limits_end);
+	INIT_DELAYED_WORK(&loan->work, pai_limits_work);
 	spin_lock_init(&loan->lock);
 	loan->q = q;
 	/* The tag set may be freed before the queue. */
@@ -244,6 +303,48 @@ static inline struct pai_loan *pai_limits_open(struct request_queue *q)
 	loan->disk = q->disk;
 	if (loan->disk)
 		get_device(disk_to_dev(loan->disk));
+	return loan;
+}
+
+/* The loan of @q that is still there, or NULL. */
+static inline struct pai_loan *pai_loan_find(struct request_queue *q)
+{
+	struct pai_loan *loan;
+
+	list_for_each_entry(loan, &pai_loans, list)
+		if (loan->q == q)
+			return loan;
+	return NULL;
+}
+
+/**
+ * pai_limits_open() - prepare to change the limits of a queue
+ * @q: the queue, which may be frozen
+ *
+ * Return: a loan, or NULL if there is no memory or the queue is dying.
+ */
+static inline struct pai_loan *pai_limits_open(struct request_queue *q)
+{
+	struct pai_loan *new = pai_loan_new(q), *loan;
+
+	if (!new)
+		return NULL;
+	mutex_lock(&pai_loans_lock);
+	loan = pai_loan_find(q);
+	if (!loan) {
+		list_add(&new->list, &pai_loans);
+	} else if (!loan->users) {
+		/* The disk may be another one by now. */
+		swap(loan->disk, new->disk);
+		swap(loan->driver, new->driver);
+		loan->splits_no_polled = new->splits_no_polled;
+	}
+	if (!loan)
+		swap(loan, new);
+	loan->users++;
+	mutex_unlock(&pai_loans_lock);
+	if (new)
+		pai_loan_free(new);
 	return loan;
 }
 
@@ -260,25 +361,38 @@ static inline void pai_limits_set(struct pai_loan *loan,
 {
 	spin_lock(&loan->lock);
 	loan->params = *params;
+	loan->wanted = true;
 	spin_unlock(&loan->lock);
-	queue_work(pai_worker, &loan->change);
+	queue_delayed_work(pai_worker, &loan->work, 0);
 }
 
 /**
  * pai_limits_close() - have the queue's own limits restored
  * @loan: from pai_limits_open(); the caller must not use it any more
  *
- * The queue has its own limits a moment later. The last reference to a disk
- * must not be dropped after its driver was unloaded. So the disk is kept until
- * then only if its driver can be kept loaded.
+ * Without another user, the queue has its own limits a moment later. The last
+ * reference to a disk must not be dropped after its driver was unloaded. So the disk is
+ * kept until then only if its driver can be kept loaded.
  */
 static inline void pai_limits_close(struct pai_loan *loan)
 {
-	if (loan->disk && !try_module_get(loan->disk->fops->owner)) {
-		put_disk(loan->disk);
-		loan->disk = NULL;
+	struct gendisk *disk = NULL;
+
+	mutex_lock(&pai_loans_lock);
+	if (!--loan->users) {
+		loan->driver = loan->disk ? loan->disk->fops->owner : NULL;
+		if (!try_module_get(loan->driver)) {
+			loan->driver = NULL;
+			swap(disk, loan->disk);
+		}
+		spin_lock(&loan->lock);
+		loan->wanted = false;
+		spin_unlock(&loan->lock);
+		queue_delayed_work(pai_worker, &loan->work, 0);
 	}
-	queue_work(pai_worker, &loan->end);
+	mutex_unlock(&pai_loans_lock);
+	if (disk)
+		put_disk(disk);
 }
 
 #endif /* _PAI_LIMITS_H */

@@ -76,6 +76,24 @@ static inline void compat_elevator_stop(struct request_queue *q)
 #define compat_insert_flags(at_head) (at_head)
 #endif
 
+/* Let @rq, or none if it is NULL, be the only request that a plug has allocated. */
+static inline void compat_plug_cache(struct blk_plug *plug, struct request *rq)
+{
+#ifdef IOSCHED_HAVE_RQ_LIST
+	plug->cached_rqs.head = rq;
+	plug->cached_rqs.tail = rq;
+#else
+	plug->cached_rq = rq;
+#endif
+}
+
+/* 7.0: end_io() also gets the batch of completions. */
+#ifdef IOSCHED_HAVE_END_IO_BATCH
+#define compat_end_io(rq) ((rq)->end_io(rq, 0, NULL))
+#else
+#define compat_end_io(rq) ((rq)->end_io(rq, 0))
+#endif
+
 /* 6.19: depth_updated() is called for the queue. */
 #ifdef IOSCHED_HAVE_QUEUE_DEPTH_UPDATED
 #define compat_depth_handle(hctx) ((hctx)->queue)

@@ -115,8 +115,9 @@ static inline int fake_timer_delete(struct timer_list *timer)
 static struct hrtimer *fake_timer;
 static u64 fake_timer_ns;
 
-/* Scheduled work, in order. */
+/* Scheduled work, in order, and what is due at the next call of fake_run_works(). */
 static LIST_HEAD(fake_works);
+static LIST_HEAD(fake_delayed_works);
 
 static inline void fake_hrtimer_start(struct hrtimer *timer, ktime_t time,
 				      const enum hrtimer_mode mode)
@@ -156,10 +157,16 @@ static inline bool fake_schedule_work(struct work_struct *work)
 	return !was;
 }
 
-static inline bool fake_queue_work(struct workqueue_struct *wq,
-				   struct work_struct *work)
+static inline bool fake_queue_delayed_work(struct workqueue_struct *wq,
+					   struct delayed_work *work,
+					   unsigned long delay)
 {
-	return fake_schedule_work(work);
+	if (!delay)
+		return fake_schedule_work(&work->work);
+	if (!list_empty(&work->work.entry))
+		return false;
+	list_add_tail(&work->work.entry, &fake_delayed_works);
+	return true;
 }
 
 static inline bool fake_cancel_work(struct work_struct *work)
@@ -170,10 +177,17 @@ static inline bool fake_cancel_work(struct work_struct *work)
 	return was;
 }
 
+static inline bool fake_cancel_delayed_work(struct delayed_work *work)
+{
+	return fake_cancel_work(&work->work);
+}
+
+/* Call @fn for each request in use, whose tag is its index. */
+static void fake_each_tag(sb_for_each_fn fn, void *data);
+
 static void fake_free_request(struct request *rq);
 
 #undef schedule_work
-#undef queue_work
 #undef msecs_to_jiffies
 #undef jiffies_to_usecs
 #define jiffies				fake_jiffies()
@@ -191,12 +205,14 @@ static void fake_free_request(struct request *rq);
 #define hrtimer_active			fake_hrtimer_is_set
 #define hrtimer_get_expires		fake_hrtimer_expires
 #define schedule_work			fake_schedule_work
-#define queue_work			fake_queue_work
+#define queue_delayed_work		fake_queue_delayed_work
+#define cancel_delayed_work		fake_cancel_delayed_work
 #define cancel_work_sync		fake_cancel_work
 #define blk_mq_run_hw_queues		fake_run_hw_queues
 #define blk_mq_run_hw_queue		fake_run_hw_queue
 #define blk_mq_sched_mark_restart_hctx	fake_mark_restart_hctx
 #define blk_mq_free_request		fake_free_request
+#define sbitmap_for_each_set(bitmap, fn, data)	fake_each_tag(fn, data)
 /* The name would be taken if the scheduler itself is in this kernel, too. */
 #define elv_register(type)		0
 #define elv_unregister(type)
@@ -223,6 +239,8 @@ static struct fake {
 	struct request_queue *q;
 	struct blk_mq_hw_ctx *hctx;
 	struct fake_request *requests;
+	struct blk_mq_tags tags;	/* the elevator's; only static_rqs */
+	struct request *static_rqs[FAKE_REQUESTS];
 	struct fake_bio *bios;
 	struct request *freed[8];	/* freed by merging in the last call */
 	unsigned int nr_freed;
@@ -287,6 +305,10 @@ static int fake_suite_init(struct kunit_suite *suite)
 	fake.q = fake.disk->queue;
 	queue_for_each_hw_ctx(fake.q, hctx, i)
 		fake.hctx = hctx;
+	for (i = 0; i < FAKE_REQUESTS; i++)
+		fake.static_rqs[i] = &fake.requests[i].rq;
+	fake.tags.static_rqs = fake.static_rqs;
+	fake.hctx->sched_tags = &fake.tags;
 	/* Otherwise the block layer runs the queue when it freezes. */
 	blk_mq_quiesce_queue(fake.q);
 	return 0;
@@ -295,6 +317,7 @@ static int fake_suite_init(struct kunit_suite *suite)
 static void fake_suite_exit(struct kunit_suite *suite)
 {
 	if (!IS_ERR_OR_NULL(fake.disk)) {
+		fake.hctx->sched_tags = NULL;
 		put_disk(fake.disk);
 		blk_mq_free_tag_set(&fake.set);
 	}
@@ -390,6 +413,15 @@ static struct bio *fake_bio_alloc(blk_opf_t opf, sector_t sector,
 	return &fb->bio;
 }
 
+static void fake_each_tag(sb_for_each_fn fn, void *data)
+{
+	unsigned int tag;
+
+	for (tag = 0; tag < FAKE_REQUESTS; tag++)
+		if (fake.requests[tag].used && !fn(NULL, tag, data))
+			break;
+}
+
 static void fake_bio_free(struct bio *bio)
 {
 	container_of(bio, struct fake_bio, bio)->used = false;
@@ -432,7 +464,8 @@ static void fake_free_request(struct request *rq)
  * A plug filled for passthrough can have such requests. Their fields are
  * poisoned, as if another I/O had left something there.
  *
- * Return: a request that is not inserted. Tests never run out of requests.
+ * Return: a request that is not inserted, and has a driver tag: set that to
+ * IOSCHED_NO_TAG if it matters. Tests never run out of requests.
  */
 static struct request *fake_alloc_unprepared(blk_opf_t opf, sector_t sector,
 					     unsigned int sectors,
@@ -564,6 +597,8 @@ static inline void fake_expect_none(struct kunit *test)
 static void fake_complete(struct request *rq)
 {
 	fake_rq_finish(rq);
+	if (rq->end_io)
+		compat_end_io(rq);
 	fake_rq_free(rq);
 }
 
@@ -641,9 +676,10 @@ static inline bool fake_has_works(void)
 	return !list_empty(&fake_works);
 }
 
-/* Execute all scheduled work. */
+/* Execute all scheduled work; what that delays is left for the next call. */
 static inline void fake_run_works(void)
 {
+	list_splice_tail_init(&fake_delayed_works, &fake_works);
 	while (fake_has_works()) {
 		struct work_struct *work;
 

@@ -415,8 +415,9 @@ static void pai_expect_limits(struct kunit *test, unsigned int max,
 static void pai_change_limits(struct kunit *test, unsigned int max,
 			      unsigned int boundary)
 {
-	struct queue_limits lim = iosched_limits_begin(fake.q);
+	struct queue_limits lim;
 
+	KUNIT_ASSERT_TRUE(test, iosched_limits_try_begin(fake.q, &lim));
 	*iosched_max_sectors(&lim) = max;
 	lim.max_sectors = max;
 	lim.chunk_sectors = boundary;
@@ -534,6 +535,52 @@ static void pai_test_queue_limits_no_disk(struct kunit *test)
 	fake.q->disk = disk;
 }
 
+/* The worker waits for no disk whose limits are locked, and tries again. */
+static void pai_test_queue_limits_locked(struct kunit *test)
+{
+	unsigned int own = queue_max_sectors(fake.q);
+	struct queue_limits lim;
+
+	pai_begin_split(test, "128", "pas");
+	KUNIT_ASSERT_TRUE(test, iosched_limits_try_begin(fake.q, &lim));
+	pai_expect_limits(test, own, 0);
+	iosched_limits_cancel(fake.q);
+	pai_expect_limits(test, 128 * KB, 0);
+
+	/* The next PAI does not take the limits of the last one for the queue's own. */
+	KUNIT_ASSERT_TRUE(test, iosched_limits_try_begin(fake.q, &lim));
+	fake_stop();
+	pai_expect_limits(test, 128 * KB, 0);
+	pai_begin_split(test, "64", "pas");
+	pai_expect_limits(test, 128 * KB, 0);
+	iosched_limits_cancel(fake.q);
+	pai_expect_limits(test, 64 * KB, 0);
+	KUNIT_EXPECT_TRUE(test, list_is_singular(&pai_loans));
+	pai_end();
+	pai_expect_limits(test, own, 0);
+	KUNIT_EXPECT_TRUE(test, list_empty(&pai_loans));
+}
+
+/* A boundary leaves room for atomic writes when logical blocks grow up to a page. */
+static void pai_test_atomic_growth(struct kunit *test)
+{
+	struct queue_limits lim = {
+		.logical_block_size = PAGE_SIZE / 8,
+		.atomic_write_hw_max = SZ_32K,
+		.atomic_write_hw_unit_max = SZ_32K,
+	};
+
+	KUNIT_EXPECT_TRUE(test, iosched_tears_atomic(&lim, 128 * KB));
+	KUNIT_EXPECT_TRUE(test, iosched_tears_atomic(&lim, 240 * KB));
+	KUNIT_EXPECT_FALSE(test, iosched_tears_atomic(&lim, 256 * KB));
+	lim.atomic_write_hw_boundary = SZ_64K;
+	KUNIT_EXPECT_TRUE(test, iosched_tears_atomic(&lim, 256 * KB));
+	KUNIT_EXPECT_FALSE(test, iosched_tears_atomic(&lim, 512 * KB));
+	lim.logical_block_size = PAGE_SIZE;
+	KUNIT_EXPECT_FALSE(test, iosched_tears_atomic(&lim, 128 * KB));
+	KUNIT_EXPECT_TRUE(test, iosched_tears_atomic(&lim, 16 * KB));
+}
+
 static void pai_test_random(struct kunit *test)
 {
 	am.own = queue_max_sectors(fake.q);
@@ -562,6 +609,8 @@ static struct kunit_case pai_cases[] = {
 	KUNIT_CASE(pai_test_overlap),
 	KUNIT_CASE(pai_test_queue_limits),
 	KUNIT_CASE(pai_test_queue_limits_others),
+	KUNIT_CASE(pai_test_queue_limits_locked),
+	KUNIT_CASE(pai_test_atomic_growth),
 	KUNIT_CASE(pai_test_queue_limits_no_disk),
 	KUNIT_CASE_SLOW(pai_test_random),
 	{}

@@ -256,7 +256,7 @@ def scsi_disk():
 
 def atomic():
     """A boundary that would cut an atomic write is not set."""
-    unit = 64 << 10
+    unit = 32 << 10
     name, = scsi_disks(1, dev_size_mb=64, atomic_wr=1, atomic_wr_max_length=unit // 512)
     disk = Disk(name, "none")
     most = int((disk.queue / "atomic_write_unit_max_bytes").read_text())
@@ -266,11 +266,43 @@ def atomic():
         for write_buffer, meant in ((255, (240, 0)), (256, (256, 512))):
             pai(disk, **SSD_A | {"write_buffer_kb": write_buffer})
             become(disk, *meant, f"atomic writes, a buffer of {write_buffer} KB")
-            written = os.pwritev(fd, [buffer], 3 * unit, RWF_ATOMIC)
+            written = os.pwritev(fd, [buffer], 7 * unit, RWF_ATOMIC)
             check(written == unit, "a write across a multiple of 240 KB is atomic")
     os.close(fd)
     disk.select("none")
     modprobe("-r", "scsi_debug")
+
+
+def refused(fd, buffer, offset):
+    """Read without waiting; return true if the kernel refuses that."""
+    try:
+        os.preadv(fd, [buffer], offset, os.RWF_NOWAIT)
+    except BlockingIOError:
+        return True
+    return False
+
+
+def must_not_wait():
+    """Direct I/O that must not wait is refused, each time, if it crosses a boundary, however small;
+    without the flag, and by io_uring, it is split."""
+    size, boundary = 64 << 10, 240 << 10
+    buffer, ring = mmap.mmap(-1, size), uring.Ring(1)
+    with Device("small", max_request_kb=512) as device:
+        disk = Disk(device.name, "none")
+        pai(disk, **SSD_A)
+        become(disk, 240, 480, "must not wait")
+        fd = os.open(disk.path, os.O_RDONLY | os.O_DIRECT)
+        for offset in range(0, 4 * boundary, size):
+            crosses = offset // boundary != (offset + size - 1) // boundary
+            found = [refused(fd, buffer, offset) for _ in range(2)]
+            check(found == [crosses] * 2, f"a read of 64 KB at {offset >> 10} KB: refused {found}")
+            ring.read(fd, uring.address(buffer), size, offset, 0)
+            ring.submit(1)
+            ends = [os.preadv(fd, [buffer], offset), *(result for _, result in ring.reap())]
+            check(ends == [size] * 2, f"without the flag, and by io_uring: {ends}")
+        os.close(fd)
+        disk.select("none")
+    ring.close()
 
 
 def zones():
@@ -335,6 +367,7 @@ def polled():
 
 emulated_ssd()
 scsi_disk()
+must_not_wait()
 polled()
 # Older kernels refuse PAI on a zoned device.
 if RELEASE >= (6, 12):
