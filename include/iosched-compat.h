@@ -41,18 +41,52 @@
 #define IOSCHED_RQF_SCHED_TAGS	RQF_SCHED_TAGS
 #endif
 
+/* The tag of a request that has none; block/blk-mq.h names it BLK_MQ_NO_TAG. */
+#define IOSCHED_NO_TAG		(-1)
+
 /*
- * Return true if a request of the current plug that is issued directly keeps its place:
- * 6.1 issues the last one first, so it has to be the only one. (If others follow that
- * have a tag of the elevator, all are inserted.)
+ * Return true if a request that the current task allocates may bypass the elevator. If
+ * one of a plug does not, all are inserted. Requests that were allocated in advance may
+ * be for I/O in the other direction. 6.1 issues the last request of a plug first, so it
+ * has to be the only one.
  */
-static inline bool iosched_plug_in_order(void)
+static inline bool iosched_plug_bypasses(void)
 {
+	struct blk_plug *plug = current->plug;
+
+	if (!plug)
+		return true;
+	if (plug->has_elevator)
+		return false;
 #ifdef IOSCHED_HAVE_RQ_LIST
-	return true;
+	return rq_list_empty(&plug->cached_rqs);
 #else
-	return !current->plug ||
-	       (!current->plug->mq_list && !current->plug->cached_rq);
+	return !plug->mq_list && !plug->cached_rq;
+#endif
+}
+
+/*
+ * The flags for which the block layer would insert a request that the current task
+ * allocates. From 6.5 on there are two; without a plug either is enough. 6.12 always has
+ * a plug. There the other flag has to stay: a request that was allocated in advance, and
+ * is not used, is freed without its end_io being called.
+ */
+static inline req_flags_t iosched_inserting_flags(void)
+{
+#ifndef RQF_ELV
+	if (!current->plug)
+		return IOSCHED_RQF_SCHED_TAGS | IOSCHED_RQF_PREPARED;
+#endif
+	return IOSCHED_RQF_SCHED_TAGS;
+}
+
+/* Return true if the driver of @q encrypts data. */
+static inline bool iosched_encrypts(struct request_queue *q)
+{
+#ifdef CONFIG_BLK_INLINE_ENCRYPTION
+	return q->crypto_profile;
+#else
+	return false;
 #endif
 }
 

@@ -60,8 +60,9 @@
  *			the flush state machine. Of these only a FUA write that
  *			needs no flush and was requeued is inserted; the state
  *			machine no longer uses it, so the core prepares it late.
- * fifo_time (on 6.1 csd)	the core from insertion to dispatch; csd belongs to
- *			the completion.
+ * fifo_time (on 6.1 csd)	the core from insertion to dispatch, or from allocation
+ *			to issue if the request bypasses the queue; csd belongs
+ *			to the completion.
  *
  * Locking: iosched.lock protects everything that is queued. A completion runs in
  * any context, does not take the lock, and changes atomics only. iosched_wake()
@@ -99,9 +100,10 @@ enum {
 #define IOSCHED_RQ_COUNTED	BIT(2)	/* released() is due */
 #define IOSCHED_RQ_POLLED	BIT(3)	/* in flight, in no bound */
 #define IOSCHED_RQ_TIMED	BIT(4)	/* dispatched as the only one */
-#define IOSCHED_RQ_BYPASS	BIT(5)	/* counted in bypassed; no other bit but: */
+#define IOSCHED_RQ_BYPASS	BIT(5)	/* counted in bypassed; no other bits but: */
 #define IOSCHED_RQ_BYPASS_WRITE	BIT(6)	/* as a write */
-#define IOSCHED_RQ_TIER_SHIFT	7
+#define IOSCHED_RQ_OVERLOOKED	BIT(7)	/* counted in bypass_done already */
+#define IOSCHED_RQ_TIER_SHIFT	8
 
 /* Longest time after its deadline for which bounds hold a request, in jiffies. */
 #define IOSCHED_SLACK	msecs_to_jiffies(100)
@@ -164,10 +166,11 @@ struct iosched_done {
  * @timer: armed while requests are held, for the earliest deadline or the slack
  * @held: all queued requests are held; see iosched_wake(). Atomic.
  * @held_hctx: hardware queue whose run last set @held
+ * @timed_out: the timer has expired; see iosched_overlook(). Without @lock.
  * @done: counters of completions. Atomic.
  * @owed_us: time owed to reads, in us. Without @lock.
  * @bypassed: requests that bypass the queue or did, by direction. Atomic.
- * @bypass_done: those that have completed or were requeued. Atomic.
+ * @bypass_done: those that have completed, were requeued or are overlooked. Atomic.
  * @last: by direction: time at which a request was last dispatched or bypassed the
  *	queue, in jiffies. Without @lock.
  * @classes_until: time until which a request may be queued that is not best-effort,
@@ -205,6 +208,7 @@ struct iosched {
 	/* Completions read this line; only holding and waking write it. */
 	unsigned int held ____cacheline_aligned_in_smp;
 	struct blk_mq_hw_ctx *held_hctx;
+	bool timed_out;
 
 	struct iosched_done done[IOSCHED_TIERS][IOSCHED_DIRS]
 		____cacheline_aligned_in_smp;
@@ -380,14 +384,19 @@ static inline bool iosched_one_tier(struct iosched *io)
 	return is_power_of_2(io->tiers);
 }
 
+/* Return true if all hardware queues share their tags, also the elevator's. */
+static inline bool iosched_tags_shared(struct iosched *io)
+{
+	return io->q->tag_set->flags & BLK_MQ_F_TAG_HCTX_SHARED;
+}
+
 /* Most requests that the driver takes: its tags. */
 static inline unsigned int iosched_tags(struct iosched *io)
 {
 	struct blk_mq_tag_set *set = io->q->tag_set;
 	unsigned int tags = set->queue_depth - set->reserved_tags;
 
-	return set->flags & BLK_MQ_F_TAG_HCTX_SHARED ?
-		tags : tags * io->q->nr_hw_queues;
+	return iosched_tags_shared(io) ? tags : tags * io->q->nr_hw_queues;
 }
 
 /**

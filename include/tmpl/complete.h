@@ -75,7 +75,7 @@ static void iosched_requeue_request(struct request *rq)
 	unsigned long state = iosched_rq_state(rq);
 	struct iosched_done *done;
 
-	/* 6.1 does not call this for a request that bypasses the queue. */
+	/* Not called for a request that bypasses the queue on 6.1, or without a plug. */
 	if (state & IOSCHED_RQ_BYPASS) {
 		iosched_bypass_done(io, rq);
 		iosched_wake(io);

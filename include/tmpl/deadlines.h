@@ -118,6 +118,7 @@ static void iosched_timeout(struct timer_list *timer)
 	if (!READ_ONCE(io->nr))
 		return;
 	mod_timer(timer, jiffies + IOSCHED_SLACK);
+	WRITE_ONCE(io->timed_out, true);
 	iosched_unhold(io);
 	iosched_run(io);
 }

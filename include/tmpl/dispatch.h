@@ -134,7 +134,8 @@ static struct request *iosched_find_overdue(struct iosched *io,
 /*
  * Return a request that only the lack of a tag may hold, or arm the timer, for
  * IOSCHED_SLACK from now at most: the timer wheel rounds longer times up, and a run
- * may have ended at a request that the driver would not take.
+ * may have ended at a request that the driver would not take. While requests bypass the
+ * queue, for IOSCHED_ISSUE_TIME at most: they may not be issued, see iosched_overlook().
  */
 static struct request *iosched_overdue_or_arm(struct iosched *io)
 {
@@ -143,6 +144,8 @@ static struct request *iosched_overdue_or_arm(struct iosched *io)
 	struct request *rq = NULL;
 	bool free;
 
+	if (iosched_any_bypassing(io))
+		next = jiffies + IOSCHED_ISSUE_TIME;
 	/*
 	 * Without a free tag, even an overdue request needs a completion. A request
 	 * that bypasses the queue may have no tag yet. Of several hardware queues, one
@@ -162,7 +165,8 @@ static struct request *iosched_overdue_or_arm(struct iosched *io)
 
 /*
  * No request could be dispatched: set @held, then try once more, see
- * iosched_wake(), and with overdue requests. Return NULL if all stay held.
+ * iosched_wake(), then without those overlooked, and with overdue requests. Return NULL
+ * if all stay held.
  */
 static struct request *iosched_hold(struct iosched *io,
 				    struct blk_mq_hw_ctx *hctx)
@@ -174,6 +178,8 @@ static struct request *iosched_hold(struct iosched *io,
 	/* Pairs with iosched_wake(). */
 	smp_mb();
 	rq = iosched_pick_bounded(io);
+	if (!rq && iosched_overlook(io))
+		rq = iosched_pick_bounded(io);
 	return rq ? rq : iosched_overdue_or_arm(io);
 }
 

@@ -68,6 +68,7 @@ static bool iosched_take_over(struct iosched *io, struct request *rq)
 {
 	bool bypassed;
 
+	iosched_take_back(rq);
 	iosched_late_prepare(rq, iosched_clear_request);
 	bypassed = iosched_make_ordinary(io, rq);
 	RB_CLEAR_NODE(&rq->rb_node);

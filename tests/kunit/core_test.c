@@ -536,6 +536,176 @@ static void core_test_bypass_inserted(struct kunit *test)
 	fake_finish();
 }
 
+/* Requests of other classes in flight use the limit, too, however long they take. */
+static void core_test_bypass_slow_class(struct kunit *test)
+{
+	static const unsigned int classes[] = { IOPRIO_CLASS_RT, IOPRIO_CLASS_IDLE };
+	struct request *slow[2], *rq;
+	unsigned int i;
+
+	core_begin_bypass(test);
+	fake_set(test, "depth", "2");
+	for (i = 0; i < ARRAY_SIZE(classes); i++) {
+		core_insert(REQ_OP_READ, 100, classes[i]);
+		core_insert(REQ_OP_READ, 200, classes[i]);
+		slow[0] = fake_expect(test, 100);
+		slow[1] = fake_expect(test, 200);
+		fake_advance_ms(IOSCHED_CLASSES_RECENT + 1);
+		rq = fake_alloc(REQ_OP_READ, 0, 8, 0);
+		KUNIT_EXPECT_FALSE(test, core_bypasses(rq));
+		fake_complete(rq);
+		fake_complete(slow[0]);
+		fake_complete(slow[1]);
+		rq = fake_alloc(REQ_OP_READ, 0, 8, 0);
+		KUNIT_EXPECT_TRUE(test, core_bypasses(rq));
+		fake_complete(rq);
+	}
+	fake_finish();
+}
+
+/* Allocate a request that bypasses the queue and that its task does not issue. */
+static struct request *core_alloc_unissued(struct kunit *test, blk_opf_t opf)
+{
+	struct request *rq = fake_alloc(opf, 0, 8, 0);
+
+	KUNIT_EXPECT_TRUE(test, core_bypasses(rq));
+	rq->tag = IOSCHED_NO_TAG;
+	return rq;
+}
+
+/*
+ * Requests that a task does not issue, because it is preempted, do not hold others for
+ * longer than some ms, and are counted once.
+ */
+static void core_test_bypass_unissued(struct kunit *test)
+{
+	struct core_data *data = core_begin_bypass(test);
+	struct request *unissued, *inserted, *issued, *rq;
+	struct iosched *io = &data->io;
+
+	fake_set(test, "depth", "3");
+	unissued = core_alloc_unissued(test, REQ_OP_WRITE);
+	inserted = core_alloc_unissued(test, REQ_OP_READ);
+	issued = fake_alloc(REQ_OP_READ, 0, 8, 0);
+	fake_insert(REQ_OP_READ, 100, 8);
+	fake_insert(REQ_OP_READ, 200, 8);
+	fake_insert(REQ_OP_READ, 300, 8);
+	fake_expect_none(test);
+	fake_runs = 0;
+	fake_advance_ms(IOSCHED_ISSUE_TIME);
+	KUNIT_EXPECT_EQ(test, fake_runs, 1U);
+	/* It may be issued within this jiffy. */
+	fake_expect_none(test);
+	fake_advance_ms(IOSCHED_ISSUE_TIME);
+	rq = fake_expect(test, 100);
+	fake_complete(rq);
+	/* The one that was issued counts. */
+	rq = fake_expect(test, 200);
+	fake_expect(test, 300);
+	KUNIT_EXPECT_EQ(test, iosched_all_in_flight(io), 3U);
+
+	/* One is inserted after all, the other completes. */
+	fake_insert_request(inserted, false);
+	fake_expect_none(test);
+	fake_complete(unissued);
+	KUNIT_EXPECT_EQ(test, iosched_all_in_flight(io), 3U);
+	fake_complete(rq);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), inserted);
+	fake_complete(issued);
+	KUNIT_EXPECT_EQ(test, iosched_all_in_flight(io), 2U);
+	fake_complete_all();
+	KUNIT_EXPECT_EQ(test, iosched_all_in_flight(io), 0U);
+	fake_expect_file(test, iosched_counters_show,
+			 "tier dir inserted merged dispatched completed expired requeued queued in_flight polled bypassed\n"
+			 "rt read 0 0 0 0 0 0 0 0 0 0\n"
+			 "rt write 0 0 0 0 0 0 0 0 0 0\n"
+			 "be read 5 0 5 5 0 0 0 0 0 1\n"
+			 "be write 1 0 1 1 0 0 0 0 0 1\n"
+			 "idle read 0 0 0 0 0 0 0 0 0 0\n"
+			 "idle write 0 0 0 0 0 0 0 0 0 0\n");
+	fake_finish();
+}
+
+/* Nor does a lower class wait for them, nor a write that leaves the device to reads. */
+static void core_test_bypass_unissued_bounds(struct kunit *test)
+{
+	struct request *a, *b, *read;
+
+	core_begin_bypass(test);
+	a = core_alloc_unissued(test, REQ_OP_READ);
+	core_insert(REQ_OP_READ, 100, IOPRIO_CLASS_IDLE);
+	fake_expect_none(test);
+	fake_advance_ms(2 * IOSCHED_ISSUE_TIME);
+	fake_expect(test, 100);
+	fake_complete(a);
+	fake_complete_all();
+
+	fake_advance_ms(IOSCHED_CLASSES_RECENT + 1);
+	fake_set(test, "depth", "4");
+	fake_set(test, "write_share", "50");
+	read = fake_alloc(REQ_OP_READ, 0, 8, 0);
+	fake_complete(read);
+	a = core_alloc_unissued(test, REQ_OP_WRITE);
+	b = core_alloc_unissued(test, REQ_OP_WRITE);
+	fake_insert(REQ_OP_WRITE, 500, 8);
+	fake_expect_none(test);
+	fake_advance_ms(2 * IOSCHED_ISSUE_TIME);
+	fake_expect(test, 500);
+	fake_complete(a);
+	fake_requeue(b);
+	fake_complete(b);
+	fake_finish();
+}
+
+/*
+ * Without a plug the block layer would insert a request that it will tell the elevator
+ * of. Of others of a plug that has requests of the elevator, or that were allocated in
+ * advance, none bypasses.
+ */
+static void core_test_bypass_plug(struct kunit *test)
+{
+	struct core_data *data = core_begin_bypass(test);
+	struct request *rq, *cached;
+	struct blk_plug plug;
+
+	rq = fake_alloc(REQ_OP_READ, 0, 8, 0);
+	KUNIT_EXPECT_TRUE(test, core_bypasses(rq));
+	KUNIT_EXPECT_FALSE(test, rq->rq_flags & RQF_USE_SCHED);
+	KUNIT_EXPECT_EQ(test, iosched_all_in_flight(&data->io), 1U);
+	fake_complete(rq);
+	KUNIT_EXPECT_EQ(test, iosched_all_in_flight(&data->io), 0U);
+
+	/* Inserted, it is known to the elevator again. */
+	rq = fake_alloc(REQ_OP_READ, 0, 8, 0);
+	fake_insert_request(rq, false);
+	KUNIT_EXPECT_TRUE(test, rq->rq_flags & RQF_USE_SCHED);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rq);
+	KUNIT_EXPECT_EQ(test, iosched_all_in_flight(&data->io), 1U);
+	fake_complete(rq);
+	KUNIT_EXPECT_EQ(test, iosched_all_in_flight(&data->io), 0U);
+
+	blk_start_plug(&plug);
+	rq = fake_alloc(REQ_OP_READ, 0, 8, 0);
+	KUNIT_EXPECT_TRUE(test, core_bypasses(rq));
+	KUNIT_EXPECT_TRUE(test, rq->rq_flags & RQF_USE_SCHED);
+	fake_complete(rq);
+	KUNIT_EXPECT_EQ(test, iosched_all_in_flight(&data->io), 0U);
+	plug.has_elevator = true;
+	rq = fake_alloc(REQ_OP_READ, 0, 8, 0);
+	KUNIT_EXPECT_FALSE(test, core_bypasses(rq));
+	fake_complete(rq);
+	plug.has_elevator = false;
+	cached = fake_alloc(REQ_OP_READ, 0, 8, 0);
+	compat_plug_cache(&plug, cached);
+	rq = fake_alloc(REQ_OP_READ, 0, 8, 0);
+	KUNIT_EXPECT_FALSE(test, core_bypasses(rq));
+	fake_complete(rq);
+	compat_plug_cache(&plug, NULL);
+	blk_finish_plug(&plug);
+	fake_complete(cached);
+	fake_finish();
+}
+
 /* No request bypasses the queue while other classes than best-effort are in use. */
 static void core_test_bypass_classes(struct kunit *test)
 {
@@ -1294,6 +1464,10 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_bypass),
 	KUNIT_CASE(core_test_bypass_inserted),
 	KUNIT_CASE(core_test_bypass_classes),
+	KUNIT_CASE(core_test_bypass_slow_class),
+	KUNIT_CASE(core_test_bypass_unissued),
+	KUNIT_CASE(core_test_bypass_unissued_bounds),
+	KUNIT_CASE(core_test_bypass_plug),
 	KUNIT_CASE(core_test_special_vec),
 	KUNIT_CASE(core_test_unprepared),
 	KUNIT_CASE(core_test_polled),

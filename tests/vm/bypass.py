@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: GPL-2.0
 # While nothing is queued, requests bypass PASS, but neither its bounds nor a priority class
 # virtual-time: yes
-# kernels: 6.1 6.12 debug-6.1 debug-6.12 debug-7.2
+# kernels: 6.1 6.12 7.2 7.3 debug-6.1 debug-6.12 debug-7.2
 # check: 6.12 6.1
 # timeout: 900
 
 import time
 
 from blktrace import most_in_flight
-from checks import check
+from checks import check, wait_for
 from fio_jobs import fio
-from iosched import Disk
+from iosched import SCSI_DEBUG, Disk, scsi_disks
 from ssd import Device, NullBlk
 
 TAGS = 16
@@ -69,6 +69,31 @@ def classes(disk):
     check(be > 20 * idle, f"{be} writes of best effort, {idle} reads of the idle class")
 
 
+def set_delay(jiffies):
+    """Have scsi_debug take this long for a read or write."""
+    def idle():
+        try:
+            (SCSI_DEBUG / "delay").write_text(str(jiffies))
+        except OSError:
+            return False
+        return True
+    wait_for(idle, "the end of all commands")
+
+
+def slow_class():
+    """Reads of the idle class that are in the device for seconds count for the limit."""
+    (name,) = scsi_disks(1, dev_size_mb=16, max_queue=TAGS)
+    disk = Disk(name, "pass", depth=2)
+    set_delay(1000)
+    jobs = {"idle": {"prioclass": 3}, "be": {"startdelay": 2}}
+    found = most_in_flight(disk, lambda: fio(jobs, filename=disk.path, rw="randread", iodepth=2,
+                                             number_ios=2))
+    check(found == 2, f"depth 2, two reads of the idle class are slow: {found} in flight")
+    set_delay(1)
+    disk.nothing_left()
+    disk.select("none")
+
+
 def main():
     with Device("small", queue_depth=TAGS) as device:
         disk = Disk(device.name, "pass")
@@ -80,6 +105,7 @@ def main():
         disk = Disk(device.name, "pass")
         check(bypassed(disk) == 0, "none to a driver with queue_rqs()")
         disk.nothing_left()
+    slow_class()
 
 
 if __name__ == "__main__":
