@@ -47,7 +47,8 @@ def part(text, name, start, end):
 def all_named():
     """Each file names all options of each command."""
     page = PAGE.read_text().replace("\\-", "-")
-    bash, zsh = BASH.read_text(), ZSH.read_text().replace("$json", "--json")
+    bash, zsh = BASH.read_text(), ZSH.read_text().replace("$json", "--json").replace(
+        "$unsure", "--even-unsure")
     for name in command.COMMANDS:
         check("--json" in options_of(name), f"{name} knows --json")
         for option in sorted(options_of(name)):

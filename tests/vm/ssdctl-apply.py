@@ -134,13 +134,26 @@ def advised(name):
     folder = pathlib.Path("/var/lib/ssd-iosched/advice")
     folder.mkdir(parents=True)
     file = folder / f"{name}.json"
-    made = {"choice": {"scheduler": "pass", "tunables": {"depth": 8}}}
+    made = {"sure": True, "choice": {"scheduler": "pass", "tunables": {"depth": 8}}}
     file.write_text(json.dumps(made | {"instance": "another drive of this name"}))
     refused("no advice", "apply", name)
     file.write_text(json.dumps(made | {"instance": Drive(f"/dev/{name}").instance()}))
     ssdctl("apply", name)
     has(name, "pass", depth=8)
     check(status_of(name)["advice"]["scheduler"] == "pass", "status shows the advice")
+    undecided = {"sure": False, "choice": {"scheduler": "pass"}, "had": {"scheduler": "pass"},
+                 "leading": {"choice": {"scheduler": "kyber"}, "gain_low": 0.98, "gain_high": 1.2},
+                 "instance": Drive(f"/dev/{name}").instance()}
+    file.write_text(json.dumps(undecided))
+    refused("undecided (kyber leads)", "apply", name)
+    has(name, "pass", depth=8)
+    shown = status_of(name)
+    check(shown["advice"] is None and shown["undecided"]["scheduler"] == "kyber" and
+          "undecided, kyber leads" in ssdctl("status", name, "--interval", "0")[0],
+          "status marks the advice")
+    ssdctl("apply", name, "--even-unsure")
+    has(name, "kyber")
+    ssdctl("apply", name, "pass", "depth=8")
     file.write_text("{")
     refused("is damaged", "apply", name)
     has(name, "pass", depth=8)

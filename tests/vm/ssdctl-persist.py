@@ -98,8 +98,18 @@ def advised(one):
     """Without a scheduler the advice is kept, but if another one was selected since, that."""
     drive = Drive(f"/dev/{one.name}")
     plain = schedulers.read_choice(drive)
-    write_ours(saved.ADVICE / f"{drives.key(drive)}.json", json.dumps(
-        {"choice": Choice("pass", {"depth": 8}).as_json(), "had": plain.as_json()}))
+    advice = {"choice": Choice("pass", {"depth": 8}).as_json(), "had": plain.as_json()}
+    file = saved.ADVICE / f"{drives.key(drive)}.json"
+    write_ours(file, json.dumps(advice | {"sure": False}))
+    made = json.loads(ssdctl("persist", one.name, "--json")[0])
+    check(not made["advised"] and made["choice"]["scheduler"] == plain.scheduler and
+          any("--even-unsure" in line for line in made["messages"]),
+          f"undecided advice is not kept: {made}")
+    made = json.loads(ssdctl("persist", one.name, "--even-unsure", "--json")[0])
+    check(made["advised"] and made["choice"]["scheduler"] == "pass" and
+          "which leads" in made["messages"][0], f"it is if it is wanted: {made}")
+    ssdctl("revert", one.name)
+    write_ours(file, json.dumps(advice | {"sure": True}))
     made = json.loads(ssdctl("persist", one.name, "--json")[0])
     check(made["advised"] and made["choice"]["scheduler"] == "pass" and
           pathlib.Path(made["rule"]).exists(), f"the advice is kept: {made}")

@@ -94,10 +94,11 @@ _ssdctl()
 	done
 	case $command in
 	status) options="--json --interval" ;;
-	apply|revert|undo-all|hwdb) options="--json" ;;
+	revert|undo-all|hwdb) options="--json" ;;
+	apply) options="--even-unsure --json" ;;
 	advise) options="--workload --on --destroy --size --probe --minutes --seed --json --html \
-			--contribute --apply --fio --quiet" ;;
-	persist) options="--by-model --by-path --json" ;;
+			--contribute --apply --even-unsure --fio --quiet" ;;
+	persist) options="--by-model --by-path --even-unsure --json" ;;
 	top) options="--interval --batch --once --json" ;;
 	esac
 	case $command:$number in

@@ -11,6 +11,7 @@ from ssd_probe import ProbeError, former, output
 from ssd_probe.drive import Drive, read
 
 OK = 0
+EVEN_UNSURE = "--even-unsure"
 # Settings of the queue that a change of the scheduler does not reset.
 STAY = (schedulers.WBT, "read_ahead_kb")
 
@@ -19,7 +20,14 @@ def add_options(parser: argparse.ArgumentParser):
     """Add the options of the command."""
     parser.add_argument("device", metavar="DEVICE", help="the drive, as in /dev/sdb")
     add_choice(parser)
+    add_even_unsure(parser)
     add_option(parser)
+
+
+def add_even_unsure(parser: argparse.ArgumentParser):
+    """Add the option that takes advice that is undecided."""
+    parser.add_argument(EVEN_UNSURE, action="store_true",
+                        help="if the advice is undecided, take the scheduler that leads")
 
 
 def add_choice(parser: argparse.ArgumentParser):
@@ -59,6 +67,20 @@ def with_former_queue(choice: Choice, former: Choice | None) -> Choice:
         return choice
     return Choice(choice.scheduler, choice.tunables,
                   former_queue(choice, former) | choice.queue)
+
+
+def advised(drive: Drive, even_unsure: bool) -> Choice:
+    """Return the advised choice, or the one that leads if the advice is undecided and @even_unsure
+    is true."""
+    advice = saved.advised(drive)
+    if not advice:
+        raise CtlError(f"no advice is stored for {drive.path}: run ssdctl advise "
+                       f"{drive.path}, or name a scheduler")
+    if not advice.sure and not even_unsure:
+        raise CtlError(f"the advice for {drive.path} is undecided ({advice.choice.scheduler} "
+                       f"leads): run ssdctl advise {drive.path} for longer (--minutes), name a "
+                       f"scheduler, or give {EVEN_UNSURE}")
+    return advice.choice
 
 
 @contextlib.contextmanager
@@ -116,10 +138,7 @@ def run(args: argparse.Namespace) -> int:
     words = named(args)
     with saved.alone(), Said(args.json) as said:
         drive = drives.find(args.device)
-        choice = parse(words) if words else saved.advised(drive)
-        if not choice:
-            raise CtlError(f"no advice is stored for {drive.path}: run ssdctl advise "
-                           f"{drive.path}, or name a scheduler")
+        choice = parse(words) if words else advised(drive, args.even_unsure)
         choice = select(drive, choice)
         said(f"{drive.path} has {choice} until the next boot", drive=drive.path,
              choice=choice.as_json())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Keep a scheduler across boots, by a udev rule, and select it now: the named one; without a name,
-the advised one if nothing was selected since the advice, otherwise the present one."""
+the advised one if it is decided and nothing was selected since, otherwise the present one."""
 import argparse
 import fcntl
 import pathlib
@@ -25,6 +25,7 @@ def add_options(parser: argparse.ArgumentParser):
     how.add_argument("--by-path", action="store_true",
                      help="for whichever drive is attached where this one is")
     apply.add_choice(parser)
+    apply.add_even_unsure(parser)
     add_option(parser)
 
 
@@ -46,15 +47,14 @@ def present(drive: Drive, kept: list[Choice]) -> Choice:
     return Choice(now.scheduler, dict(tunables), queue)
 
 
-def advised(drive: Drive) -> Choice | None:
-    """Return the advised choice if the drive still has the scheduler and the tunables that it had
-    before the advice, otherwise None: what was selected since counts."""
-    made = saved.advice(drive)
-    if not made or "had" not in made:
+def advised(drive: Drive) -> saved.Advice | None:
+    """Return the advice if the drive still has the scheduler and the tunables that it had before
+    it, otherwise None: what was selected since counts."""
+    advice = saved.advised(drive)
+    if not advice or not advice.had:
         return None
-    had = saved.choice_in(made, "had", drive, saved.advice_path)
-    unchanged = schedulers.holds(drive, Choice(had.scheduler, had.tunables))
-    return saved.choice_in(made, "choice", drive, saved.advice_path) if unchanged else None
+    had = Choice(advice.had.scheduler, advice.had.tunables)
+    return advice if schedulers.holds(drive, had) else None
 
 
 def program() -> str:
@@ -129,13 +129,13 @@ def warnings(drive: Drive, rule: rules.Rule, others: list[str]) -> list[str]:
             f"{'them' if len(others) > 1 else 'it'}, too{way}"]
 
 
-def selected(drive: Drive, words: list[str], kept: list[Choice]) -> tuple[Choice, bool]:
-    """Select what is to be kept, by the user's @words, the advice or what the drive has; return it,
-    and whether it is the advice. @kept: what rules select when the drive appears."""
-    advice = None if words else advised(drive)
-    if words or advice:
-        return apply.select_held(drive, advice or parse(words), kept), bool(advice)
-    return present(drive, kept), False
+def selected(drive: Drive, words: list[str], taken: saved.Advice | None, kept: list[Choice]
+             ) -> Choice:
+    """Select what is to be kept, by the user's @words, the advice that is @taken or what the drive
+    has; return it. @kept: what rules select when the drive appears."""
+    if words or taken:
+        return apply.select_held(drive, taken.choice if taken else parse(words), kept)
+    return present(drive, kept)
 
 
 def install(drive: Drive, rule: rules.Rule, instead: list[rules.Rule], lock: int
@@ -160,7 +160,9 @@ def run(args: argparse.Namespace) -> int:
         with apply.locked(drive) as lock:
             kept = rules.choices(drive)
             with saved.changing(drive, kept):
-                choice, advice = selected(drive, words, kept)
+                advice = None if words else advised(drive)
+                taken = advice if advice and (advice.sure or args.even_unsure) else None
+                choice = selected(drive, words, taken, kept)
                 rule = made(drive, choice, match, args.by_model)
                 others = alike(drive, rule)
                 # A rule by the drive's serial number would decide.
@@ -168,11 +170,15 @@ def run(args: argparse.Namespace) -> int:
                            if args.by_path and each.path.name > rule.path.name]
                 lost = replaced(rule, others) + removed(instead, drive)
                 decides, unsure, failed = install(drive, rule, instead, lock)
-        source = ", as ssdctl advise recommends" if advice else ""
+        source = "" if not taken else (
+            ", as ssdctl advise recommends" if taken.sure else ", which leads by ssdctl advise")
         whose = drive.path if decides.path == rule.path else f"the model {rule.model}"
         said(f"{whose} keeps {choice}{source}: {rule.path}", drive=drive.path,
-             choice=choice.as_json(), advised=advice, rule=str(rule.path), also=others,
+             choice=choice.as_json(), advised=bool(taken), rule=str(rule.path), also=others,
              unsure=list(map(str, unsure)))
+        if advice and not taken:
+            said(f"the advice is undecided, so {drive.path} keeps what it has: {apply.EVEN_UNSURE} "
+                 f"keeps {advice.choice}, which leads, instead")
         if decides.path != rule.path:
             said(f"{drive.path} itself keeps {decides.choice} by another rule, which decides: "
                  f"{decides.path}")

@@ -2,6 +2,7 @@
 """Files of /var/lib/ssd-iosched: what a drive had before ssdctl changed it, what was applied to it,
 and advice."""
 import contextlib
+import dataclasses
 import json
 import os
 import pathlib
@@ -175,7 +176,24 @@ def advice(drive: Drive) -> dict | None:
     return made if known else None
 
 
-def advised(drive: Drive) -> Choice | None:
-    """Return the choice of the stored advice."""
+@dataclasses.dataclass(frozen=True)
+class Advice:
+    """Stored advice. @choice: what is recommended, or what leads if it is not @sure. @had: what the
+    drive had before, @low, @high: bounds of the gain over none, factors; None where not known."""
+    choice: Choice
+    sure: bool
+    had: Choice | None
+    low: float | None
+    high: float | None
+
+
+def advised(drive: Drive) -> Advice | None:
+    """Return the stored advice, None if there is none. What does not say that it is sure is not."""
     made = advice(drive)
-    return choice_in(made, "choice", drive, advice_path) if made else None
+    if not made:
+        return None
+    # Former versions stored what leads as the choice.
+    leading = made.get("leading", made)
+    return Advice(choice_in(leading, "choice", drive, advice_path), made.get("sure", False),
+                  choice_in(made, "had", drive, advice_path) if "had" in made else None,
+                  leading.get("gain_low"), leading.get("gain_high"))

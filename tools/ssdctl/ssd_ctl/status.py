@@ -53,13 +53,19 @@ def overruled(drive: Drive, rule: rules.Rule) -> dict[str, list[str]]:
             "unsure": [str(each) for each in found if not each.sure]}
 
 
-def advice(drive: Drive) -> dict | None:
-    """Return the stored choice of ssdctl advise, None if there is none."""
+def advice(drive: Drive) -> dict:
+    """Return the choice of the stored advice of ssdctl advise as "advice", or if it is undecided as
+    "undecided", with the bounds of its gain; None where there is none."""
+    found = {"advice": None, "undecided": None}
     try:
-        choice = saved.advised(drive)
+        made = saved.advised(drive)
     except CtlError:
-        return None
-    return choice and choice.as_json()
+        return found
+    if made and made.sure:
+        found["advice"] = made.choice.as_json()
+    elif made:
+        found["undecided"] = {**made.choice.as_json(), "gain_low": made.low, "gain_high": made.high}
+    return found
 
 
 def report(drive: Drive) -> dict:
@@ -68,7 +74,7 @@ def report(drive: Drive) -> dict:
     made = {"name": drive.name, "path": drive.path, "model": found["model"],
             "serial": drives.serial(drive), "kind": drives.kind(drive), "bytes": drive.size,
             "rotational": found["rotational"], "scheduler": None, "tunables": {}, "changed": {},
-            "queue": {}, "kept": None, "advice": None}
+            "queue": {}, "kept": None, "advice": None, "undecided": None}
     if not drives.schedules(drive.sysfs):
         if not drive.exists():
             raise CtlError(f"{drive.path} has disappeared")
@@ -76,7 +82,7 @@ def report(drive: Drive) -> dict:
     return made | {"scheduler": schedulers.present(drive),
                    "tunables": schedulers.tunables(drive), "changed": schedulers.changed(drive),
                    "queue": schedulers.read_choice(drive).queue, "kept": kept(drive),
-                   "advice": advice(drive)}
+                   **advice(drive)}
 
 
 def reports(found: list[Drive]) -> list[dict]:
@@ -100,12 +106,18 @@ def kept_word(made: dict | None) -> str:
         ("differs", not made["agrees"]), ("perhaps", made["unsure"])) if true), "yes")
 
 
+def advice_word(made: dict) -> str:
+    """Return what was advised for a drive, in a word."""
+    return made["advice"]["scheduler"] if made["advice"] else (
+        "undecided" if made["undecided"] else "-")
+
+
 def row(made: dict) -> tuple[str, ...]:
     """Return a drive's line of the table."""
     kind = made["kind"] + (" disk" if made["rotational"] else "")
     return (made["name"], kind, amount(made["bytes"]), made["scheduler"] or "-",
             kept_word(made["kept"]),
-            made["advice"]["scheduler"] if made["advice"] else "-", str(made["model"]) or "-")
+            advice_word(made), str(made["model"]) or "-")
 
 
 def words(choice: dict) -> str:
@@ -148,6 +160,8 @@ def details(made: dict) -> list[str]:
     lines += [f"kept:   {text}" for text in (rule["overruled"] + rule["unsure"] if rule else ())]
     if made["advice"]:
         lines.append(f"advice: {words(made['advice'])}")
+    if made["undecided"]:
+        lines.append(f"advice: undecided, {words(made['undecided'])} leads")
     if "now" in made:
         lines.append("now:    " + now_text(made["now"]))
     return lines
