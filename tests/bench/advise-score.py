@@ -289,9 +289,9 @@ def chosen(answers: list[Answer]) -> list[str]:
 
 
 def needed(answer: Answer) -> float:
-    """Return how many times its rounds an answer would need to know with 95 % of each candidate
+    """Return how many times its runs an answer would need to know with 95 % of each candidate
     that was left, tested alone, whether it is better than the recommended one by 2 %: by how the
-    difference varies from round to round. 0 without a rival."""
+    difference varies from run to run. 0 without a rival."""
     told, most = answer.told, 0.0
     chosen = told["scores"][told["choice"]]
     for name in set(told["left"]) - {told["choice"]}:
@@ -323,7 +323,7 @@ def shortage(answers: list[Answer]) -> str:
         return ""
     low, middle, high = numpy.quantile(factors, [0.25, 0.5, 0.75])
     return (f"to know 2 % of each candidate left, an undecided answer needs {middle:.0f} times its "
-            f"rounds (half of them {low:.0f} to {high:.0f} times)")
+            f"runs (half of them {low:.0f} to {high:.0f} times)")
 
 
 def report(answers: list[Answer]) -> list[str]:

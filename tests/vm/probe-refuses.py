@@ -163,7 +163,7 @@ def fails(what, *command):
 def holds():
     """A drive is held from before the question to the end of the run."""
     with Device("small", capacity_mb=64, memory_backed=1) as dev:
-        with start("--destroy", "--json", "/tmp/report.json", dev.path, LONG_S="999") as running:
+        with start("--destroy", "--json=/tmp/report.json", dev.path, LONG_S="999") as running:
             asked = wait_for_line(running, "writes at most")
             fails("mkfs meanwhile", "mkfs.ext4", "-q", "-F", dev.path)
             running.stdin.write(f"{dev.name}\n")

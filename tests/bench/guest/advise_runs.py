@@ -124,9 +124,9 @@ class Told(rounds.Rounds):
         return Load(self.load, self.drive, self.plan.seed * 1000 + self.sessions)
 
     def take(self, windows, logs):
-        """Evaluate the windows of a session."""
+        """Evaluate the windows of a run."""
         super().take(windows, logs)
-        print(f"@ {self.passed():.1f} s, {self.race.rounds} rounds of {self.window_s:.3f} s, "
+        print(f"@ {self.passed():.1f} s, {self.race.runs} runs, windows of {self.window_s:.3f} s, "
               f"{self.ios()} I/Os, of {' '.join(self.race.running())}", flush=True)
 
 
@@ -138,7 +138,8 @@ def told_of(drive, case, found):
                                         limit_s=case["patience"] * PLAN.limit_s,
                                         most_ios=case["patience"] * PLAN.most_ios), [])
     outcome = measured.run()
-    return {"choice": outcome.name, "sure": outcome.sure, "rounds": measured.race.rounds,
+    return {"choice": outcome.name, "sure": outcome.sure, "rounds": measured.round,
+            "runs": measured.race.runs, "changes": measured.race.starts - 1,
             "sessions": measured.sessions, "ios": measured.ios(),
             "seconds": measured.passed(), "window_s": measured.window_s,
             "settle_s": measured.settle_s,
@@ -192,7 +193,7 @@ class Truth:
             drive = Drive(device.path)
             candidates.Selector(drive).select(candidate)
             first = self.seed + self.starts
-            return [self.run(drive, first + number) for number in range(count)]
+            return [self.run(drive, first + number)[None] for number in range(count)]
 
     def run(self, drive, seed):
         """Return what is served in a run."""
@@ -261,10 +262,10 @@ class Truth:
             if UNCLEAR not in self.verdicts().values() or self.looks >= LOOKS:
                 break
             share = len(self.left) / had / count
-            count = min(max(RUNS, round(MORE * self.race.rounds)),
+            count = min(max(RUNS, round(MORE * self.race.runs)),
                         int((self.most_ios - self.ios) / share / max(1, self.ios - before)),
                         int((self.most_s - now + began) / share / (now - since)))
-            print(f"@ the truth: {self.ios} I/Os, {self.race.rounds} runs, left "
+            print(f"@ the truth: {self.ios} I/Os, {self.race.runs} runs, left "
                   f"{' '.join(self.left)}", flush=True)
 
 
@@ -276,7 +277,7 @@ def truth(case, found, told):
         return before
     measured = Truth(case, found, told, before)
     measured.measure()
-    made = {"runs": {name: len(served) for name, served in measured.race.served.items()},
+    made = {"runs": {name: len(served) for name, served in measured.race.sums.items()},
             "over_choice": measured.over(told["choice"]), "over_none": measured.over("none")}
     # Of candidates that were dropped before, the figures of then.
     for name in [name for name, runs in made["runs"].items() if before and not runs]:
@@ -285,7 +286,7 @@ def truth(case, found, told):
     return {"ios": measured.ios, "window_s": measured.window_s, "left": measured.left,
             "looks": measured.looks, **made, **measured.verdicts(),
             "served": {name: numpy.array(served).tolist()
-                       for name, served in measured.race.served.items()}}
+                       for name, served in measured.race.sums.items()}}
 
 
 def measure(case):

@@ -3,7 +3,8 @@
 import argparse
 
 from ssd_ctl import CtlError, apply, drives, hwdb, saved, schedulers
-from ssd_ctl.advice import candidates, engine, report, rounds, sandbox, target, workload
+from ssd_ctl.advice import (candidates, engine, report, rounds, sandbox, sequential, target,
+                            workload)
 from ssd_ctl.advice.progress import Shown
 from ssd_ctl.advise_options import check_options
 from ssd_ctl.choice import Choice
@@ -14,7 +15,7 @@ from ssd_probe.report import as_json
 from ssd_probe.run import duration
 from ssd_probe.signals import Interrupted, interruptible
 
-OK = 0
+OK, UNDECIDED = 0, 3
 # What is measured with: the kernel counts what the drive does.
 MEASURING = {"iostats": "1"}
 # The part of the drive's bytes that may be others' than fio's, and of fio's that may not be the
@@ -25,12 +26,16 @@ LOOK_S = 1
 
 
 def progress_text(measured: rounds.Rounds) -> str:
-    """Return how far a measurement is."""
+    """Return how far a measurement is, and what is known so far."""
     race = measured.race
-    ahead, left = race.ahead(), len(race.running())
-    gain = f", ahead: {ahead} {report.signed(measured.gain(ahead)[0])}" if race.rounds else ""
-    return (f"round {measured.round + 1}: {left} of {len(race.names)} candidates left{gain}; "
-            f"{duration(measured.left_s())} left at most")
+    text = f"round {measured.round + 1}: {len(race.running())} of {len(race.names)} candidates left"
+    if race.runs > 1:
+        ahead = race.ahead()
+        bounds = report.between(*measured.gain(ahead)[1:])
+        text += f", {ahead} leads{'' if ahead == race.names[0] else f', {bounds}'}"
+    if race.runs >= sequential.LEAST_RUNS:
+        text += f"; decided in time: {race.chance(measured.runs_left()):.0%}"
+    return f"{text}; {duration(measured.left_s())} left at most"
 
 
 def told(text: str):
@@ -117,14 +122,16 @@ def leave(args: argparse.Namespace, drive: Drive, made: dict):
         files.write_named(args.json, as_json(made))
     if args.html:
         files.write_named(args.html, report.page(made))
-    if args.contribute:
+    if args.contribute and made["sure"]:
         files.write_named(args.contribute, hwdb.entry(drive, Choice.from_json(made["choice"]),
                                                       report.evidence(made)))
+    elif args.contribute:
+        told(f"undecided: {args.contribute} is not written")
     saved.keep_advice(drive, made)
 
 
 def select(drive: Drive, choice: Choice):
-    """Select what is recommended until the next boot."""
+    """Select what is recommended, or leads, until the next boot."""
     with saved.alone():
         shown = apply.select(drive, choice)
     output.say(f"{drive.path} has {shown} until the next boot")
@@ -142,6 +149,9 @@ def run(args: argparse.Namespace) -> int:
         told(f"interrupted: {drive.path} has {schedulers.present(drive)} as before")
         return 128 + signalled.number
     leave(args, drive, made)
-    if args.apply:
-        select(drive, Choice.from_json(made["choice"]))
-    return OK
+    if args.apply and (made["sure"] or args.even_unsure):
+        select(drive, Choice.from_json(made["leading"]["choice"]))
+    elif args.apply:
+        told(f"undecided: {drive.path} keeps {schedulers.present(drive)} ({apply.EVEN_UNSURE} "
+             f"selects {made['leading']['name']})")
+    return OK if made["sure"] else UNDECIDED

@@ -3,13 +3,15 @@
 
 Each candidate (none, the kernel's schedulers, ours with their defaults, and with the tunables that
 a report of ssd-probe gives) serves a load for a short time in turn, again and again, until it is
-known which is best. The load runs on a file that is made for it and removed (--on FILE). With
---destroy and a question it runs on a free partition (--on PARTITION), or on the whole drive. The
-scheduler that the drive has is restored.
+known which is best. If it is not known in time, the answer is to keep the present one. The load
+runs on a file that is made for it and removed (--on FILE). With --destroy and a question it runs on
+a free partition (--on PARTITION), or on the whole drive. The scheduler that the drive has is
+restored.
 """
 import argparse
 
 from ssd_ctl import UsageError
+from ssd_ctl.apply import add_even_unsure
 from ssd_probe import files, pages
 from ssd_probe.arguments import Parser, parse_size
 
@@ -42,6 +44,7 @@ def add_options(parser: Parser):
     add("--contribute", metavar="FILE",
         help="write an entry for the hardware database, to send to the project")
     add("--apply", action="store_true", help="select what is recommended, as ssdctl apply does")
+    add_even_unsure(parser)
     add("--fio", default="fio", metavar="COMMAND", help="the command that runs fio (default: fio)")
     add("-q", "--quiet", action="store_true", help="no progress")
 

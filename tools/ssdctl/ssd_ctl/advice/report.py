@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
 """What advise has found: a table and sentences for eyes, a dictionary for JSON, and one HTML file.
 
-The dictionary: "version", "drive" (its identity), "date", "kernel", "workload", "on", "choice"
-(what is recommended; ssd_ctl.choice), "recommended" (its name), "gain" (over none, a factor, with
-"gain_low" and "gain_high"), "confidence", "sure" (false if the time was over before), "rivals",
-"minutes", "rounds", "window_s", "settle_s", "waits_s" (the longest mean latency that a job has
-under a candidate), "unsettled" (this is longer than a candidate settles), "uneven" (jobs whose rate
-not all candidates keep), "unlogged" (jobs whose flushes do not count), "disturbed", "had" (the
-choice that the drive had before, and has again), "left_out" (lines that say which candidates the
-kernel does not select, and why), and "candidates": of each "name", "choice", "gain", "low", "high",
-"rounds", "left" (it has not dropped out), "aside", "verdict", "score" (each round's share, whose
-mean is the score), and "jobs": of each job "name" and by direction "mbps", "iops", "mean_ms" and
-"p99_ms".
+The dictionary: "version", "drive" (its identity), "date", "kernel", "workload", "on", "sure" (false
+if it is not known which is best), "recommended" (the name of the best one, null if that is not
+known), "choice" (what the drive should have: of the best one, or what it has, "had";
+ssd_ctl.choice), "leading" (what is known of the best one, or of the one that leads: "name",
+"choice", "gain_low", "gain_high", "gain": over none, factors, with the bounds first), "confidence",
+"rivals", "minutes", "runs" (of the load, since the drive has changed last), "changes" (how often it
+did), "rounds", "window_s", "settle_s", "waits_s" (the longest mean latency that a job has under a
+candidate), "unsettled" (this is longer than a candidate settles), "uneven" (jobs whose rate not all
+candidates keep), "unlogged" (jobs whose flushes do not count), "disturbed", "had" (the choice that
+the drive had before, and has again), "left_out" (lines that say which candidates the kernel does
+not select, and why), and "candidates": of each "name", "choice", "gain", "low", "high", "runs" and
+"rounds" (windows), "left" (it has not dropped out), "aside", "verdict", "score" (each run's share,
+whose mean is the score), and "jobs": of each job "name" and by direction "mbps", "iops", "mean_ms"
+and "p99_ms".
 """
 import datetime
 import math
@@ -60,7 +63,8 @@ def candidate(rounds: Rounds, name: str) -> dict:
     measured = rounds.of(name)
     return {"name": name, "choice": rounds.candidates[name].choice.as_json(), "gain": gain,
             "low": low, "high": high,
-            "rounds": len(measured), "left": name in rounds.race.left,
+            "runs": len(rounds.race.served[name]), "rounds": len(measured),
+            "left": name in rounds.race.left,
             "aside": name in rounds.race.aside, "verdict": verdict(rounds, name),
             "score": [round(float(score), 5) for score in rounds.race.scores_of(name)],
             "jobs": [{"name": job.name, **job_figures(measured, number)}
@@ -70,7 +74,7 @@ def candidate(rounds: Rounds, name: str) -> dict:
 def verdict(rounds: Rounds, name: str) -> str:
     """Return what became of a candidate, in a few words."""
     if name == rounds.outcome.name:
-        return "recommended"
+        return "recommended" if rounds.outcome.sure else "leads"
     if name not in rounds.race.left or (name == NONE and rounds.outcome.sure):
         return "lost"
     if name in rounds.race.aside:
@@ -80,19 +84,28 @@ def verdict(rounds: Rounds, name: str) -> str:
     return "no better" if rounds.outcome.name == NONE else "not ahead"
 
 
+def leading(rounds: Rounds) -> dict:
+    """Return what is known of the best candidate, or of the one that leads."""
+    name = rounds.outcome.name
+    gain, low, high = rounds.gain(name)
+    return {"name": name, "choice": rounds.candidates[name].choice.as_json(), "gain_low": low,
+            "gain_high": high, "gain": gain}
+
+
 def made_of(rounds: Rounds, drive: Drive, target: Target, disturbed: list[str],
             had: Choice) -> dict:
     """Return the report of a measurement that has ended. @had: the drive's choice before."""
     best, race = rounds.outcome, rounds.race
-    gain, low, high = rounds.gain(best.name)
     return {
         "version": VERSION, "drive": {"text": drive.describe(), **drive.identity()},
         "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         "kernel": os.uname().release, "workload": rounds.load.name, "on": target.describe(),
-        "choice": rounds.candidates[best.name].choice.as_json(), "recommended": best.name,
-        "gain": gain, "gain_low": low, "gain_high": high,
-        "confidence": round(min(race.confidence(best.name), MOST_SURE), 3), "sure": best.sure,
-        "rivals": best.rivals, "minutes": round(rounds.passed() / 60, 2), "rounds": race.rounds,
+        "sure": best.sure, "recommended": best.name if best.sure else None,
+        "choice": (rounds.candidates[best.name].choice if best.sure else had).as_json(),
+        "leading": leading(rounds),
+        "confidence": round(min(race.confidence(best.name), MOST_SURE), 3),
+        "rivals": best.rivals, "minutes": round(rounds.passed() / 60, 2), "runs": race.runs,
+        "changes": race.starts - 1, "rounds": rounds.round,
         "window_s": round(rounds.window_s, 3), "settle_s": round(rounds.settle_s, 3),
         "waits_s": round(rounds.waits_s(), 3), "unsettled": rounds.unsettled(),
         "uneven": rounds.uneven(), "unlogged": rounds.load.unlogged(),
@@ -109,9 +122,25 @@ def signed(factor: float | None) -> str:
     return f"{100 * (factor - 1):+.1f} %"
 
 
-def counted(rounds: int) -> str:
-    """Return a number of rounds in words."""
-    return f"{rounds} round{'' if rounds == 1 else 's'}"
+def counted(number: int, what: str) -> str:
+    """Return a number of things in words."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def measured(report: dict) -> str:
+    """Return how much was measured."""
+    return (f"{counted(report['runs'], 'run')} of the load, "
+            f"{counted(report['rounds'], 'round')} of {report['window_s']:.2g} s each")
+
+
+def between(low: float | None, high: float | None) -> str:
+    """Return the bounds of a gain in words."""
+    if low is None and high is None:
+        return "by an unknown factor"
+    if low is None:
+        return f"by at most {signed(high)}"
+    return f"at least {signed(low)}" if high is None else (
+        f"between {signed(low)} and {signed(high)}")
 
 
 def interval(found: dict) -> str:
@@ -131,7 +160,7 @@ def summed(found: dict, way: str) -> dict[str, float]:
             "p99_ms": max(part["p99_ms"] for part in parts)} if ios else {}
 
 
-HEAD = ["candidate", "against none", "interval", "read MB/s", "mean ms", "p99 ms", "write MB/s",
+HEAD = ["candidate", "against none", "estimate", "read MB/s", "mean ms", "p99 ms", "write MB/s",
         "mean ms", "p99 ms", "verdict"]
 
 
@@ -139,8 +168,8 @@ def rows(report: dict) -> list[list[str]]:
     """Return the rows of the table below HEAD, the best first."""
     made = []
     for found in sorted(report["candidates"], key=lambda found: -found["gain"]):
-        cells = [found["name"], "" if found["name"] == NONE else signed(found["gain"]),
-                 interval(found)]
+        cells = [found["name"], interval(found),
+                 "" if found["name"] == NONE else signed(found["gain"])]
         for way in WAYS.values():
             figures = summed(found, way)
             cells += [f"{figures[key]:.3g}" if figures else "" for key in
@@ -164,26 +193,33 @@ def table(report: dict) -> str:
 
 
 def sentence(report: dict) -> str:
-    """Return the recommendation."""
-    best, sure = report["recommended"], f"{report['confidence']:.0%}"
+    """Return the recommendation; of a gain its lower bound first."""
+    best, sure = report["leading"], f"confidence {report['confidence']:.0%}"
+    if not report["sure"]:
+        return undecided(report)
+    if best["name"] == NONE:
+        return f"Use none: no scheduler is better by more than 2 % for this load ({sure})."
+    most = "" if best["gain_high"] is None else f", at most {signed(best['gain_high'])}"
+    return (f"Use {best['name']}: at least {signed(best['gain_low'])} against none for this load "
+            f"(estimate {signed(best['gain'])}{most}; {sure}).")
+
+
+def undecided(report: dict) -> str:
+    """Return what is said if it is not known which is best."""
+    best, had = report["leading"], report["had"]["scheduler"]
     names = [name for name in report["rivals"] if name != NONE]
     rivals = " or ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
-    if best == NONE and report["sure"]:
-        return (f"Use none: no scheduler is better by more than 2 % for this load (confidence "
-                f"{sure}).")
-    if best == NONE and report["unsettled"]:
-        return (f"Use none: no gain is certain (confidence {sure}); the drive is too slow for this "
-                "load and so little time.")
-    if best == NONE:
-        return (f"Use none: nothing is known to be better, but the time was over before {rivals} "
-                f"could be ruled out (confidence {sure}; --minutes).")
-    text = (f"Use {best}: {signed(report['gain'])} against none for this load "
-            f"({signed(report['gain_low'])} to {signed(report['gain_high'])}")
-    unknown = ["it is better than none"] if report["gain_low"] <= 1 else []
+    keep = f"Undecided: keep the present scheduler ({had})."
+    why = ("The drive is too slow for this load and so little time." if report["unsettled"] else
+           "More --minutes may tell.")
+    if best["name"] == NONE:
+        return (f"{keep} Nothing is known to be better than none, but {rivals or 'another one'} "
+                f"may be. {why}")
+    unknown = [] if (best["gain_low"] or 0) > 1 else ["it is better than none"]
     unknown += [f"{rivals} is better still"] if rivals else []
-    return f"{text}, confidence {sure})." if report["sure"] else (
-        f"{text}); the time was over before it was known whether {' and whether '.join(unknown)} "
-        f"(confidence {sure}; --minutes).")
+    return (f"{keep} {best['name']} leads, {between(best['gain_low'], best['gain_high'])} against "
+            f"none for this load; it is not known whether {' and whether '.join(unknown)}. "
+            f"{why}")
 
 
 def listed(jobs: list[str]) -> str:
@@ -205,21 +241,27 @@ def notes(report: dict) -> list[str]:
     if report["unlogged"]:
         said.append(f"Flushes of {listed(report['unlogged'])} do not count: its latencies do, and "
                     "fio logs none of flushes. With sync=dsync they count.")
-    aside = [f"{found['name']} {found['rounds']}" for found in report["candidates"]
+    if report["changes"]:
+        said.append(f"The drive became slower or faster {counted(report['changes'], 'time')} (its "
+                    "cache is full?): what it did before does not count.")
+    aside = [f"{found['name']} {found['runs']}" for found in report["candidates"]
              if found["aside"]]
     if aside:
-        said.append("Set aside for the sake of those that may be the best, with fewer rounds: "
+        said.append("Set aside for the sake of those that may be the best, with fewer runs: "
                     f"{', '.join(aside)}.")
+    best_name = report["leading"]["name"]
     by_name = {found["name"]: found for found in report["candidates"]}
-    best, none = (summed(by_name[name], WAYS[READ]) for name in (report["recommended"], NONE))
+    best, none = (summed(by_name[name], WAYS[READ]) for name in (best_name, NONE))
     if best and none and best["p99_ms"] > LONG_TAIL * none["p99_ms"]:
-        said.append(f"The slowest reads take longer with {report['recommended']}: p99 "
+        said.append(f"The slowest reads take longer with {best_name}: p99 "
                     f"{best['p99_ms']:.3g} ms instead of {none['p99_ms']:.3g}.")
     return said
 
 
 def commands(report: dict) -> list[str]:
-    """Return the commands that follow the recommendation."""
+    """Return the commands that follow the recommendation; there are none if it is undecided."""
+    if not report["sure"]:
+        return []
     device = f"/dev/{report['drive']['name'].replace('!', '/')}"
     words = " ".join(Choice.from_json(report["choice"]).as_words())
     return [f"ssdctl apply {device} {words}", f"ssdctl persist {device} {words}"]
@@ -228,8 +270,7 @@ def commands(report: dict) -> list[str]:
 def text(report: dict) -> str:
     """Return the report for eyes."""
     head = (f"{report['drive']['text']}: {report['workload']} on {report['on']}, "
-            f"{counted(report['rounds'])} of {report['window_s']:.2g} s each in "
-            f"{duration(report['minutes'] * 60)}")
+            f"{measured(report)} in {duration(report['minutes'] * 60)}")
     return "\n\n".join(filter(None, [head, table(report), "\n".join(notes(report)),
                                      sentence(report), "\n".join(
                                          f"    {line}" for line in commands(report))]))
@@ -242,9 +283,9 @@ def evidence(report: dict) -> list[str]:
     words = " ".join(filter(None, (drive["vendor"], drive["model"], drive["firmware"])))
     return [f"{words}, {amount(drive['bytes'])}, kernel {report['kernel']}, "
             f"ssdctl {report['version']}, {report['date']}",
-            f"{report['workload']} on {report['on']}, {counted(report['rounds'])} of "
-            f"{report['window_s']:.2g} s", sentence(report),
-            *(f"{found['name']}: {signed(found['gain'])} ({interval(found) or 'the reference'})"
+            f"{report['workload']} on {report['on']}, {measured(report)}", sentence(report),
+            *(f"{found['name']}: {interval(found) or 'the reference'} "
+              f"(estimate {signed(found['gain'])})"
               for found in report["candidates"]), *report.get("left_out", ())]
 
 
@@ -262,7 +303,7 @@ def gains_figure(report: dict, pyplot) -> str:
     for at, found in enumerate(shown):
         low, high = (found[key] or found["gain"] for key in ("low", "high"))
         bounds = [100 * (low - 1), 100 * (min(high, 3 * found["gain"]) - 1)]
-        colour = "C2" if found["name"] == report["recommended"] else (
+        colour = "C2" if found["name"] == report["leading"]["name"] else (
             "C0" if found["left"] else "grey")
         axes.plot(bounds, [at, at], color=colour)
         axes.plot([100 * (found["gain"] - 1)], [at], "o", color=colour)
@@ -273,15 +314,16 @@ def gains_figure(report: dict, pyplot) -> str:
 
 
 def rounds_figure(report: dict, pyplot) -> str:
-    """Return each round's share of the scores, against none's score."""
+    """Return each run's share of the scores, against none's score."""
     drawn, axes = pyplot.subplots(figsize=(6, 3.8), layout="constrained")
     none = next(found for found in report["candidates"] if found["name"] == NONE)
-    middle = statistics.fmean(none["score"])
+    # There is none if the drive has just changed.
+    middle = statistics.fmean(none["score"] or [0.0])
     for found in report["candidates"]:
         axes.plot(range(1, len(found["score"]) + 1),
                   [100 * (score - middle) for score in found["score"]],
                   marker=".", linewidth=1, label=literal(found["name"]))
-    axes.set(xlabel="round", ylabel="share of the score against none's, %")
+    axes.set(xlabel="run", ylabel="share of the score against none's, %")
     axes.legend(fontsize=7)
     return image(drawn, pyplot)
 
@@ -313,4 +355,4 @@ def page(report: dict) -> str:
     """Return a report as one HTML file that needs no other."""
     return pages.render("advice.html", TEMPLATES, report=report, head=HEAD, rows=rows(report),
                         said=[sentence(report), *notes(report)], commands=commands(report),
-                        figures=figures(report), no_figures=NO_FIGURES)
+                        figures=figures(report), no_figures=NO_FIGURES, measured=measured(report))

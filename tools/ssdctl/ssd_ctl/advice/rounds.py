@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Rounds of windows, until the race is decided or the time is over.
+"""Runs of the load, until the race is decided or the time is over.
 
-In each round every candidate that runs has one window, in random order, after a time in which it
-settles. fio is started for some rounds at a time (a session), because its start takes long. How
-long a window is follows from a pilot, the load under none: so long that each job does enough in it,
-within the plan's limits, and not so long that there would be few rounds. As far as they allow, a
-candidate settles longer than any I/O waits: until then, it has not shown what it does with those
-that wait longest.
+In each run fio is started anew and makes RUN rounds. In a round every candidate that runs has one
+window, after a time in which it settles: in random order, in the next round in the reverse one, so
+that what changes steadily during a run treats all alike. All runs are equal, because a run is one
+observation of the race (sequential.py). How long a window is follows from a pilot, the load under
+none: so long that each job does enough in it, within the plan's limits, and not so long that there
+would be few runs. As far as they allow, a candidate settles longer than any I/O waits: until then,
+it has not shown what it does with those that wait longest.
 """
 import collections.abc
 import dataclasses
@@ -28,15 +29,13 @@ PILOT, PILOT_WINDOWS = 2, 5
 # The time in which a candidate settles before a window: its share of a window at first, the s that
 # it takes at least, and its share of a turn, which is both, at most.
 SETTLE, LEAST_SETTLE_S, MOST_SETTLE = 0.5, 0.02, 0.5
-# Rounds of the first session, and of any later one at least.
-LEAST_ROUNDS = 4
-# Rounds for which there ought to be time. Bounds from a few long windows are much wider than those
-# from as much time in more windows.
-ROUNDS = 16
+# Rounds of a run. Its start costs little of the time then, and there are many runs.
+RUN = 2
+# Rounds for which there ought to be time, in twelve runs. Bounds from a few long windows are much
+# wider than those from as much time in more windows.
+ROUNDS = 24
 # The share of the limits that is for finding how long a window is.
 LENGTHEN = 1 / 8
-# The share of the limits after which the time is for those that may be the best.
-NARROW = 1 / 2
 # The part by which the I/Os of a job with a rate may differ under the candidates.
 UNEVEN = 0.05
 
@@ -99,16 +98,22 @@ class Rounds:
         """Return the share of the limits that is used up."""
         return max(self.passed() / self.plan.limit_s, self.ios() / self.plan.most_ios)
 
-    def ends(self) -> bool:
-        """Return true if another round would be beyond a limit. There has been one."""
-        share = len(self.race.running()) / self.windows
-        seconds, ios = self.passed(), self.ios()
-        return (seconds + share * (seconds - self.before_s) > self.plan.limit_s or
-                ios + share * (ios - self.before_ios) > self.plan.most_ios)
+    def cost(self) -> tuple[float, float]:
+        """Return the s and the I/Os of another run."""
+        share = RUN * len(self.race.running()) / max(self.windows, 1)
+        return (share * (self.passed() - self.before_s), share * (self.ios() - self.before_ios))
 
-    def rounds_wanted(self) -> int:
-        """Return the rounds of the next session: more the longer the race lasts."""
-        return max(LEAST_ROUNDS, self.race.rounds // 2)
+    def ends(self) -> bool:
+        """Return true if another run would be beyond a limit. There has been one."""
+        seconds, ios = self.cost()
+        return (self.passed() + seconds > self.plan.limit_s or
+                self.ios() + ios > self.plan.most_ios)
+
+    def runs_left(self) -> int:
+        """Return for how many more runs there is time."""
+        seconds, ios = self.cost()
+        return int(max(0.0, min((self.plan.limit_s - self.passed()) / max(seconds, 1e-9),
+                                (self.plan.most_ios - self.ios()) / max(ios, 1e-9))))
 
     def run(self) -> Outcome:
         """Measure; return what to recommend."""
@@ -117,22 +122,10 @@ class Rounds:
         self.before_s, self.before_ios = self.passed(), self.ios()
         self.round = self.windows = 0
         while not self.outcome:
-            self.take(*self.session(self.rounds_wanted()))
-            self.race.drop()
-            self.outcome = self.race.decided()
-            if not self.outcome and self.ends():
-                self.outcome = self.at_the_end()
-            if not self.outcome and self.used() > NARROW:
-                self.race.set_aside()
+            self.take(*self.session(RUN))
+            self.outcome = self.race.after(self.used(), self.ends(), self.runs_left())
             self.told(self)
         return self.outcome
-
-    def at_the_end(self) -> Outcome:
-        """Return what to recommend when the time is over."""
-        outcome = self.race.last()
-        if outcome.name != NONE and self.unsettled() and not self.race.gains(outcome.name):
-            return Outcome(NONE, False, self.race.rivals(NONE))
-        return outcome
 
     def fio(self) -> engine.Fio:
         """Return fio with other addresses than before."""
@@ -151,10 +144,12 @@ class Rounds:
         windows = []
         with self.fio() as fio:
             began = time.monotonic()
+            order = self.race.running()
+            self.random.shuffle(order)
             for _ in range(rounds):
-                if windows and self.ends():
-                    break
-                windows += self.one_round(fio)
+                windows += self.one_round(fio, order)
+                order.reverse()
+                # A run is cut short only for want of memory.
                 if (time.monotonic() - began) * self.lines_s > self.plan.most_logged:
                     break
             self.told(self)
@@ -162,10 +157,8 @@ class Rounds:
             seconds = time.monotonic() - began
         return windows, self.logs_of(fio, seconds)
 
-    def one_round(self, fio: engine.Fio) -> list[engine.Window]:
-        """Give each candidate a window; return them."""
-        order = self.race.running()
-        self.random.shuffle(order)
+    def one_round(self, fio: engine.Fio, order: list[str]) -> list[engine.Window]:
+        """Give each candidate a window, in this order; return them."""
         made = []
         for name in order:
             self.selector.select(self.candidates[name])
@@ -209,9 +202,9 @@ class Rounds:
 
     def fit(self, seconds: float, ios: int):
         """Make windows so short that there is time for ROUNDS, by the I/Os of some seconds, and
-        room for the logs of a round."""
+        room for the logs of a run."""
         limit = min(self.plan.limit_s, self.plan.most_ios * seconds / max(ios, 1))
-        logged_s = self.plan.most_logged / max(self.lines_s, 1)
+        logged_s = self.plan.most_logged / max(self.lines_s, 1) / RUN
         self.turn_s = min(limit / ROUNDS, logged_s) / len(self.candidates)
         self.window_s = max(min(self.window_s, self.turn_s / (1 + SETTLE)), self.plan.least_s)
         self.settle_s = max(min(self.settle_s, self.turn_s * MOST_SETTLE), LEAST_SETTLE_S)
@@ -231,15 +224,14 @@ class Rounds:
             self.window_s = max(self.window_s, self.settle_s)
 
     def take(self, windows: list[engine.Window], logs: list[numpy.ndarray]):
-        """Evaluate the windows of a session."""
-        rounds: dict[int, dict[str, numpy.ndarray]] = {}
+        """Evaluate the windows of a run."""
+        served: dict[str, list[numpy.ndarray]] = {}
         for window in windows:
             jobs = [workload.figures(log, window.begin, window.end) for log in logs]
             self.measured.append(Measured(window, jobs))
-            rounds.setdefault(window.round, {})[window.candidate] = self.load.served(
-                jobs, window.seconds)
-        for served in rounds.values():
-            self.race.add(served)
+            served.setdefault(window.candidate, []).append(
+                self.load.served(jobs, window.seconds))
+        self.race.add({name: numpy.array(rounds) for name, rounds in served.items()})
 
     def left_s(self) -> float:
         """Return the s that are left, at most."""
