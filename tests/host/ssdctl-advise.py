@@ -913,8 +913,8 @@ def on_a_partition(dev):
 def too_short(dev, part, typed):
     """One run of the load decides nothing: the drive keeps its scheduler, whoever asks."""
     dev.scheduler("mq-deadline")
-    out, said = advise(dev.path, "--on", part, "--minutes", "0.01", "--size", "64M", "--apply",
-                       "--contribute", "/tmp/entry", status=3, typed=typed)
+    out, said = advise(dev.path, "--destroy", "--on", part, "--minutes", "0.01", "--size", "64M",
+                       "--apply", "--contribute", "/tmp/entry", status=3, typed=typed)
     check("Undecided: keep the present scheduler (mq-deadline)" in out and
           "--even-unsure selects" in said and "[mq-deadline]" in queue_file(dev),
           "undecided: it stays")

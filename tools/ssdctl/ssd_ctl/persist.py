@@ -158,6 +158,7 @@ def run(args: argparse.Namespace) -> int:
         drive = drives.find(args.device)
         match = rules.recognized_by(drive, args.by_model, args.by_path)
         with apply.locked(drive) as lock:
+            apply.finish_left(drive, said)
             kept = rules.choices(drive)
             with saved.changing(drive, kept):
                 advice = None if words else advised(drive)
