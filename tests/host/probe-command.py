@@ -210,7 +210,7 @@ def writes(dev):
           "Left out" not in out, "the writing procedure has run")
     restored(dev, before, "--destroy")
     status, out, _ = probe("--destroy", "--range", "16M", "--max-write", "17M", f"--json={JSON}",
-                           f"/dev/../dev/{dev.name}", typed=dev.path, WRITES="300")
+                           f"/dev/../dev/{dev.name}", typed=f"{dev.name}\n", WRITES="300")
     found = json.loads(JSON.read_text())["findings"]["mapping"]
     check(status == 0 and found["value"] is None and "(--max-write)" in found["why"],
           found["why"])

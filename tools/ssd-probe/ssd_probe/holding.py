@@ -27,6 +27,7 @@ BTRFS, PROCESSES = pathlib.Path("/sys/fs/btrfs"), pathlib.Path("/proc")
 # udev opens a device only for a moment.
 UDEV_S = 2
 HOLD = os.O_RDWR | os.O_EXCL | os.O_DIRECT | os.O_CLOEXEC
+READ = os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC
 # The ioctl that asks for the status of a loop device, and where the struct has the number of the
 # block device that it is on.
 LOOP_STATUS, LOOP_BYTES, LOOP_ON = 0x4C05, 232, struct.Struct("=16xQ")
@@ -233,6 +234,17 @@ def refused(device: Device, reasons: list[str]) -> ProbeError:
                       f": if it is not needed, wipefs --all {device.path} clears it" * only)
 
 
+def above_streams(descriptor: int) -> int:
+    """Return a descriptor of the same that is none of the three streams, in place of @descriptor.
+    The caller may have closed a stream, and that of a child would replace it there."""
+    if descriptor > 2:
+        return descriptor
+    try:
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+    finally:
+        os.close(descriptor)
+
+
 class Held:
     """A device that is open for direct I/O and exclusively, as @descriptor, and that may be written
     to; until the end of the with block, in which refuse() checks again what may have changed.
@@ -241,7 +253,7 @@ class Held:
     def __init__(self, device: Device):
         self.device = device
         try:
-            self.descriptor = os.open(device.path, HOLD)
+            self.descriptor = above_streams(os.open(device.path, HOLD))
         except OSError as error:
             raise refused(device, refusals(device) or
                           [f"it cannot be held: {error.strerror}"]) from None
@@ -271,7 +283,7 @@ class Held:
 def reading(drive: Drive) -> collections.abc.Iterator[int]:
     """Give a descriptor for direct reads of a drive, which others may use."""
     try:
-        descriptor = os.open(drive.path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
+        descriptor = above_streams(os.open(drive.path, READ))
     except OSError as error:
         raise ProbeError(f"{drive.path}: {error.strerror}") from None
     try:

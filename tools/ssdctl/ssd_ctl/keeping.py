@@ -8,7 +8,8 @@ from ssd_ctl import CtlError, rules, schedulers, udev
 from ssd_ctl.choice import Choice, canonical
 from ssd_ctl.setters import Setter, boot
 from ssd_ctl.setters import rules as others
-from ssd_probe.drive import SETTLE_S, Drive
+from ssd_probe.drive import Drive
+from ssd_probe.former import SETTLE_S
 
 
 def same(one: str, other: str) -> bool:

@@ -19,7 +19,7 @@ import struct
 
 from ssd_ctl import CtlError, UsageError
 from ssd_probe.drive import NUMBERS, Drive, Partition, amount, device_number, place_of, read
-from ssd_probe.holding import Held, unescaped
+from ssd_probe.holding import Held, above_streams, unescaped
 
 MOUNTS, BTRFS = pathlib.Path("/proc/self/mountinfo"), pathlib.Path("/sys/fs/btrfs")
 
@@ -222,7 +222,7 @@ def scratch(path: str, drive: Drive, wanted: int | None) -> collections.abc.Iter
             place = os.readlink(f"/proc/self/fd/{folder}")
             check_place(place, drive)
             size = size_in(folder, place, wanted)
-            file = unnamed(folder)
+            file = above_streams(unnamed(folder))
             stack.callback(os.close, file)
         except OSError as error:
             raise CtlError(f"{name} cannot be written to: {error.strerror}") from None
