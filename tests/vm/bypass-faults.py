@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 # Requests that bypass PASS and are requeued, or refused by a busy host, end once, and with
-# right data
-# kernels: 6.1 6.12 debug-6.1 debug-6.12 debug-7.2
+# right data; slow requests of another class count for its limit
+# kernels: 6.1 6.12 7.2 7.3 debug-6.1 debug-6.12 debug-7.2
 # check: 6.12 6.1
 # timeout: 900
 
-from checks import check
+from blktrace import most_in_flight
+from checks import check, wait_for
 from fio_jobs import fio, verify
 from fio_jobs import load as background
 from iosched import SCSI_DEBUG, Disk, scsi_disks
@@ -60,10 +61,35 @@ def prepared_anew(unit, disk):
     verify([disk])
 
 
+def set_delay(jiffies):
+    """Have scsi_debug take this long for a read or write."""
+    def idle():
+        try:
+            (SCSI_DEBUG / "delay").write_text(str(jiffies))
+        except OSError:
+            return False
+        return True
+    wait_for(idle, "the end of all commands")
+
+
+def slow_class(disk):
+    """Reads of the idle class that are in the device for seconds count for the limit."""
+    # A deadline overrides the limit.
+    disk.set(depth=2, read_expire=60000)
+    set_delay(1500)
+    jobs = {"idle": {"prioclass": 3}, "be": {"startdelay": 2}}
+    found = most_in_flight(disk, lambda: fio(jobs, filename=disk.path, rw="randread", iodepth=2,
+                                             number_ios=2))
+    check(found == 2, f"depth 2, two reads of the idle class are slow: {found} in flight")
+    set_delay(1)
+    disk.set(depth=0, read_expire=500)
+
+
 def main():
     (name,) = scsi_disks(1, ndelay=50000, dev_size_mb=64)
     disk = Disk(name, "pass")
     hindered(disk)
+    slow_class(disk)
     disk.nothing_left()
     disk.select("none")
     with units(1) as (unit,):

@@ -9,9 +9,9 @@
 import time
 
 from blktrace import most_in_flight
-from checks import check, wait_for
+from checks import check
 from fio_jobs import fio
-from iosched import SCSI_DEBUG, Disk, scsi_disks
+from iosched import Disk
 from ssd import Device, NullBlk
 
 TAGS = 16
@@ -69,31 +69,6 @@ def classes(disk):
     check(be > 20 * idle, f"{be} writes of best effort, {idle} reads of the idle class")
 
 
-def set_delay(jiffies):
-    """Have scsi_debug take this long for a read or write."""
-    def idle():
-        try:
-            (SCSI_DEBUG / "delay").write_text(str(jiffies))
-        except OSError:
-            return False
-        return True
-    wait_for(idle, "the end of all commands")
-
-
-def slow_class():
-    """Reads of the idle class that are in the device for seconds count for the limit."""
-    (name,) = scsi_disks(1, dev_size_mb=16, max_queue=TAGS)
-    disk = Disk(name, "pass", depth=2)
-    set_delay(1000)
-    jobs = {"idle": {"prioclass": 3}, "be": {"startdelay": 2}}
-    found = most_in_flight(disk, lambda: fio(jobs, filename=disk.path, rw="randread", iodepth=2,
-                                             number_ios=2))
-    check(found == 2, f"depth 2, two reads of the idle class are slow: {found} in flight")
-    set_delay(1)
-    disk.nothing_left()
-    disk.select("none")
-
-
 def main():
     with Device("small", queue_depth=TAGS) as device:
         disk = Disk(device.name, "pass")
@@ -105,7 +80,6 @@ def main():
         disk = Disk(device.name, "pass")
         check(bypassed(disk) == 0, "none to a driver with queue_rqs()")
         disk.nothing_left()
-    slow_class()
 
 
 if __name__ == "__main__":
