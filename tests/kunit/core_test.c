@@ -498,7 +498,10 @@ static void core_test_bypass_inserted(struct kunit *test)
 	struct core_data *data = core_begin_bypass(test);
 	struct iosched *io = &data->io;
 	struct request *rq, *other;
+	struct blk_plug plug;
 
+	/* Without a plug the block layer does not tell of a requeue. */
+	blk_start_plug(&plug);
 	fake_set(test, "depth", "1");
 	rq = fake_alloc(REQ_OP_READ, 100, 8, 0);
 	other = fake_alloc(REQ_OP_READ, 0, 8, 0);
@@ -533,6 +536,7 @@ static void core_test_bypass_inserted(struct kunit *test)
 	fake_requeue(rq);
 	fake_complete(rq);
 	KUNIT_EXPECT_EQ(test, iosched_in_flight(io, IOSCHED_BE, READ), 0U);
+	blk_finish_plug(&plug);
 	fake_finish();
 }
 
@@ -681,6 +685,16 @@ static void core_test_bypass_plug(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rq->rq_flags & RQF_USE_SCHED);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rq);
 	KUNIT_EXPECT_EQ(test, iosched_all_in_flight(&data->io), 1U);
+	fake_complete(rq);
+	KUNIT_EXPECT_EQ(test, iosched_all_in_flight(&data->io), 0U);
+
+	/* A requeue is not told, so it counts until it is inserted again. */
+	rq = fake_alloc(REQ_OP_READ, 0, 8, 0);
+	fake_requeue(rq);
+	KUNIT_EXPECT_EQ(test, iosched_all_in_flight(&data->io), 1U);
+	fake_insert_request(rq, true);
+	KUNIT_EXPECT_EQ(test, iosched_all_in_flight(&data->io), 0U);
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rq);
 	fake_complete(rq);
 	KUNIT_EXPECT_EQ(test, iosched_all_in_flight(&data->io), 0U);
 
