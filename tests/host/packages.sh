@@ -80,7 +80,7 @@ depends()
 }
 
 depends ssd-iosched-dkms bpftool dkms dwarves openssl python3 xz-utils zstd
-depends ssd-iosched-utils fio kmod liburing2 python3 \
+depends ssd-iosched-utils fio kmod liburing2 mount python3 \
 	python3-{jinja2,jsonschema,matplotlib,numpy,scipy} udev
 
 contains ssd-iosched-utils usr/sbin/ssd{ctl,-probe} usr/lib/ssd-iosched/ssd-probe-io \
