@@ -357,10 +357,13 @@ def refuses(one):
     TRACKS.write_text('KERNEL=="sd*", ENV{ID_MODEL}="other"\n')
     refused("udevadm test does not set scheduler", "persist", one.name, "pass")
     TRACKS.unlink()
+    # After a refusal udev has read it.
+    reload()
     replug(one)
     OTHERS.write_text('KERNEL=="sd*", ATTR{queue/scheduler}="mq-deadline"\n')
     refused(f"{OTHERS}:1 sets scheduler to another value", "persist", one.name, "pass")
     OTHERS.unlink()
+    reload()
     replug(one)
     state.same("refused", one.name)
     nothing_left_but_state()
