@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -313,6 +314,12 @@ int main(int argc, char **argv)
 		fputs("usage: ssd-probe-io DESCRIPTOR ro|rw MAX_DEPTH MAX_BYTES MAX_IOS\n", stderr);
 		return 2;
 	}
+	/*
+	 * Nothing is written once the parent, which holds the device, has ended. If it has ended
+	 * before this call, the input ends at once.
+	 */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
+		die("prctl", errno);
 	/* Ctrl-C is the parent's to handle: it ends the input. */
 	signal(SIGINT, SIG_IGN);
 	engine.writable = !strcmp(argv[2], "rw");
