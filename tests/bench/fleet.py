@@ -36,7 +36,7 @@ TAGS = 64
 # What is sent to a machine, each after what it imports.
 AGENT = pathlib.Path(__file__).with_name("fleet_agent.py")
 PROBE = model.PROJECT / "tools/ssd-probe/ssd_probe"
-PARTS = ("drive", "holding", "output", "asking", "signals")
+PARTS = ("drive", "output", "openers", "holding", "asking", "signals")
 # Reads that from its input and starts it. It has no single quotes: the shell takes it as it is.
 START = '''import json, sys, types
 if sys.version_info < (3, 10):

@@ -3,7 +3,7 @@
 # By made-up files of the kernel: which drives ssdctl lists, which ones a file system is on, by what
 # a drive is known, which rule is for which drive, and whether a later one of others wins over it;
 # what cannot be read or has disappeared ends in one line; a signal ends a command by way of what
-# restores
+# restores; processes that have a device open or mapped are found
 
 import contextlib
 import errno
@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import tempfile
 import types
@@ -26,8 +27,9 @@ from ssd_ctl import (  # noqa: E402
 from ssd_ctl.advice import engine, target  # noqa: E402
 from ssd_ctl.choice import Choice, parse  # noqa: E402
 from ssd_ctl.said import Said  # noqa: E402
-from ssd_probe import ProbeError, asking, signals  # noqa: E402
-from ssd_probe.drive import page_text  # noqa: E402
+from ssd_probe import ProbeError, asking, holding, openers, signals  # noqa: E402
+from ssd_probe.drive import device_number, page_text  # noqa: E402
+from ssd_probe.openers import Nodes  # noqa: E402
 
 MOUNTS = r"""21 1 8:1 / / rw - ext4 /dev/sda1 rw
 30 21 0:39 / /mnt/my\040pool rw - btrfs {device} rw
@@ -436,9 +438,9 @@ def places(folder):
     for kind, meant in (("ext4", ""), ("bcachefs", "until it is full")):
         target.mount_of = lambda _, kind=kind: (kind, "")
         if meant:
-            failed(lambda: target.check_place(str(folder), drive), meant)
+            failed(lambda: target.check_place("place", str(folder), drive), meant)
         else:
-            target.check_place(str(folder), drive)
+            target.check_place("place", str(folder), drive)
     target.mount_of, target.numbers_below, target.drives_below = known
     with open(os.devnull, "rb") as file:
         target.write_in_place(file.fileno(), "ext4")
@@ -461,11 +463,125 @@ def answers():
     check(asking.plain("a\x1b[31mb\x9bc") == "a?[31mb?c", "a label is no command of a terminal")
 
 
+USES = {"open": "kept = open('{path}')",
+        # The mapping keeps a descriptor, too.
+        "mapped": """
+import mmap, os
+file = open('{path}', 'r+b')
+kept = mmap.mmap(file.fileno(), 4096, mmap.MAP_PRIVATE)
+os.closerange(3, 20)""",
+        "of a thread": """
+import ctypes, threading
+def use():
+    assert not ctypes.CDLL(None).unshare(0x400)
+    kept = open('{path}')
+    done.set()
+    threading.Event().wait()
+done = threading.Event()
+threading.Thread(target=use, daemon=True).start()
+done.wait()"""}
+
+
+@contextlib.contextmanager
+def using(use, path):
+    """Have a child that uses a path; give how it is told."""
+    with subprocess.Popen([sys.executable, "-c", f"{USES[use].format(path=path)}\n"
+                           "print(flush=True); input()"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as process:
+        process.stdout.readline()
+        yield f"process {process.pid} ("
+        process.communicate("\n")
+
+
+def found_open(children=True):
+    """Return who has /dev/zero open."""
+    nodes = Nodes(frozenset(), frozenset((device_number(os.stat("/dev/zero").st_rdev),)))
+    return " ".join(openers.openers(nodes, children))
+
+
+def opened():
+    """Who has a device open or mapped is found, on local file systems."""
+    for use in USES:
+        # The links of what is mapped are only for root.
+        if use == "mapped" and os.geteuid():
+            continue
+        with using(use, "/dev/zero") as process:
+            check(process in found_open(), f"{use}: found")
+            check(process not in found_open(children=False), f"{use}: not among those of others")
+            former, openers.REMOTE = openers.REMOTE, openers.re.compile("")
+            check(process not in found_open(), f"{use}: not looked at elsewhere")
+            openers.REMOTE = former
+
+
+def tables(folder):
+    """The mounts of a process that ends are those of another one in its namespace."""
+    former = openers.PROCESSES
+    for ended in ("7", "8"):
+        openers.PROCESSES = folder / ended
+        for name, space in (("self", "mnt:[1]"), ("7", "mnt:[2]"), ("8", "mnt:[2]")):
+            place = openers.PROCESSES / name
+            (place / "ns").mkdir(parents=True)
+            (place / "ns/mnt").symlink_to(space)
+            (place / "mountinfo").write_text("" if name == ended else space)
+        found = [text for _, text in openers.mount_tables()]
+        check(found == ["mnt:[1]", "mnt:[2]"], f"{ended} ends: {found}")
+    openers.PROCESSES = former
+
+
+def users(folder):
+    """A loop device without a node, a target of the network and another path to a drive."""
+    disk = next((path for path in pathlib.Path("/dev").glob("*") if path.is_block_device()), None)
+    block, config = folder / "block", folder / "config"
+    former = holding.BLOCK, holding.CONFIG
+    holding.BLOCK, holding.CONFIG = block, config
+    for name, wwid, size in (("sda", "naa.1", 8), ("sdb", "naa.1", 8), ("sdc", "naa.1", 9),
+                             ("sdd", "naa.2", 8), ("sde", "", 8), ("sdf", "", 8)):
+        (block / name / "device").mkdir(parents=True)
+        (block / name / "device/wwid").write_text(wwid)
+        (block / name / "size").write_text(str(size))
+    for name, said in (("sda", ["it is sdb, too: they have one wwid"]), ("sdd", []), ("sde", [])):
+        drive = types.SimpleNamespace(name=name, sysfs=block / name)
+        check(holding.paths_of(drive) == said, f"paths of {name}: {said}")
+    if disk:
+        device = types.SimpleNamespace(sysfs=block / "sda",
+                                       number=device_number(disk.stat().st_rdev))
+        check(holding.holders_of(device) == [], "held by nothing")
+        space = config / "nvmet/subsystems/nqn/namespaces/1"
+        for path in (block / "loop999/loop/backing_file", space / "device_path"):
+            path.parent.mkdir(parents=True)
+            path.write_text(f"{disk}\n")
+        check(holding.holders_of(device) == [f"it is held by {space} loop999"],
+              f"held: {holding.holders_of(device)}")
+    holding.BLOCK, holding.CONFIG = former
+
+
+def looks():
+    """A look during a run ends it if others have begun to use the device; looks take little of the
+    time."""
+    held, count = holding.Held.__new__(holding.Held), []
+    held.device, held.next = types.SimpleNamespace(path="/dev/sdx"), 0.0
+
+    def begun(_):
+        count.append(holding.time.sleep(0.01))
+        return []
+    former, holding.begun = holding.begun, begun
+    held.still()
+    held.still()
+    check(len(count) == 1, f"{len(count)} looks")
+    held.next, holding.begun = 0.0, lambda _: ["it is held by loop0"]
+    failed(held.still, "/dev/sdx is not written to any more: it is held by loop0")
+    holding.begun = former
+
+
 def main():
     with tempfile.TemporaryDirectory() as place:
         folder = pathlib.Path(place)
         listed(folder / "block")
         answers()
+        opened()
+        tables(folder / "processes")
+        users(folder / "users")
+        looks()
         files(folder)
         places(folder)
         mounted(folder)

@@ -117,6 +117,15 @@ def whole_drive(dev):
     with holding(dev, None) as where:
         check(where.kind == "drive" and where.device_number == os.stat(dev.path).st_rdev, "held")
         kept_away(dev.path)
+        where.check()
+        loop = run("losetup", "--find", "--show", dev.path).strip()
+        where.held.next = 0
+        try:
+            where.check()
+            check(False, "a loop device on what is held is not seen")
+        except ProbeError as error:
+            check(f"it is held by {os.path.basename(loop)}" in str(error), f"ended: {error}")
+        run("losetup", "--detach", loop)
     with opened(dev.path):
         refused(dev, None, "(sh) has it open")
     with opened(dev.path, "unshare", "--mount", "--fork"):

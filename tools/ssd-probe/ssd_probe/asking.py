@@ -9,17 +9,13 @@ import sys
 from ssd_probe import output
 from ssd_probe.drive import Drive, Partition, amount
 from ssd_probe.holding import Device, mounts_of, swaps_of
+from ssd_probe.output import plain
 
 # So many characters of a serial number or a model's name have to be typed in; so many partitions
 # are shown.
 TAIL, SHOWN = 4, 16
 # What blkid prints of a partition, and how it is told.
 LABELS = (("LABEL", "label"), ("PART_ENTRY_NAME", "partition name"))
-
-
-def plain(text: str) -> str:
-    """Return a text that is on a drive without what a terminal takes for a command."""
-    return re.sub(r"[^ -~\u00a1-\ud7ff]", "?", text)
 
 
 def found_on(path: str) -> dict[str, str]:

@@ -241,11 +241,11 @@ class Drive:
 
 
 class Partition:
-    """A partition of a @drive, which the user names with a @path."""
+    """A partition of a @drive, which the user names with a @path. @number: major:minor."""
 
-    def __init__(self, path: str, drive: Drive):
+    def __init__(self, path: str, drive: Drive, number: str = ""):
         self.path, self.drive, self.queue = os.path.realpath(path), drive, drive.queue
-        self.number = device_number(os.stat(path).st_rdev)
+        self.number = number or device_number(os.stat(path).st_rdev)
         self.sysfs = place_of(self.number)
         self.name = self.sysfs.name
         self.first, self.size = self.extent()

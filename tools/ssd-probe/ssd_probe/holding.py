@@ -6,8 +6,9 @@ The hold is an exclusive open (O_EXCL), which is there before the checks and unt
 ended. The kernel lets none of these have the device meanwhile: a file system that is made or
 mounted, swap, md, the device mapper, btrfs, ZFS and bcache. Who has it already makes the open
 fail. Programs that open a device as a whole and claim nothing (virtual machines, databases) are
-looked for among all processes. The number of a device that is open is given to no other one, so
-what opens it again by number or through /proc means the same.
+looked for among all processes (openers.py), before the first I/O and now and then until the last
+one. The number of a device that is open is given to no other one, so what opens it again by number
+or through /proc means the same.
 """
 import collections.abc
 import contextlib
@@ -15,15 +16,21 @@ import fcntl
 import os
 import pathlib
 import re
-import stat
 import struct
 import subprocess
 import time
 
 from ssd_probe import ProbeError
-from ssd_probe.drive import BLOCK, SECTOR, Drive, Partition, device_number, read
+from ssd_probe.drive import BLOCK, SECTOR, Drive, Partition, device_number, place_of, read
+from ssd_probe.openers import Nodes, mount_tables, openers
+from ssd_probe.output import plain
 
-BTRFS, PROCESSES = pathlib.Path("/sys/fs/btrfs"), pathlib.Path("/proc")
+BTRFS, CONFIG = pathlib.Path("/sys/fs/btrfs"), pathlib.Path("/sys/kernel/config")
+GENERIC = pathlib.Path("/sys/class/nvme-generic")
+# What names a device that the kernel gives to other machines, over NVMe and over SCSI.
+EXPORTS = ("nvmet/subsystems/*/namespaces/*/device_path", "target/core/*/*/udev_path")
+# The part of the time that looks at other programs may take during a run.
+LOOKING = 0.01
 # udev opens a device only for a moment.
 UDEV_S = 2
 HOLD = os.O_RDWR | os.O_EXCL | os.O_DIRECT | os.O_CLOEXEC
@@ -38,30 +45,12 @@ Device = Drive | Partition
 
 def is_device(path: str | int, number: str) -> bool:
     """Return true if a path, or what is open, is the block device major:minor."""
-    try:
-        made = os.stat(path)
-    except OSError:
-        return False
-    return stat.S_ISBLK(made.st_mode) and device_number(made.st_rdev) == number
+    return Nodes(frozenset((number,))).mean(path)
 
 
 def unescaped(path: str) -> str:
     """Return a path that the kernel has written into a table of /proc."""
     return re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), path)
-
-
-def mount_tables() -> collections.abc.Iterator[tuple[str, str]]:
-    """Give each namespace of mounts: "", or " for process N" of another than ours, and the text of
-    its table."""
-    seen = set()
-    for process in (PROCESSES / "self", *PROCESSES.glob("[0-9]*")):
-        try:
-            space = os.readlink(process / "ns/mnt")
-        except OSError:
-            continue
-        if space not in seen:
-            yield f" for process {process.name}" if seen else "", read(process / "mountinfo")
-            seen.add(space)
 
 
 def mounts_of(device: Device) -> list[str]:
@@ -70,7 +59,7 @@ def mounts_of(device: Device) -> list[str]:
     for whose, table in mount_tables():
         for fields in map(str.split, table.splitlines()):
             if device.number == fields[2] or device.path in fields[fields.index("-"):]:
-                found.append(f"it is mounted on {unescaped(fields[4])}{whose}")
+                found.append(f"it is mounted on {plain(unescaped(fields[4]))}{whose}")
     return found
 
 
@@ -101,7 +90,8 @@ def overlaps_of(part: Partition) -> list[str]:
 
 
 def below_loop(name: str) -> str:
-    """Return the number of the block device that a loop device is on, "" if it is on none."""
+    """Return the number of the block device that a loop device is on, 0:0 if it is on none; "" if
+    that cannot be told, such as without a node in /dev."""
     status = bytearray(LOOP_BYTES)
     try:
         loop = os.open(f"/dev/{name}", os.O_RDONLY | os.O_CLOEXEC)
@@ -116,14 +106,35 @@ def below_loop(name: str) -> str:
     return device_number(LOOP_ON.unpack_from(status)[0])
 
 
+def is_below(loop: pathlib.Path, device: Device) -> bool:
+    """Return true if a loop device, by its folder in sysfs, is on the device."""
+    below = below_loop(loop.name)
+    if below:
+        return below == device.number
+    return is_device(read(loop / "loop/backing_file"), device.number)
+
+
 def holders_of(device: Device) -> list[str]:
-    """Return the reason if md, dm, bcache or a loop device uses the device."""
+    """Return the reason if md, dm, bcache, a loop device or a target of NVMe or SCSI uses the
+    device."""
     names = [path.name for path in device.sysfs.glob("holders/*")]
     names += [path.parent.name for path in BLOCK.glob("loop*/loop")
-              if below_loop(path.parent.name) == device.number]
+              if is_below(path.parent, device)]
+    names += [str(path.parent) for pattern in EXPORTS for path in CONFIG.glob(pattern)
+              if is_device(read(path), device.number)]
     if not names and (device.sysfs / "bcache").exists():
         names = ["bcache"]
     return [f"it is held by {' '.join(sorted(names))}"] if names else []
+
+
+def paths_of(drive: Drive) -> list[str]:
+    """Return the reason if another drive is a path to the same data, as of a storage network."""
+    def kept(place):
+        return (read(place / "wwid") or read(place / "device/wwid"), read(place / "size"))
+    mine = kept(drive.sysfs)
+    others = [place.name for place in sorted(BLOCK.glob("*")) if mine[0] and
+              place.name != drive.name and read(place / "hidden") != "1" and kept(place) == mine]
+    return [f"it is {' '.join(others)}, too: they have one wwid"] if others else []
 
 
 def pools_of(device: Device) -> list[str]:
@@ -156,31 +167,31 @@ def protected(device: Device) -> list[str]:
     return [f"it is zoned ({zoned})"] if zoned not in ("", "none") else []
 
 
-def users_of(device: Device) -> list[str]:
+def nodes_of(device: Device) -> Nodes:
+    """Return the nodes that mean the device; of a drive also those of its commands."""
+    found = []
+    if isinstance(device, Drive):
+        found = [*device.sysfs.glob("device/scsi_generic/*/dev"),
+                 *device.sysfs.glob("device/bsg/*/dev"),
+                 GENERIC / device.name.replace("nvme", "ng", 1) / "dev"]
+    return Nodes(frozenset((device.number,)), frozenset(map(read, found)))
+
+
+def users_of(device: Device, children: bool = True) -> list[str]:
     """Return the reason if another process has the device open: a virtual machine or a database
-    claims no drive that it uses as a whole. udev opens a drive only for a moment."""
-    found = openers_of(device)
+    claims no drive that it uses as a whole. udev opens a drive only for a moment. @children: also
+    those that this process has started."""
+    nodes = nodes_of(device)
+    found = openers(nodes, children)
     if found:
         time.sleep(UDEV_S)
-        found = [reason for reason in openers_of(device) if reason in found]
+        found = [reason for reason in openers(nodes, children) if reason in found]
     return found
 
 
-def openers_of(device: Device) -> list[str]:
-    """Return which other processes have the device open now, by whatever name."""
-    return sorted(f"process {process.name} ({read(process / 'comm')}) has it open"
-                  for process in PROCESSES.glob("[0-9]*")
-                  if process.name != str(os.getpid()) and has_open(process, device.number))
-
-
-def has_open(process: pathlib.Path, number: str) -> bool:
-    """Return true if a process, a folder in /proc, has the block device major:minor open."""
-    try:
-        names = os.listdir(process / "fd")
-    except OSError:
-        # It has ended.
-        return False
-    return any(is_device(process / "fd" / name, number) for name in names)
+def children_aside(device: Device) -> list[str]:
+    """As users_of(), without what this process has started."""
+    return users_of(device, children=False)
 
 
 def signatures_on(path: str) -> list[tuple[str, str]]:
@@ -211,7 +222,7 @@ def whole(part: Partition) -> list[str]:
     """Return why the drive of a partition forbids to write to the partition: who uses the drive as
     a whole uses the partition. Other partitions may be used, which is usual."""
     drive = part.drive
-    checks = (mounts_of, swaps_of, holders_of, pools_of, users_of)
+    checks = (mounts_of, swaps_of, holders_of, pools_of, paths_of, users_of)
     found = [reason for check in checks for reason in check(drive)]
     # A RAID of the firmware, LVM or btrfs on a whole drive, beside what may be an old table.
     found += signatures_of(drive, but=TABLE)
@@ -220,11 +231,22 @@ def whole(part: Partition) -> list[str]:
 
 def refusals(device: Device) -> list[str]:
     """Return every reason not to write to a device."""
-    of_kind = ((stacked_on, partitions_of) if isinstance(device, Drive) else
+    of_kind = ((stacked_on, paths_of, partitions_of) if isinstance(device, Drive) else
                (overlaps_of, whole))
     checks = (replaced, protected, mounts_of, swaps_of, holders_of, pools_of, *of_kind, users_of,
               signatures_of)
     return [reason for check in checks for reason in check(device)]
+
+
+def begun(device: Device) -> list[str]:
+    """Return what others have begun to do with a device that is held, of which the hold keeps away
+    only a part: all that can be told in little time."""
+    checks = (mounts_of, swaps_of, holders_of, children_aside)
+    found = replaced(device) + [reason for check in checks for reason in check(device)]
+    if device is not device.drive:
+        found += [f"of the whole drive {device.drive.path}: {reason}" for check in checks
+                  for reason in check(device.drive)]
+    return found
 
 
 def refused(device: Device, reasons: list[str]) -> ProbeError:
@@ -252,13 +274,16 @@ class Held:
 
     def __init__(self, device: Device):
         self.device = device
+        # When still() looks again.
+        self.next = 0.0
         try:
             self.descriptor = above_streams(os.open(device.path, HOLD))
         except OSError as error:
             raise refused(device, refusals(device) or
                           [f"it cannot be held: {error.strerror}"]) from None
         try:
-            if not is_device(self.descriptor, device.number):
+            if not (is_device(self.descriptor, device.number) and
+                    place_of(device.number).is_relative_to(device.drive.sysfs.resolve())):
                 raise refused(device, ["its name means another device by now"])
             device.note()
             self.refuse()
@@ -271,6 +296,19 @@ class Held:
         reasons = refusals(self.device)
         if reasons:
             raise refused(self.device, reasons)
+
+    def still(self):
+        """Raise ProbeError if others have begun to use the device since it was held. Looks now and
+        then only, as often as is asked for at most."""
+        began = time.monotonic()
+        if began < self.next:
+            return
+        reasons = begun(self.device)
+        if reasons:
+            raise ProbeError(f"{self.device.path} is not written to any more: "
+                             f"{'; '.join(reasons)}")
+        ended = time.monotonic()
+        self.next = ended + (ended - began) / LOOKING
 
     def __enter__(self):
         return self

@@ -4,12 +4,20 @@ it."""
 import io
 import os
 import sys
+import unicodedata
 
 
 def prepare():
     """Print a name that has no characters in the locale's encoding, rather than fail."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def plain(text: str) -> str:
+    """Return a text of others without what a terminal takes for a command, what is not seen, and
+    what turns the direction of the text around."""
+    return "".join(char if char == " " or unicodedata.category(char)[0] not in "CZ" else "?"
+                   for char in text)
 
 
 def say(text: str, end: str = "\n"):

@@ -160,6 +160,8 @@ class Session:
                 if self.args.destroy:
                     runner.fill()
                 for item in run.ordered(self.chosen):
+                    if self.held:
+                        self.held.still()
                     runner.run(item)
             finally:
                 progress.clear()

@@ -68,7 +68,10 @@ class Target:
 
     def check(self):
         """Raise CtlError if the file system of a file has less room left than the file takes, which
-        is a third of what was left at first, or less: others need it."""
+        is a third of what was left at first, or less: others need it; ProbeError if others have
+        begun to use a device."""
+        if self.held:
+            self.held.still()
         if self.kind == "file" and free_bytes(self.descriptor) < self.size:
             raise CtlError(f"{self.path}: the measurement has ended because less than "
                            f"{amount(self.size)} are free there by now")
@@ -132,22 +135,24 @@ def folder_of(path: str) -> str:
     return folder
 
 
-def check_place(folder: str, drive: Drive):
-    """Raise CtlError if a folder is not on the drive, or not on it alone."""
-    on = {name for number in numbers_below(folder) for name in drives_below(number)}
+def check_place(name: str, opened: str, drive: Drive):
+    """Raise CtlError if a folder is not on the drive, or not on it alone. @opened: the path that
+    means what is open, whatever its @name means by now."""
+    on = {name for number in numbers_below(opened) for name in drives_below(number)}
     if on != {drive.name}:
         where = f"on {' '.join(sorted(on))}" if on else "on no block device"
-        raise CtlError(f"{folder} is {where}, not on {drive.path}")
-    kind = mount_of(folder)[0]
+        raise CtlError(f"{name} is {where}, not on {drive.path}")
+    kind = mount_of(opened)[0]
     if kind in COPYING:
-        raise CtlError(f"{folder} is on {kind}, which writes what is overwritten to another place "
+        raise CtlError(f"{name} is on {kind}, which writes what is overwritten to another place "
                        "until it is full: use a partition, or another file system")
 
 
-def size_in(folder: int, name: str, wanted: int | None) -> int:
-    """Return the bytes of a file in a folder, which is open and has this @name."""
+def size_in(folder: int, name: str, kind: str, wanted: int | None) -> int:
+    """Return the bytes of a file in a folder, which is open and has this @name. @kind: of the file
+    system."""
     most = free_bytes(folder) // PART
-    if mount_of(name)[0] == FAT:
+    if kind == FAT:
         most = min(most, LONGEST)
     return chosen_size(most, wanted, name, ", a quarter of what is free")
 
@@ -218,15 +223,16 @@ def scratch(path: str, drive: Drive, wanted: int | None) -> collections.abc.Iter
         try:
             folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             stack.callback(os.close, folder)
-            # Of what is open, whatever the name means by now.
-            place = os.readlink(f"/proc/self/fd/{folder}")
-            check_place(place, drive)
-            size = size_in(folder, place, wanted)
+            opened = f"/proc/self/fd/{folder}"
+            place = os.readlink(opened)
+            check_place(place, opened, drive)
+            kind = mount_of(opened)[0]
+            size = size_in(folder, place, kind, wanted)
             file = above_streams(unnamed(folder))
             stack.callback(os.close, file)
         except OSError as error:
             raise CtlError(f"{name} cannot be written to: {error.strerror}") from None
-        write_in_place(file, mount_of(place)[0])
+        write_in_place(file, kind)
         yield Target(name, size, "file", file)
 
 
@@ -237,13 +243,19 @@ def device_named(on: str | None, drive: Drive) -> Drive | Partition | None:
     # As an unset variable of a shell does: that means neither the drive nor this folder.
     if not on:
         raise UsageError("--on names nothing")
-    if not os.path.exists(on) or not stat.S_ISBLK(os.stat(on).st_mode):
+    try:
+        made = os.stat(on)
+    except OSError:
         return None
-    place = place_of(device_number(os.stat(on).st_rdev))
+    if not stat.S_ISBLK(made.st_mode):
+        return None
+    # Held() refuses what the name means if that has another number.
+    number = device_number(made.st_rdev)
+    place = place_of(number)
     if not (place / "partition").exists() or place.parent.name != drive.name:
         raise CtlError(f"{on} is no partition of {drive.path}: name one, or a folder or a new file "
                        "on the drive")
-    return Partition(on, drive)
+    return Partition(on, drive, number)
 
 
 @contextlib.contextmanager
