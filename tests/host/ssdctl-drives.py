@@ -449,18 +449,25 @@ def places(folder):
 
 def answers():
     """What is asked for is on the drive's label, if it has one; a partition's name comes before."""
-    for serial, model, tail in (("S1A2 B3c4", "ACME X200", "B3c4"), ("0000", "ACME X 200", "X200"),
-                                ("0x00", "", ""), ("A1", "ACME", "A1")):
+    for serial, model, tail, whole in (
+            ("S1A2 B3c4", "ACME X200", "B3c4", "B3c4"),
+            # Another drive may be of the same model.
+            ("0000", "ACME X 200", "X200", "sdx X200"),
+            ("0x00", "", "", "sdx"), ("A1", "ACME", "A1", "A1")):
         drive = types.SimpleNamespace(name="sdx", identity=lambda serial=serial, model=model: {
             "serial": serial, "model": model})
         drive.drive = drive
         part = types.SimpleNamespace(name="sdx2", drive=drive)
-        check(asking.answer(drive)[0] == (tail or "sdx"), f"{serial}, {model}: {tail}")
+        check(asking.answer(drive)[0] == whole, f"{serial}, {model}: {whole}")
         check(asking.answer(part)[0] == (f"sdx2 {tail}".strip()), f"a partition: sdx2 {tail}")
-        check(asking.meant(f" {tail or 'sdx'}\n".lower(), drive), "upper or lower case")
+        check(asking.meant(f" {whole}\n".lower(), drive), "upper or lower case")
         for typed in ("", "yes", f"{tail}x", *(["sdx", "/dev/sdx"] if tail else ["sd"])):
             check(not (asking.meant(typed, drive) or asking.meant(typed, part)), f"not {typed!r}")
     check(asking.plain("a\x1b[31mb\x9bc") == "a?[31mb?c", "a label is no command of a terminal")
+    check(asking.plain("ä \u4e2d\u202ea\u2028b\u200bc") == "ä \u4e2d?a?b?c", "and shows all it has")
+    former, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(b"\xff\n"), encoding="utf-8")
+    check(asking.read_line() == "", "what is no text is no answer")
+    sys.stdin = former
 
 
 USES = {"open": "kept = open('{path}')",

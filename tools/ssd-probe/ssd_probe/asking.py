@@ -66,14 +66,15 @@ def facts(device: Device) -> list[str]:
 
 def answer(device: Device) -> tuple[str, str]:
     """Return what has to be typed in, and its name: what can be read on the label of the drive, and
-    the name of a partition before that; the name of what has no such label."""
+    the name before that of a partition, and of a drive without serial number, since another one may
+    be of the same model; the name of what has no such label."""
     found = device.drive.identity()
     for kind, key in (("serial number", "serial"), ("model", "model")):
         text = str(found[key]).replace(" ", "")
         if text.strip("0x"):
             tail = text[-TAIL:]
             what = f"the last {len(tail)} characters of the {kind} on its label"
-            if device is device.drive:
+            if device is device.drive and key == "serial":
                 return tail, what
             return f"{device.name} {tail}", f"{device.name} and {what}"
     return device.name, f"the name {device.name}, since it has no serial number"
@@ -84,13 +85,21 @@ def meant(typed: str, device: Device) -> bool:
     return " ".join(typed.split()).lower() == answer(device)[0].lower()
 
 
+def read_line() -> str:
+    """Return a line of the standard input, "" if it is no text, or if there is none."""
+    try:
+        return sys.stdin.readline() if sys.stdin else ""
+    except UnicodeError:
+        return ""
+
+
 def confirmed(device: Device, program: str, hint: str = "") -> bool:
     """Ask whether a device may be overwritten. @hint: how to do without."""
     lines = facts(device)
     output.say("\n".join([f"{program}: {lines[0]}", *lines[1:]]))
     output.say(f"{program}: type {answer(device)[1]}, to destroy all data on {device.path}{hint}: ",
                "")
-    typed = sys.stdin.readline() if sys.stdin else ""
+    typed = read_line()
     if not output.is_terminal(sys.stdin):
         output.say("")
     return meant(typed, device)
