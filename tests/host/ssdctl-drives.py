@@ -23,7 +23,7 @@ sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
 
 from checks import check  # noqa: E402  (in a folder added above)
 from ssd_ctl import (  # noqa: E402
-    CtlError, command, drives, persist, rules, schedulers, status, udev)
+    CtlError, advise, apply, command, drives, persist, rules, saved, schedulers, status, udev)
 from ssd_ctl.advice import engine, target  # noqa: E402
 from ssd_ctl.choice import Choice, parse  # noqa: E402
 from ssd_ctl.said import Said  # noqa: E402
@@ -580,6 +580,35 @@ def looks():
     holding.begun = former
 
 
+def part_named():
+    """The name of a partition does not mean that all of the drive is destroyed."""
+    former = drives.find
+    drives.find = lambda _: types.SimpleNamespace(number="8:0")
+    for destroy, on in ((True, None), (True, "/dev/null"), (False, None)):
+        args = types.SimpleNamespace(device="/dev/null", destroy=destroy, on=on)
+        if destroy and not on:
+            failed(lambda args=args: advise.drive_named(args), "/dev/null is a partition: name the")
+        else:
+            check(advise.drive_named(args).number == "8:0", f"--on {on}")
+    drives.find = former
+
+
+def selected():
+    """What is recommended is selected after udev has selected what its rule keeps, which is
+    told."""
+    former, done = (udev.udevadm, apply.select, apply.rules.of, schedulers.holds, saved.alone), []
+    udev.udevadm = lambda *words: done.append(words[0])
+    apply.select = lambda _, choice: done.append("select") or choice
+    apply.rules.of = lambda _: [types.SimpleNamespace(path="rule", choice="bfq")]
+    schedulers.holds = lambda *_: False
+    saved.alone = contextlib.nullcontext
+    with contextlib.redirect_stderr(io.StringIO()) as told:
+        advise.select(types.SimpleNamespace(path="/dev/sdx"), "bp")
+    check(done == ["settle", "select"] and "rule selects bfq when the" in told.getvalue(),
+          f"selected: {done}, {told.getvalue()}")
+    udev.udevadm, apply.select, apply.rules.of, schedulers.holds, saved.alone = former
+
+
 def main():
     with tempfile.TemporaryDirectory() as place:
         folder = pathlib.Path(place)
@@ -589,6 +618,8 @@ def main():
         tables(folder / "processes")
         users(folder / "users")
         looks()
+        part_named()
+        selected()
         files(folder)
         places(folder)
         mounted(folder)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """What ssdctl advise does; its options are in advise_options.py."""
 import argparse
+import contextlib
+import os
 
-from ssd_ctl import CtlError, apply, drives, hwdb, saved, schedulers
+from ssd_ctl import CtlError, UsageError, apply, drives, hwdb, saved, schedulers, udev
 from ssd_ctl.advice import (candidates, engine, report, rounds, sandbox, sequential, target,
                             workload)
 from ssd_ctl.advice.progress import Shown
@@ -10,7 +12,7 @@ from ssd_ctl.advise_options import check_options
 from ssd_ctl.choice import Choice
 from ssd_probe import files, former, load, output
 from ssd_probe.asking import confirmed
-from ssd_probe.drive import Drive, amount
+from ssd_probe.drive import Drive, amount, device_number
 from ssd_probe.report import as_json
 from ssd_probe.run import duration
 from ssd_probe.signals import Interrupted, interruptible
@@ -23,6 +25,8 @@ MEASURING = {"iostats": "1"}
 MOST_FOREIGN = 0.05
 # Seconds of the look at the machine before.
 LOOK_S = 1
+# The longest wait for udev before the drive is changed.
+SETTLE_S = 10
 
 
 def progress_text(measured: rounds.Rounds) -> str:
@@ -132,16 +136,33 @@ def leave(args: argparse.Namespace, drive: Drive, made: dict):
 
 def select(drive: Drive, choice: Choice):
     """Select what is recommended, or leads, until the next boot."""
+    # The end of the hold is a change for udev, whose rule may select something else: that comes
+    # first.
+    with contextlib.suppress(CtlError):
+        udev.udevadm("settle", f"--timeout={SETTLE_S}")
     with saved.alone():
         shown = apply.select(drive, choice)
+        overruling = apply.overruling(drive)
     output.say(f"{drive.path} has {shown} until the next boot")
+    if overruling:
+        output.say(overruling)
+
+
+def drive_named(args: argparse.Namespace) -> Drive:
+    """Return the drive that the user means. Who names a partition does not mean to lose all of the
+    drive."""
+    drive = drives.find(args.device)
+    named = drives.device_path(args.device) if "/" not in args.device else args.device
+    if args.destroy and not args.on and device_number(os.stat(named).st_rdev) != drive.number:
+        raise UsageError(f"{named} is a partition: name the drive, and the partition with --on")
+    return drive
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     check_options(args)
     saved.root()
-    drive = drives.find(args.device)
+    drive = drive_named(args)
     try:
         with interruptible():
             made = advise(args, drive)

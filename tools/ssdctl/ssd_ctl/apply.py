@@ -133,6 +133,16 @@ def select(drive: Drive, choice: Choice) -> Choice:
         return select_held(drive, choice, kept)
 
 
+def overruling(drive: Drive) -> str:
+    """Return a line about the rule that selects something else than what a drive has, "" if there
+    is none."""
+    kept = rules.of(drive)
+    if not kept or schedulers.holds(drive, kept[-1].choice):
+        return ""
+    return (f"{kept[-1].path} selects {kept[-1].choice} when the drive appears or changes: ssdctl "
+            "persist keeps the present choice instead")
+
+
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     words = named(args)
@@ -145,8 +155,6 @@ def run(args: argparse.Namespace) -> int:
         if read(drive.queue / "rotational") == "1" and choice.scheduler in schedulers.OURS:
             said(f"the kernel takes {drive.path} for a hard disk: if it is one, {choice.scheduler} "
                  "is not for it")
-        kept = rules.of(drive)
-        if kept and not schedulers.holds(drive, kept[-1].choice):
-            said(f"{kept[-1].path} selects {kept[-1].choice} when the drive appears or changes: "
-                 "ssdctl persist keeps the present choice instead")
+        if line := overruling(drive):
+            said(line)
     return OK
