@@ -62,7 +62,8 @@ TOOL_FILES := tools/ssd-probe/ssd-probe.8=$(PREFIX)/share/man/man8/ssd-probe.8 \
 TOOL_FOLDERS := $(ZSHDIR) $(PREFIX)/share/zsh $(PREFIX)/share/man/man8 \
 	$(PREFIX)/share/bash-completion/completions $(PREFIX)/share/bash-completion
 # What ssdctl and ssd-probe write; of the rules those that persist has written.
-WRITTEN := /etc/ssd-iosched /var/lib/ssd-iosched /var/lib/ssd-probe
+WRITTEN := /etc/ssd-iosched /var/lib/ssd-iosched /var/lib/ssd-probe \
+	/etc/udev/rules.d/.ssd-iosched.*
 RULES := /etc/udev/rules.d/70-ssd-iosched-*.rules
 # Whether a package of this name is installed, whoever made it.
 PACKAGED = { dpkg-query -W -f '$${db:Status-Status}' $(1) | grep -qx installed || rpm -q $(1) || \

@@ -28,6 +28,9 @@ OTHERS, GROUP = stat.S_IWOTH, stat.S_IWGRP
 # Files that the caller has opened: they are used as they are, and not opened by their names.
 OPENED = re.compile(r"(?:/dev|/proc/self)/fd/(\d{1,9})")
 STDOUT, STDERR = 1, 2
+# A file before it is renamed has this name, and random characters.
+NEW = ".ssd-iosched."
+UNFINISHED = NEW + "*"
 BY_NAME = {"-": STDOUT, "/dev/stdout": STDOUT, "/dev/stderr": STDERR}
 
 
@@ -143,7 +146,7 @@ def folder_of(path: pathlib.Path | str, make: int | None = None):
 
 def replace(folder: int, name: str, text: str, mode: int):
     """Write a file so that it is whole at any time, old or new, also after a loss of power."""
-    new = f".ssd-iosched.{secrets.token_hex(12)}"
+    new = f"{NEW}{secrets.token_hex(12)}"
     file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC,
                    PRIVATE, dir_fd=folder)
     try:

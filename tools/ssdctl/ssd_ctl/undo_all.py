@@ -8,6 +8,7 @@ from ssd_ctl import STATE, CtlError, apply, drives, hwdb, revert, rules, saved, 
 from ssd_ctl.said import Said, add_option
 from ssd_probe import former
 from ssd_probe.drive import Drive
+from ssd_probe.files import UNFINISHED
 
 OK, FAILED = 0, 1
 
@@ -40,6 +41,9 @@ def restore_drives(said: Said) -> tuple[int, list[Drive]]:
 def remove_rules(left: list[Drive], said: Said):
     """Remove all rules but those of drives that are left: they are needed for another try."""
     needed = {rule.path for drive in left for rule in rules.of(drive)}
+    for path in rules.FOLDER.glob(UNFINISHED):
+        # A command was killed while it wrote a rule.
+        rules.remove(path)
     for path in rules.files():
         if not rules.read_rule(path):
             said(f"{path} is left: ssdctl did not write it")
