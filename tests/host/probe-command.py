@@ -111,7 +111,7 @@ def killed(dev):
     check(done.returncode == 0 and "was killed: it has bfq again" in done.stdout,
           f"revert: {done.stdout}{done.stderr}")
     restored(dev, before, "reverted")
-    check(not file.parent.exists(), "the file is removed")
+    check(not file.exists(), "the file is removed")
     states()[0].unlink()
 
 

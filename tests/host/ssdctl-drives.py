@@ -3,10 +3,12 @@
 # By made-up files of the kernel: which drives ssdctl lists, which ones a file system is on, by what
 # a drive is known, which rule is for which drive, and whether a later one of others wins over it;
 # what cannot be read or has disappeared ends in one line; a signal ends a command by way of what
-# restores; processes that have a device open or mapped are found
+# restores; what a drive does not take back after a measurement that was killed is given up;
+# processes that have a device open or mapped are found
 
 import contextlib
 import errno
+import functools
 import io
 import json
 import os
@@ -23,11 +25,12 @@ sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
 
 from checks import check  # noqa: E402  (in a folder added above)
 from ssd_ctl import (  # noqa: E402
-    CtlError, advise, apply, command, drives, persist, rules, saved, schedulers, status, udev)
+    CtlError, advise, apply, command, drives, persist, revert, rules, saved, schedulers, status,
+    udev, undo_all)
 from ssd_ctl.advice import engine, target  # noqa: E402
 from ssd_ctl.choice import Choice, parse  # noqa: E402
 from ssd_ctl.said import Said  # noqa: E402
-from ssd_probe import ProbeError, asking, holding, openers, signals  # noqa: E402
+from ssd_probe import ProbeError, asking, former, holding, openers, signals  # noqa: E402
 from ssd_probe.drive import device_number, page_text  # noqa: E402
 from ssd_probe.openers import Nodes  # noqa: E402
 
@@ -355,6 +358,78 @@ def said():
               f"JSON: {out.getvalue()!r}")
 
 
+@contextlib.contextmanager
+def killed_measurement(folder):
+    """Give a drive that a measurement was killed on, and the file of its former settings. The
+    module of its former scheduler has gone."""
+    queue = folder / "queue"
+    queue.mkdir(parents=True)
+    for name, value in (("scheduler", "[none] bfq"), ("read_ahead_kb", "128")):
+        (queue / name).write_text(value)
+    drive = types.SimpleNamespace(path="/dev/sdzz", name="sdzz", queue=queue,
+                                  exists=lambda: True, instance=lambda: "here")
+
+    def write(drive, file, value):
+        if value == "gone":
+            raise OSError(errno.EINVAL, "Invalid argument")
+        (drive.queue / file).write_text(value)
+    known = former.write, former.Journal, former.SETTLE_S
+    former.write, former.SETTLE_S = write, 0
+    former.Journal = functools.partial(known[1], folder=folder / "run")
+    journal = former.Journal(drive)
+    settings = {"scheduler": "gone", "read_ahead_kb": "64"}
+    journal.save({"under": settings, "bare": settings | {"scheduler": "none"}})
+    yield drive, journal.path
+    former.write, former.Journal, former.SETTLE_S = known
+
+
+def given_up(folder):
+    """What a drive does not take back after a measurement that was killed is tried once: what is
+    selected later stays. It is told, the status is 1, and the rest is undone."""
+    nothing = contextlib.nullcontext
+    known = (saved.alone, saved.before, saved.forget, drives.find, drives.every, apply.locked,
+             rules.every, saved.path_of)
+    forgotten = []
+    saved.alone, saved.before, apply.locked = nothing, lambda *_: None, lambda _: nothing()
+    saved.forget, rules.every = lambda *_: forgotten.append(True), lambda: []
+    saved.path_of = lambda drive: folder / "none"
+    for number, command_of in enumerate(("revert", "undo-all", "apply", "measurement")):
+        with killed_measurement(folder / str(number)) as (drive, path):
+            drives.find, drives.every = (lambda *_, drive=drive: drive,
+                                         lambda drive=drive, **_: [drive])
+            lines, ended = [], 1
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                if command_of == "revert":
+                    ended = revert.run(types.SimpleNamespace(device="sdzz", json=False))
+                elif command_of == "undo-all":
+                    with Said(False, removed=[], drives={}) as said_of:
+                        ended = undo_all.restore_drives(said_of)[0]
+                elif command_of == "apply":
+                    apply.finish_left(drive, lines.append)
+                else:
+                    with former.changed(drive, {}, lines.append):
+                        pass
+            text = out.getvalue() + "\n".join(lines)
+            check("does not take back its former scheduler" in text and "as before" not in text and
+                  "again" not in text and ended == 1 and not path.exists() and
+                  (drive.queue / "read_ahead_kb").read_text() == "64",
+                  f"{command_of}: status {ended}, {text!r}")
+    check(forgotten == [True], "revert undoes the rest")
+    (saved.alone, saved.before, saved.forget, drives.find, drives.every, apply.locked,
+     rules.every, saved.path_of) = known
+
+
+def unfinished(folder):
+    """What a command that was killed has begun to write is removed with the rules."""
+    known, rules.FOLDER = rules.FOLDER, folder
+    folder.mkdir()
+    for name in (".ssd-iosched.0123", "60-a.rules"):
+        (folder / name).write_text("")
+    undo_all.remove_rules([], None)
+    check(entries(folder) == ["60-a.rules"], f"undo-all leaves {entries(folder)}")
+    rules.FOLDER = known
+
+
 def entries(folder):
     """Return the names in a folder."""
     return sorted(path.name for path in folder.iterdir())
@@ -635,6 +710,8 @@ def main():
         ends(folder)
         removed(folder / "removed")
         said()
+        given_up(folder / "killed")
+        unfinished(folder / "rules.d")
 
 
 if __name__ == "__main__":

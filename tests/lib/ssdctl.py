@@ -152,8 +152,8 @@ def replug(*units):
 def nothing_left():
     """Check that ssdctl has left no file."""
     left = [str(path) for path in rules.files()]
-    left += [path for path in (str(STATE), "/etc/ssd-iosched", "/run/ssd-iosched")
-             if os.path.exists(path)]
+    left += [path for path in (str(STATE), "/etc/ssd-iosched") if os.path.exists(path)]
+    left += map(str, pathlib.Path("/run/ssd-iosched").glob("*"))
     check(not left, f"nothing is left {left or ''}")
 
 

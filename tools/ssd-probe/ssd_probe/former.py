@@ -3,8 +3,9 @@
 
 They are in a file before anything is changed, and until all is restored: by the program that has
 changed it, or if that was killed or has crashed, by the next command of ssd-probe or of ssdctl that
-changes the drive. The drive's lock is held meanwhile, so whoever holds the lock and finds a file
-knows that nobody measures. Settings do not survive a boot, and nor does the file.
+changes the drive, which tries it once. The drive's lock is held meanwhile, so whoever holds the
+lock and finds a file knows that nobody measures. Settings do not survive a boot, and nor does the
+file.
 """
 import contextlib
 import errno
@@ -68,10 +69,9 @@ class Journal:
         files.write_ours(self.path, text + "\n", files.PRIVATE, files.PRIVATE_FOLDER)
 
     def remove(self):
-        """Note that all is restored."""
+        """Note that nothing is left to restore. The folder stays: another program may be about to
+        make a file in it."""
         self.path.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            self.path.parent.rmdir()
 
 
 class QueueSettings:
@@ -149,13 +149,14 @@ class QueueSettings:
         return [name for name, value in under.items() if self.value(name) != value]
 
 
-def finish(drive: Drive, settings: QueueSettings, journal: Journal) -> list[str]:
+def finish(drive: Drive, settings: QueueSettings, journal: Journal, last: bool) -> list[str]:
     """Restore a drive's settings, unless it has disappeared; return the names of those that differ
-    nevertheless, for which the journal is kept."""
+    nevertheless, for which the journal is kept for one more try. @last: this is that one. A journal
+    that is kept for ever would undo all that is selected later."""
     differ = []
     with contextlib.suppress(ProbeError):
         differ = settings.restore() if drive.exists() else []
-    if not differ:
+    if last or not differ:
         journal.remove()
     return differ
 
@@ -173,15 +174,16 @@ def changed(drive: Drive, wanted: Settings, say: Callable[[str], None]) -> Itera
         yield
     finally:
         with uninterrupted():
-            differ = finish(drive, settings, journal)
+            differ = finish(drive, settings, journal, last=bool(left))
             if differ:
-                say(f"{drive.path} does not take back its former {' '.join(differ)}: ssdctl revert "
-                    f"{drive.path} tries again")
+                say(f"{drive.path} does not take back its former {' '.join(differ)}" +
+                    ("" if left else f": ssdctl revert {drive.path} tries again"))
 
 
 def restore_left(drive: Drive) -> list[str] | None:
     """Restore what a program that was killed has changed; return None if there is nothing to
-    restore, otherwise what differs nevertheless. The drive's lock is held."""
+    restore, otherwise what differs nevertheless, for which there is no other try. The drive's lock
+    is held."""
     journal = Journal(drive)
     left = journal.load()
     if not left:
@@ -190,4 +192,4 @@ def restore_left(drive: Drive) -> list[str] | None:
             journal.remove()
         return None
     with uninterrupted():
-        return finish(drive, QueueSettings(drive, left), journal)
+        return finish(drive, QueueSettings(drive, left), journal, last=True)

@@ -95,15 +95,16 @@ def locked(drive: Drive):
         yield lock
 
 
-def finish_left(drive: Drive, say: Callable[[str], None]) -> bool:
+def finish_left(drive: Drive, say: Callable[[str], None]) -> list[str] | None:
     """Restore what a measurement that was killed has changed on a drive, whose lock is held; return
-    true if there was one. @say: is called with what was done."""
+    None if there was none, otherwise what the drive does not take back, which is given up. @say: is
+    called with what was done."""
     differ = former.restore_left(drive)
-    if differ is None:
-        return False
-    say(f"a measurement of {drive.path} was killed: it has {schedulers.present(drive)} again, as "
-        "before" + (f", but does not take back its former {' '.join(differ)}" if differ else ""))
-    return True
+    if differ is not None:
+        how = (f" and does not take back its former {' '.join(differ)}" if differ else
+               " again, as before")
+        say(f"a measurement of {drive.path} was killed: it has {schedulers.present(drive)}{how}")
+    return differ
 
 
 @contextlib.contextmanager

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """Undo apply and persist of a drive: remove its rule, and select what it had before. After a
-measurement that was killed, restore what the drive had before that instead."""
+measurement that was killed, restore what the drive had before that instead, if it takes that back.
+"""
 import argparse
 
 from ssd_ctl import CtlError, apply, drives, rules, saved, schedulers, udev
 from ssd_ctl.choice import Choice
 from ssd_ctl.said import Said, add_option
-from ssd_probe import former
 from ssd_probe.drive import Drive
 
 OK, FAILED = 0, 1
@@ -40,7 +40,7 @@ def restore(drive: Drive, kept: list[Choice], said: Said) -> int:
              "restores it")
         return FAILED
     if before:
-        said(f"{drive.path} has {schedulers.present(drive)} as before")
+        said(f"{drive.path} has {schedulers.present(drive)}{'' if wrong else ' as before'}")
         said.facts["drives"][drive.path] = schedulers.read_choice(drive).as_json()
     elif kept:
         said(f"{drive.path}: what it had before is not known, the next boot restores it")
@@ -52,13 +52,12 @@ def restore(drive: Drive, kept: list[Choice], said: Said) -> int:
     return OK
 
 
-def ended(drive: Drive, kept: list[Choice], said: Said) -> int:
-    """Say what a drive has after a measurement that was killed, and what is left to undo; return
-    the exit status. @kept: what rules selected when it appeared."""
+def ended(drive: Drive, kept: list[Choice], said: Said):
+    """Say what a drive has after a measurement that was killed, and what is left to undo. @kept:
+    what rules selected when it appeared."""
     said.facts["drives"][drive.path] = schedulers.read_choice(drive).as_json()
     if kept or saved.before(drive, kept):
         said(f"apply or persist is not undone: ssdctl revert {drive.path} again does that")
-    return FAILED if former.Journal(drive).load() else OK
 
 
 def run(args: argparse.Namespace) -> int:
@@ -69,9 +68,11 @@ def run(args: argparse.Namespace) -> int:
         with apply.locked(drive), Said(args.json, removed=[], drives={}) as said:
             found = rules.of(drive)
             kept = [rule.choice for rule in found]
-            if apply.finish_left(drive, said):
-                return ended(drive, kept, said)
+            differ = apply.finish_left(drive, said)
+            if differ == []:
+                ended(drive, kept, said)
+                return OK
             status = restore(drive, kept, said)
             remove_rules(found, said)
             saved.forget(drive, kept)
-    return status
+    return FAILED if differ else status

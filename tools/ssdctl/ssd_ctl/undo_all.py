@@ -29,7 +29,7 @@ def restore_drives(said: Said) -> tuple[int, list[Drive]]:
             continue
         try:
             with apply.locked(drive):
-                apply.finish_left(drive, said)
+                status |= FAILED if apply.finish_left(drive, said) else OK
                 if changed:
                     status |= revert.restore(drive, kept, said)
         except CtlError as error:
