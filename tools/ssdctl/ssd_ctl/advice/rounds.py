@@ -38,6 +38,8 @@ ROUNDS = 24
 LENGTHEN = 1 / 8
 # The part by which the I/Os of a job with a rate may differ under the candidates.
 UNEVEN = 0.05
+# Logarithm of the largest gain that is told: numbers above 2^63 are not read from a file.
+MOST_GAIN = 40
 
 
 @dataclasses.dataclass
@@ -294,6 +296,6 @@ class Rounds:
         """Return how much better a candidate is than none, as a factor, and its bounds; None where
         there is none."""
         bounds = self.race.bounds(name, NONE)
-        low, high = (math.exp(min(value, 50)) if math.isfinite(value) else None
+        low, high = (math.exp(min(value, MOST_GAIN)) if math.isfinite(value) else None
                      for value in (bounds.low, bounds.high))
-        return math.exp(bounds.mean), low, high
+        return math.exp(min(bounds.mean, MOST_GAIN)), low, high
