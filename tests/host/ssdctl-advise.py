@@ -586,13 +586,16 @@ def sentences():
     check("whether it is better than none and whether pass is better still." in text, text)
     text = report.sentence(known | {"leading": leading | {"name": "none"}, "rivals": ["pass"]})
     check("Undecided: keep the present" in text and "but pass may be" in text, text)
+    huge = types.SimpleNamespace(low=99.0, high=999.0, mean=99.0)
+    measured = types.SimpleNamespace(race=types.SimpleNamespace(bounds=lambda *_: huge))
+    check(max(rounds.Rounds.gain(measured, "bp")) < 1 << 63, "a gain can be read again")
     check(report.between(None, 1.2) == "by at most +20.0 %" and
           report.between(1.1, None) == "at least +10.0 %", "one bound")
 
 
 def undecided_advice():
     """Undecided advice is marked, and taken only if that is wanted; advice that does not say that
-    it is sure is undecided, as is that of former versions."""
+    it is sure is undecided, as is all of former versions."""
     choice, had = ({"scheduler": name, "tunables": {}, "queue": {}} for name in ("bp", "kyber"))
     drive = types.SimpleNamespace(path="/dev/x", name="x", describe=lambda: "x",
                                   instance=lambda: "1", exists=lambda: True)
@@ -601,7 +604,8 @@ def undecided_advice():
     kept = {}
     stored, saved.advice = saved.advice, lambda _: kept
     holds, schedulers.holds = schedulers.holds, lambda *_: True
-    for made in (new, {"sure": False, "choice": choice, "had": had}, {"choice": choice}):
+    for made in (new, {"sure": False, "choice": choice, "had": had}, {"choice": choice},
+                 {"sure": True, "choice": choice, "had": had}):
         kept.clear()
         kept.update(made)
         check(saved.advised(drive).choice.scheduler == "bp" and not saved.advised(drive).sure,

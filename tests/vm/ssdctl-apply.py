@@ -134,7 +134,8 @@ def advised(name):
     folder = pathlib.Path("/var/lib/ssd-iosched/advice")
     folder.mkdir(parents=True)
     file = folder / f"{name}.json"
-    made = {"sure": True, "choice": {"scheduler": "pass", "tunables": {"depth": 8}}}
+    choice = {"scheduler": "pass", "tunables": {"depth": 8}}
+    made = {"sure": True, "choice": choice, "leading": {"choice": choice}}
     file.write_text(json.dumps(made | {"instance": "another drive of this name"}))
     refused("no advice", "apply", name)
     file.write_text(json.dumps(made | {"instance": Drive(f"/dev/{name}").instance()}))

@@ -98,7 +98,8 @@ def advised(one):
     """Without a scheduler the advice is kept, but if another one was selected since, that."""
     drive = Drive(f"/dev/{one.name}")
     plain = schedulers.read_choice(drive)
-    advice = {"choice": Choice("pass", {"depth": 8}).as_json(), "had": plain.as_json()}
+    choice = Choice("pass", {"depth": 8}).as_json()
+    advice = {"choice": choice, "leading": {"choice": choice}, "had": plain.as_json()}
     file = saved.ADVICE / f"{drives.key(drive)}.json"
     write_ours(file, json.dumps(advice | {"sure": False}))
     made = json.loads(ssdctl("persist", one.name, "--json")[0])

@@ -192,8 +192,9 @@ def advised(drive: Drive) -> Advice | None:
     made = advice(drive)
     if not made:
         return None
-    # Former versions stored what leads as the choice.
+    # Former versions stored what leads as the choice; what they called sure was not.
     leading = made.get("leading", made)
-    return Advice(choice_in(leading, "choice", drive, advice_path), made.get("sure", False),
+    sure = made.get("sure", False) and "leading" in made
+    return Advice(choice_in(leading, "choice", drive, advice_path), sure,
                   choice_in(made, "had", drive, advice_path) if "had" in made else None,
                   leading.get("gain_low"), leading.get("gain_high"))
