@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Whatever is in a file that ssdctl or ssd-probe reads, and whatever the arguments are, it ends in
 # one line and not in a traceback; what a report says is escaped; too old a Python, and a missing
-# module, are named
+# module, are named before anything is written; what is left at the end does not depend on the rest
 
 import ast
 import contextlib
@@ -28,11 +28,11 @@ for name in ("jinja2", "jsonschema", "numpy", "scipy"):
         sys.exit(SKIP)
 
 from checks import SEED, check  # noqa: E402  (in a folder added above)
-from ssd_ctl import CtlError, saved  # noqa: E402
+from ssd_ctl import CtlError, advise, saved, status  # noqa: E402
 from ssd_ctl import command as ssdctl  # noqa: E402
 from ssd_ctl.advice import candidates  # noqa: E402
 from ssd_ctl.advice import report as advice  # noqa: E402
-from ssd_probe import ProbeError, arguments, former, report, state  # noqa: E402
+from ssd_probe import ProbeError, arguments, checked, former, report, state  # noqa: E402
 from ssd_probe import command as ssd_probe  # noqa: E402
 
 PROGRAMS = {"ssd-probe": PROJECT / "tools/ssd-probe/ssd-probe",
@@ -313,6 +313,49 @@ def missing(path):
     del sys.modules["jinja2"]
 
 
+def unreadable(folder):
+    """What could not be read again is not written: commands that change drives need jsonschema;
+    status does without stored advice."""
+    drive = types.SimpleNamespace(name="sdzz", path="/dev/sdzz", instance=lambda: "here",
+                                  identity=lambda: {"model": "x", "serial": "1", "wwid": ""},
+                                  sysfs=folder / "sys")
+    saved.ADVICE, saved.LOCK = folder / "unreadable", folder / "lock"
+    saved.ADVICE.mkdir()
+    saved.advice_path(drive).write_text(json.dumps({"choice": CHOICE}))
+    checked.validator.cache_clear()
+    root, saved.root = saved.root, lambda: None
+    sys.modules["jsonschema"] = None
+    check(status.advice(drive) == {"advice": None, "undecided": None}, "status does without")
+    for what, call in (("alone", lambda: saved.alone().__enter__()),
+                       ("advise", lambda: advise.run(types.SimpleNamespace(device="/x")))):
+        former_check, advise.check_options = advise.check_options, lambda _: None
+        try:
+            call()
+            check(False, f"{what} does not fail")
+        except (CtlError, ProbeError) as error:
+            check("jsonschema is missing: install python3-jsonschema" in str(error),
+                  f"{what}: {error}")
+        advise.check_options = former_check
+    del sys.modules["jsonschema"]
+    saved.root = root
+
+
+def stored(folder):
+    """The advice is stored also if a file that the user has named cannot be written."""
+    known, made = (saved.keep_advice, advise.report.text), []
+    saved.keep_advice, advise.report.text = lambda *_: made.append(True), lambda _: "the report"
+    args = types.SimpleNamespace(json=str(folder / "no/folder.json"), html=None, contribute=None)
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        try:
+            advise.leave(args, None, {})
+            check(False, "it does not fail")
+        except ProbeError as error:
+            why = str(error)
+    check(made and out.getvalue() == "the report\n" and "no/folder.json" in why,
+          f"the advice is stored: {why}")
+    saved.keep_advice, advise.report.text = known
+
+
 def main():
     with tempfile.TemporaryDirectory() as place:
         folder = pathlib.Path(place)
@@ -324,6 +367,8 @@ def main():
         grammar(folder)
         old_python()
         missing(path)
+        unreadable(folder)
+        stored(folder)
 
 
 if __name__ == "__main__":

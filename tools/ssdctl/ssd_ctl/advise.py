@@ -10,7 +10,7 @@ from ssd_ctl.advice import (candidates, engine, report, rounds, sandbox, sequent
 from ssd_ctl.advice.progress import Shown
 from ssd_ctl.advise_options import check_options
 from ssd_ctl.choice import Choice
-from ssd_probe import files, former, load, output
+from ssd_probe import files, former, load, output, packages
 from ssd_probe.asking import confirmed
 from ssd_probe.drive import Drive, amount, device_number
 from ssd_probe.report import as_json
@@ -117,9 +117,17 @@ def advise(args: argparse.Namespace, drive: Drive) -> dict:
 
 
 def leave(args: argparse.Namespace, drive: Drive, made: dict):
-    """Print the report, write the files that the user has named, and store the advice."""
-    # The report comes first, since a file may not be writable; the advice last, since /var/lib may
-    # not be either.
+    """Print the report, write the files that the user has named, and store the advice. None of
+    these is lost because another one fails."""
+    try:
+        write_report(args, drive, made)
+    finally:
+        saved.keep_advice(drive, made)
+
+
+def write_report(args: argparse.Namespace, drive: Drive, made: dict):
+    """Print the report, and write the files that the user has named."""
+    # The report comes first, since a file may not be writable.
     if files.STDOUT not in map(files.opened, filter(None, (args.json, args.html))):
         print(report.text(made))
     if args.json:
@@ -131,7 +139,6 @@ def leave(args: argparse.Namespace, drive: Drive, made: dict):
                                                       report.evidence(made)))
     elif args.contribute:
         told(f"undecided: {args.contribute} is not written")
-    saved.keep_advice(drive, made)
 
 
 def select(drive: Drive, choice: Choice):
@@ -162,6 +169,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     check_options(args)
     saved.root()
+    packages.need("jsonschema")
     drive = drive_named(args)
     try:
         with interruptible():

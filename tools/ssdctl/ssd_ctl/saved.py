@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ssd_ctl import STATE, CtlError, drives, schedulers
 from ssd_ctl.choice import Choice
-from ssd_probe import ProbeError, checked, files
+from ssd_probe import ProbeError, checked, files, packages
 from ssd_probe.drive import Drive
 
 SAVED, ADVICE, APPLIED = STATE / "saved", STATE / "advice", STATE / "applied"
@@ -28,8 +28,9 @@ def root():
 
 @contextlib.contextmanager
 def alone():
-    """Keep other commands that change drives or files waiting."""
+    """Keep other commands that change drives or files waiting. What is stored can be read again."""
     root()
+    packages.need("jsonschema")
     with files.locked(LOCK):
         yield
 

@@ -7,6 +7,7 @@ import os
 
 from ssd_ctl import CtlError, activity, drives, keeping, rules, saved, schedulers
 from ssd_ctl.said import add_option
+from ssd_probe import ProbeError
 from ssd_probe.drive import Drive, amount
 
 OK = 0
@@ -59,7 +60,7 @@ def advice(drive: Drive) -> dict:
     found = {"advice": None, "undecided": None}
     try:
         made = saved.advised(drive)
-    except CtlError:
+    except (CtlError, ProbeError):
         return found
     if made and made.sure:
         found["advice"] = made.choice.as_json()
