@@ -2,6 +2,7 @@
 """Files of the system in which schedulers may be set, as programs of the system read them."""
 import os
 import pathlib
+import stat
 from collections.abc import Iterator
 
 # Tests have another one.
@@ -9,6 +10,8 @@ ROOT = pathlib.Path("/")
 # Scripts and settings are shorter; what is longer, or is no text, is not read.
 LONGEST = 1 << 20
 HEAD = 512
+# Files here may never end, and an open of one may do something.
+OF_KERNEL = ("/proc/", "/sys/", "/dev/")
 # A file in an earlier folder stands for one of this name in a later one.
 LAYERS = ("etc", "run", "usr/local/lib", "usr/lib", "lib")
 # What starts a service without systemd: in rc?.d, /etc/runlevels and /etc/runit.
@@ -26,17 +29,24 @@ def shown(path: pathlib.Path) -> str:
 
 
 def text_of(path: pathlib.Path) -> str:
-    """Return a file's text, "" if it cannot be read, is no text or is too long."""
+    """Return a file's text, "" if it cannot be read, is no text, is too long or is the kernel's."""
     try:
-        if not path.is_file() or path.stat().st_size > LONGEST:
+        if os.path.realpath(path).startswith(OF_KERNEL) or not path.is_file():
             return ""
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=at_once) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return ""
             # Programs have zeros near their beginning.
-            found = file.read(HEAD)
-            found += b"" if b"\0" in found else file.read()
-    except OSError:
+            found = file.read(HEAD) or b""
+            found += b"" if b"\0" in found else file.read(LONGEST) or b""
+    except (OSError, ValueError):
         return ""
-    return "" if b"\0" in found else found.decode(errors="replace")
+    return "" if b"\0" in found or len(found) > LONGEST else found.decode(errors="replace")
+
+
+def at_once(path: str, flags: int) -> int:
+    """Open a file without waiting for anything."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
 
 
 def layered(folder: str, pattern: str, layers: tuple[str, ...] = LAYERS) -> list[pathlib.Path]:
