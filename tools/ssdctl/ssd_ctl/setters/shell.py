@@ -3,6 +3,8 @@
 means."""
 import dataclasses
 import fnmatch
+import functools
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -18,7 +20,7 @@ VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 CONDITION = re.compile(r"\b(?:if|case|while)\b|\[ |&&|\|\|")
 UNKNOWN = re.compile(r"[$%`{}\\]")
 QUOTES = str.maketrans("", "", "\"'")
-# Values of variables that a variable may have.
+# Values that a variable, or a word with several of them, may have.
 MOST = 32
 
 
@@ -64,26 +66,33 @@ def path_setter(path: str, names: Names, place: str, value: str, when: str) -> I
         yield Setter(place, found[0], value if clear else "", bool(found[1]) and clear, when)
 
 
-def values(name: str, text: str, known: dict[str, str]) -> list[str]:
-    """Return what a variable may be: by @known, by assignments and by for loops of the text."""
-    if name in known:
-        return [known[name]]
+@functools.lru_cache(maxsize=256)
+def assigned(name: str, text: str) -> list[str]:
+    """Return what a variable may be by assignments and by for loops of the text."""
     found = re.findall(rf"(?:^|[\s;]){name}=([^\s;]+)", text)
     for words in re.findall(rf"\bfor\s+{name}\s+in\s+([^;\n]+)", text):
         found += words.split()
     return found[:MOST]
 
 
-def expanded(word: str, text: str, known: dict[str, str], depth: int = 3) -> list[str]:
-    """Return what a word of shell may be with the values of its variables."""
-    found = VARIABLE.search(word)
-    if not found or not depth:
-        return [word]
-    made = values(found[1] or found[2], text, known)
+def expansions(word: str, text: str, known: dict[str, str], depth: int = 3) -> Iterator[str]:
+    """Yield what a word of shell may be with the values of its variables: those that are @known,
+    and those of the text."""
+    found = VARIABLE.search(word) if depth else None
+    name = found and (found[1] or found[2])
+    made = [known[name]] if name in known else assigned(name, text) if name else []
     if not made:
-        return [word]
-    return [each for value in made for each in
-            expanded(word[:found.start()] + value + word[found.end():], text, known, depth - 1)]
+        yield word
+    for value in made:
+        yield from expansions(word[:found.start()] + value + word[found.end():], text, known,
+                              depth - 1)
+
+
+def expanded(word: str, text: str, known: dict[str, str]) -> list[str]:
+    """Return what a word of shell may be. If there are too many, the word itself stands for the
+    rest: what it means is not known."""
+    made = list(itertools.islice(expansions(word, text, known), MOST + 1))
+    return [*made[:MOST], word] if len(made) > MOST else made
 
 
 def writes(text: str, names: Names, known: dict[str, str] | None = None) -> Iterator[Setter]:
