@@ -5,10 +5,12 @@
 # rc.local, tuned, TLP, laptop-mode-tools; what is masked, not started, for another drive or sets
 # the same is not
 
+import os
 import pathlib
 import shutil
 import sys
 import tempfile
+import time
 import types
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -88,6 +90,7 @@ def finds(drive, what, made, *because):
 LATE, EARLY = "etc/udev/rules.d/99-a.rules", "etc/udev/rules.d/60-a.rules"
 VENDOR = "usr/lib/udev/rules.d/99-a.rules"
 TO_NONE, MAY = "sets scheduler to none", "may set scheduler to none"
+MANY = "D=b;" * 40
 LOOP = "for d in /sys/block/sd*; do\n echo none > $d/queue/scheduler\ndone\n"
 
 
@@ -242,6 +245,22 @@ def at_boot(drive):
                                             f"[Service]\nExecStart=/bin/sh -c '{to_sda}'\n"}),
             ("a masked unit", service("io", f"[Service]\nExecStart=/bin/sh -c '{to_sda}'\n") |
              {"etc/systemd/system/io.service": None}),
+            ("a unit's command that is reset", service(
+                "io", f"[Service]\nExecStart=/bin/sh -c '{to_sda.strip()}'\n") |
+             {"etc/systemd/system/io.service.d/a.conf":
+              "[Service]\nExecStart=\nExecStart=/bin/true\n"}),
+            ("a unit's command that is added", service("io", "[Service]\nExecStart=/bin/true\n") |
+             {"etc/systemd/system/io.service.d/a.conf":
+              f"[Service]\nExecStart=/bin/sh -c '{to_sda.strip()}'\n"}, f"a.conf:2 {TO_NONE}"),
+            ("a unit with a condition", service(
+                "io", "[Unit]\nConditionPathExists=/x\n"
+                f"[Service]\nExecStart=/bin/sh -c '{to_sda.strip()}'\n"), MAY),
+            ("a unit without its condition", service(
+                "io", "[Unit]\nConditionPathExists=\n"
+                f"[Service]\nExecStart=/bin/sh -c '{to_sda.strip()}'\n"), TO_NONE),
+            ("a unit to rescue", {"etc/systemd/system/io.service":
+                                  f"[Service]\nExecStart=/bin/sh -c '{to_sda.strip()}'\n",
+                                  "etc/systemd/system/rescue.target.wants/io.service": ""}, MAY),
             ("a timer", {"etc/systemd/system/io.service":
                          f"[Service]\nExecStart=/bin/sh -c '{to_sda}'\n",
                          "etc/systemd/system/timers.target.wants/io.timer": ""}, TO_NONE),
@@ -250,6 +269,8 @@ def at_boot(drive):
              f"/etc/sysfs.d/a.conf:1 {TO_NONE}"),
             ("sysfsutils not there", {"etc/sysfs.conf": "block/sda/queue/scheduler = none\n"}),
             ("rc.local", {"etc/rc.local": "#!/bin/sh\n" + to_sda}, f"/etc/rc.local:2 {TO_NONE}"),
+            ("rc.local ends", {"etc/rc.local": f"#!/bin/sh\n{to_sda}exit 0\n"}, TO_NONE),
+            ("rc.local ended", {"etc/rc.local": f"#!/bin/sh\nexit 0\n{to_sda}"}, MAY),
             ("TLP", service("tlp") | {
                 "usr/share/tlp/defaults.conf": 'DISK_DEVICES="nvme0n1 sda"\n',
                 "etc/tlp.conf": '#DISK_DEVICES="sdb"\nDISK_IOSCHED="kyber none"\n'},
@@ -312,11 +333,35 @@ def in_shell(drive):
             ("cd /sys/block/sda/queue; echo none > scheduler", ["none "]),
             ("echo none > /sys/class/block/sda1/../queue/scheduler", ["none sure"]),
             ("[ -e /x ] && echo none > /sys/block/sda/queue/scheduler", ["none "]),
+            ("exit; echo none > /sys/block/sda/queue/scheduler", ["none "]),
+            ("echo none > /sys/block/sda/queue/scheduler; exit", ["none sure"]),
+            ("x() {\n echo none > /sys/block/sda/queue/scheduler\n}", ["none "]),
+            (MANY + "echo none > /sys/block/$D$D/queue/scheduler", ["none "]),
             ("cat /sys/block/sda/queue/scheduler", []),
             ("# echo none > /sys/block/sda/queue/scheduler", []),
             ("echo none > /sys/block/sdb/queue/scheduler", [])):
         found = [f"{each.value or '?'} {'sure' * each.sure}" for each in shell.writes(text, names)]
         check(found == meant, f"{text}: {found}")
+
+
+def at_once(drive, folder):
+    """Scripts with many variables are read at once; what never ends, or is the kernel's, is not
+    read."""
+    names = shell.Names.of(drive)
+    began = time.monotonic()
+    values = "".join(f"{name}={name}{number}\n" for name in "ABC" for number in range(32))
+    for text in (values + "echo none > /sys/$A/$B/$C/queue/scheduler\n" * 150,
+                 "D=$D/x\n" * 40 + "echo none > $D/queue/scheduler\n"):
+        list(shell.writes(text, names))
+    took = time.monotonic() - began
+    check(took < 1, f"two scripts in {took:.3f} s")
+    (folder / "link").symlink_to("/proc/cpuinfo")
+    os.mkfifo(folder / "pipe")
+    (folder / "long").write_text("x" * (files.LONGEST + 1))
+    (folder / "script").write_text("true")
+    for name, meant in (("link", ""), ("pipe", ""), ("long", ""), ("a\0b", ""), ("none", ""),
+                        ("script", "true")):
+        check(files.text_of(folder / name) == meant, f"{name!r} is {'read' if meant else 'not'}")
 
 
 def noted(folder):
@@ -357,6 +402,7 @@ def main():
         at_boot(drive)
         by_tuned(drive)
         in_shell(drive)
+        at_once(drive, folder)
         noted(folder)
     words()
     check(rules.PREFIX in OURS, "the name of a rule of ssdctl")

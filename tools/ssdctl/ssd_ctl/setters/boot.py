@@ -14,7 +14,9 @@ from ssd_probe.drive import Drive, read
 BOOT = "when the machine boots"
 # Of units that start others: what names them.
 STARTS = re.compile(r"^(?:Wants|Requires|BindsTo|Requisite|Upholds|Unit)\s*=(.*)", re.MULTILINE)
-EXEC = re.compile(r"\s*Exec(?:Start|StartPre|StartPost|Reload)\s*=")
+EXEC = re.compile(r"\s*(Exec(?:Start|StartPre|StartPost|Reload))\s*=\s*")
+# With such a line a unit may not start.
+CONDITION = re.compile(r"^\s*(?:Condition|Assert)\w+\s*=[ \t]*\S", re.MULTILINE)
 # Units of these kinds start the service of their name.
 TRIGGERS = (".timer", ".path", ".socket")
 TLP = ("usr/share/tlp/defaults.conf", "etc/default/tlp", "etc/tlp.d", "etc/tlp.conf")
@@ -22,6 +24,8 @@ TLP_DISKS = "nvme0n1 sda"
 LAPTOP_MODE = "etc/laptop-mode/laptop-mode.conf"
 # They may set a scheduler by what another machine tells them.
 AGENTS = ("puppet", "salt-minion", "chef-client", "cfengine3")
+# Files of a unit, and what they have.
+Texts = list[tuple[pathlib.Path, str]]
 
 
 def shell_setters(path: pathlib.Path, names: shell.Names, when: str = BOOT,
@@ -42,11 +46,11 @@ def tmpfiles(names: shell.Names) -> Iterator[Setter]:
                                        f"{files.shown(path)}:{number}", words[6].strip(), BOOT)
 
 
-def every_unit(found: files.Units, first: set[str]) -> dict[str, list[tuple[pathlib.Path, str]]]:
-    """Return {name: its files and their texts} of the units that are started: the @first, those
-    that the machine starts, and what they start."""
-    made: dict[str, list[tuple[pathlib.Path, str]]] = {}
-    left = first | found.wanted
+def every_unit(found: files.Units, first: set[str]) -> dict[str, Texts]:
+    """Return {name: its files and their texts} of units that are started: the @first, and what
+    they start."""
+    made: dict[str, Texts] = {}
+    left = set(first)
     while left:
         name = left.pop()
         made[name] = found.texts(name)
@@ -58,17 +62,30 @@ def every_unit(found: files.Units, first: set[str]) -> dict[str, list[tuple[path
     return made
 
 
+def commands(texts: Texts) -> list[tuple[str, str]]:
+    """Return (FILE:LINE, line) of the commands of a unit: an empty one resets those before it."""
+    made: dict[str, list[tuple[str, str]]] = {}
+    for path, text in texts:
+        for number, line in files.joined(text):
+            found = EXEC.match(line)
+            if found and found.end() == len(line):
+                made.pop(found[1], None)
+            elif found:
+                made.setdefault(found[1], []).append((f"{files.shown(path)}:{number}", line))
+    return [each for lines in made.values() for each in lines]
+
+
 def units(names: shell.Names, found: files.Units, first: set[str]) -> Iterator[Setter]:
     """Yield what units of systemd set that start with the machine, or that rules of udev start:
     @first."""
-    for name, texts in sorted(every_unit(found, first).items()):
+    usual = every_unit(found, first | found.wanted)
+    for name, texts in sorted((every_unit(found, found.unusual) | usual).items()):
+        sure = name in usual and not any(CONDITION.search(text) for _, text in texts)
         instance = name.rpartition(".")[0].partition("@")[2].replace("\\x2d", "-")
-        for path, text in texts:
-            for number, line in files.joined(text):
-                if EXEC.match(line):
-                    command = line.replace("%i", instance).replace("%I", instance)
-                    yield from command_setters(command if instance else line, names,
-                                               f"{files.shown(path)}:{number}")
+        for place, line in commands(texts):
+            command = line.replace("%i", instance).replace("%I", instance) if instance else line
+            for each in command_setters(command, names, place):
+                yield dataclasses.replace(each, sure=each.sure and sure)
 
 
 def command_setters(command: str, names: shell.Names, place: str) -> Iterator[Setter]:

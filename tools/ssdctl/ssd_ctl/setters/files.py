@@ -14,6 +14,8 @@ HEAD = 512
 OF_KERNEL = ("/proc/", "/sys/", "/dev/")
 # A file in an earlier folder stands for one of this name in a later one.
 LAYERS = ("etc", "run", "usr/local/lib", "usr/lib", "lib")
+# Targets of which the machine reaches none when it boots as usual.
+UNUSUAL = ("rescue", "emergency", "halt", "poweroff", "reboot", "kexec", "shutdown")
 # What starts a service without systemd: in rc?.d, /etc/runlevels and /etc/runit.
 STARTED = ("etc/rc[2-5S].d/S??{}", "etc/runlevels/*/{}", "etc/runit/runsvdir/*/{}")
 
@@ -96,12 +98,14 @@ class Units:
     def __init__(self):
         self.paths: dict[str, pathlib.Path] = {}
         self.more: dict[str, list[pathlib.Path]] = {}
-        # Those that links in *.wants and *.requires start.
+        # Those that links in *.wants and *.requires start; those that only unusual targets do.
         self.wanted: set[str] = set()
+        self.unusual: set[str] = set()
         for folder in (at(layer) / "systemd/system" for layer in LAYERS):
             for path in (folder / name for name in listed(folder)):
                 if path.suffix in (".wants", ".requires"):
-                    self.wanted |= set(listed(path))
+                    unusual = path.stem.removesuffix(".target") in UNUSUAL
+                    (self.unusual if unusual else self.wanted).update(listed(path))
                 elif path.suffix == ".d":
                     self.more.setdefault(path.stem, []).extend(sorted(path.glob("*.conf")))
                 else:

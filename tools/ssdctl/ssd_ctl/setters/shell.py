@@ -17,7 +17,9 @@ NAME = re.compile(r"(?:(?P<where>.*)/)?(?P<file>scheduler|nr_requests|wbt_lat_us
 WRITE = re.compile(r"(?:(?:\becho|\bprintf)\s+(?:-\w+\s+)*(?P<value>[^\s;|&<>()]+)\s*"
                    r"(?:>|\|\s*(?:sudo\s+)?tee\b)|>|\btee\b)\s*(?:-a\s+)?(?P<path>[^\s;|&<>()]+)")
 VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
-CONDITION = re.compile(r"\b(?:if|case|while)\b|\[ |&&|\|\|")
+# A function may not be called.
+CONDITION = re.compile(r"\b(?:if|case|while|until|function)\b|\[ |&&|\|\||\w\s*\(\)")
+EXIT = re.compile(r"\bexit\b")
 UNKNOWN = re.compile(r"[$%`{}\\]")
 QUOTES = str.maketrans("", "", "\"'")
 # Values that a variable, or a word with several of them, may have.
@@ -102,14 +104,17 @@ def writes(text: str, names: Names, known: dict[str, str] | None = None) -> Iter
     if "queue" not in text and "read_ahead_kb" not in text:
         return
     plain = not CONDITION.search(text)
+    left = False
     for number, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith("#"):
             continue
         for found in WRITE.finditer(line):
+            left = left or bool(EXIT.search(line, 0, found.start()))
             value = (found["value"] or "").removesuffix("\\n")
             made = [target(path, names, True) for path in
                     expanded(found["path"], text, known or {})]
             for file, meant in sorted(set(filter(None, made)), key=str):
                 clear = not UNKNOWN.search(value)
                 yield Setter(str(number), file, value if clear else "",
-                             bool(meant) and plain and clear and bool(value))
+                             bool(meant) and plain and not left and clear and bool(value))
+        left = left or bool(EXIT.search(line))
