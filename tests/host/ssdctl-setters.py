@@ -175,6 +175,14 @@ def events(drive):
         path.write_text(f'ACTION=="{actions}", KERNEL=="sda", ATTR{{queue/scheduler}}="none"\n')
         found = keeping.against(drive, rule)
         check([each.on_change for each in found] == [meant], f"{actions}: {found}")
+    (files.ROOT / "opt").mkdir()
+    for run, script, meant in (("set", "", False), ("set", "[ $ACTION = add ] || exit 0\n", True),
+                               ("set $env{ACTION}", "[ $1 = add ] || exit 0\n", True)):
+        path.write_text(f'ACTION!="remove", KERNEL=="sda", RUN+="/opt/{run}"\n')
+        (files.ROOT / "opt/set").write_text(f"#!/bin/sh\n{script}{LOOP}")
+        found = keeping.against(drive, rule)
+        check([(each.on_change, each.by_action) for each in found] == [(True, meant)],
+              f"{run}, {script!r}: {found}")
 
 
 def proved(drive):
@@ -186,8 +194,8 @@ def proved(drive):
     former = keeping.against, keeping.lasts, udev.change
     keeping.lasts, udev.change = lambda *_: lasting[-1], made.append
 
-    def setter(sure, on_change):
-        return Setter("/a:1", "scheduler", "none", sure, "afterwards", on_change)
+    def setter(sure, on_change, by_action=False):
+        return Setter("/a:1", "scheduler", "none", sure, "afterwards", on_change, by_action)
     for what, each, lasts, because, events in (
             ("nothing", [], True, "", 1),
             ("seen not to", [setter(True, True)], True, "", 1),
@@ -195,14 +203,16 @@ def proved(drive):
             ("seen, perhaps", [setter(False, True)], False, "/a:1 may set scheduler to none", 1),
             ("seen, nothing found", [], False, "after a change event of udev", 1),
             ("at another time", [setter(True, False)], True, "/a:1 sets scheduler to none", 0),
-            ("perhaps then", [setter(False, False)], True, "", 1)):
+            ("perhaps then", [setter(False, False)], True, "", 1),
+            ("perhaps in an add event", [setter(False, True, True)], True, "", 1)):
         keeping.against = lambda *_, each=each: each
         lasting.append(lasts)
         made.clear()
         said = ""
         try:
             left = keeping.prove(drive, rule, True)
-            check(left == [one for one in each if not one.on_change], f"{what}: {left} is left")
+            check(left == [one for one in each if not one.on_change or one.by_action],
+                  f"{what}: {left} is left")
         except CtlError as error:
             said = str(error)
         check(because in said and bool(because) == bool(said) and len(made) == events,

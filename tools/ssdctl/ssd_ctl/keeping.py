@@ -82,10 +82,10 @@ def differs(drive: Drive, choice: Choice) -> str:
 
 def prove(drive: Drive, rule: rules.Rule, events: bool) -> list[Setter]:
     """Raise CtlError if a drive does not keep what its rule says; return what may set something
-    else, as files tell. @events: udev runs, so a change event shows what happens in one: it is the
-    better witness."""
+    else, as files tell. @events: a change event shows what happens in one: it is the better
+    witness."""
     found = against(drive, rule)
-    rest = [each for each in found if not (events and each.on_change)]
+    rest = [each for each in found if not (events and each.on_change and not each.by_action)]
     sure = [each for each in rest if each.sure]
     if sure:
         refuse(drive, rule.choice, f"{said(sure)}: remove it there")

@@ -20,6 +20,8 @@ TERM = re.compile(r'(\w+)(?:\{([^}]*)\})?\s*(==|!=|\+=|-=|:=|=)\s*[ei]?"((?:[^"\
 TOUCHES = re.compile(r"queue/|bdi/|\bRUN\b|PROGRAM|SYSTEMD_WANTS")
 FOLDERS = ("usr/lib/udev", "lib/udev")
 ACTIONS = ("add", "change")
+# Names the action in rules, commands and scripts.
+ACTION = "ACTION"
 MATCH = ("==", "!=")
 PARENTS = {"KERNELS", "SUBSYSTEMS", "DRIVERS", "ATTRS"}
 # Files that a scheduler has, or that a rule sets: what they are when a rule is read is not known.
@@ -220,16 +222,19 @@ def command_setters(device: Device, line: Line, command: str) -> Iterator[Setter
     """Yield what a command of a rule sets: the command itself, or a script that it runs."""
     names = shell.Names.of(device.drive)
     found_in = {"DEVPATH": device.devpath, "DEVNAME": f"/dev/{device.name}"}
+    told = ACTION in command
     command = device.command(command)
     for found in shell.writes(command, names):
-        yield dataclasses.replace(found, place=line.place)
+        yield dataclasses.replace(found, place=line.place, by_action=told and not found.sure)
     words = command.split()
     for at, word in enumerate(words):
         known = found_in | {str(number): text for number, text in enumerate(words[at + 1:], 1)}
         for place in script_places(word, at == 0):
-            for found in shell.writes(files.text_of(files.at(place)), names, known):
-                yield dataclasses.replace(found,
-                                          place=f"{place}:{found.place} (run by {line.place})")
+            text = files.text_of(files.at(place))
+            for found in shell.writes(text, names, known):
+                yield dataclasses.replace(
+                    found, place=f"{place}:{found.place} (run by {line.place})",
+                    by_action=(told or ACTION in text) and not found.sure)
 
 
 def line_setters(device: Device, line: Line, later: bool) -> Iterator[Setter]:
