@@ -103,6 +103,16 @@ def by_rules(drive):
             ("a partition", {"etc/udev/rules.d/66-zfs.rules": "\n" + zfs},
              f"/etc/udev/rules.d/66-zfs.rules:2 {TO_NONE} afterwards"),
             ("before ours", {EARLY: plain}),
+            ("a tunable before ours", {EARLY: disk + 'ATTR{queue/iosched/writes_starved}="3"\n'},
+             "60-a.rules:1 sets writes_starved to 3 before the drive's rule, which leaves it"),
+            ("a default before ours", {EARLY: disk + 'ATTR{queue/iosched/writes_starved}="2"\n'}),
+            ("one of ours before it", {EARLY: disk + 'ATTR{queue/iosched/fifo_batch}="8"\n'}),
+            ("of another scheduler before ours", {
+                EARLY: plain + disk + 'ATTR{queue/iosched/writes_starved}="3"\n'}),
+            ("with the scheduler before ours", {
+                EARLY: plain.replace("none", "deadline").replace("|change", "") +
+                disk.replace("|change", "") + 'ATTR{queue/iosched/writes_starved}="3"\n'},
+             "60-a.rules:2 sets writes_starved to 3 before"),
             ("after ours", {VENDOR: plain}, f"99-a.rules:1 {TO_NONE}"),
             ("the same value", {LATE: plain.replace("none", "mq-deadline")}),
             ("an alias", {LATE: plain.replace("none", "deadline")}),

@@ -34,7 +34,7 @@ def contradicts(choice: Choice, setter: Setter) -> bool:
 
 def against(drive: Drive, rule: rules.Rule) -> list[Setter]:
     """Return what contradicts a rule of a drive, as files tell."""
-    by_rules, units = others.of(drive, rule.path.name, rules.PREFIX)
+    by_rules, units = others.of(drive, rule.path.name, rules.PREFIX, rule.choice)
     made = [*by_rules, *boot.of(drive, units)]
     return [each for each in dict.fromkeys(made) if contradicts(rule.choice, each)]
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from ssd_ctl import udev
+from ssd_ctl.choice import Choice, canonical
 from ssd_ctl.setters import Setter, files, shell
 from ssd_probe.drive import Drive, read
 
@@ -20,6 +21,7 @@ TERM = re.compile(r'(\w+)(?:\{([^}]*)\})?\s*(==|!=|\+=|-=|:=|=)\s*[ei]?"((?:[^"\
 TOUCHES = re.compile(r"queue/|bdi/|\bRUN\b|PROGRAM|SYSTEMD_WANTS")
 FOLDERS = ("usr/lib/udev", "lib/udev")
 ACTIONS = ("add", "change")
+BEFORE = "before the drive's rule, which leaves it"
 # Names the action in rules, commands and scripts.
 ACTION = "ACTION"
 MATCH = ("==", "!=")
@@ -249,6 +251,21 @@ def line_setters(device: Device, line: Line, later: bool) -> Iterator[Setter]:
             yield from command_setters(device, line, value)
 
 
+def lasting(device: Device, line: Line, had: dict[str, str], action: str, choice: Choice
+            ) -> Iterator[Setter]:
+    """Yield what a line before the drive's rule sets of the scheduler's tunables and the rule
+    leaves: if the drive has the rule's scheduler by then, that is not selected anew. @had: {action:
+    the scheduler by then}."""
+    for key, name, operator, value in line.terms:
+        file = device.file(name) if key == "ATTR" and operator not in MATCH else None
+        if file == "scheduler":
+            had[action] = canonical(value)
+        elif (file and file.startswith("iosched/") and had[action] == choice.scheduler and
+              file not in choice.settings()):
+            clear = not re.search(r"[$%]", value)
+            yield Setter(line.place, file, value if clear else "", clear, BEFORE)
+
+
 def every_file() -> list[tuple[pathlib.Path, list[Line]]]:
     """Return the files of rules that may set something, with their lines."""
     found = []
@@ -259,13 +276,16 @@ def every_file() -> list[tuple[pathlib.Path, list[Line]]]:
     return found
 
 
-def of(drive: Drive, ours: str, own: str) -> tuple[list[Setter], set[str]]:
-    """Return what rules set of a drive after the file @ours, and the units that they start. @own:
-    what names of files of rules of ssdctl begin with."""
+def of(drive: Drive, ours: str, own: str, choice: Choice) -> tuple[list[Setter], set[str]]:
+    """Return what rules set of a drive after the file @ours, which selects a choice, or before it
+    if it stays, and the units that they start. @own: what names of files of rules of ssdctl begin
+    with."""
     devices = [Device(drive.sysfs, drive),
                *(Device(path.parent, drive) for path in sorted(drive.sysfs.glob("*/partition")))]
     found: dict[tuple[str, str], Setter] = {}
     units: set[str] = set()
+    # A drive that is added may have any scheduler; later it has that of the rule.
+    had = {"add": "", "change": choice.scheduler}
     for path, lines in every_file():
         if path.name.startswith(own):
             continue
@@ -275,7 +295,8 @@ def of(drive: Drive, ours: str, own: str) -> tuple[list[Setter], set[str]]:
                 for line, sure in reached(device, action, lines):
                     units |= {each for term in line.terms if term[1] == "SYSTEMD_WANTS"
                               for each in device.command(term[3]).split()}
-                    for each in line_setters(device, line, later):
+                    before = () if later else lasting(device, line, had, action, choice)
+                    for each in (*line_setters(device, line, later), *before):
                         note(found, each, bool(sure), action)
     return list(found.values()), units
 
