@@ -236,6 +236,26 @@ def proved(drive):
     keeping.against, keeping.lasts, udev.change = former
 
 
+def stopped(drive):
+    """No event is made that could start an array which the user has stopped: of the drive or of its
+    partition."""
+    former, part = udev.properties, drive.sysfs / "sda1"
+    for kind, of_drive, holder, meant in (
+            ("linux_raid_member", True, None, "sda"), ("linux_raid_member", False, None, "sda1"),
+            ("linux_raid_member", False, "holders/md0", ""), ("bcache", False, None, "sda1"),
+            ("bcache", False, "bcache/x", ""), ("ext4", True, None, ""), ("", True, None, "")):
+        udev.properties = lambda device, kind=kind, of_drive=of_drive: (
+            {"ID_FS_TYPE": kind} if (device.sysfs == drive.sysfs) == of_drive else {})
+        if holder:
+            (part / holder).mkdir(parents=True)
+        said = keeping.stopped(drive)
+        check(f"/dev/{meant} belongs" in said if meant else not said,
+              f"{kind or 'nothing'}, {holder}: {said or 'an event is made'}")
+        if holder:
+            shutil.rmtree(part / pathlib.Path(holder).parent)
+    udev.properties = former
+
+
 def at_boot(drive):
     """What is set when the machine boots, or later."""
     write = f"w {SET.format('sda')} - - - - none\n"
@@ -419,6 +439,7 @@ def main():
         by_rules(drive)
         events(drive)
         proved(drive)
+        stopped(drive)
         at_boot(drive)
         by_tuned(drive)
         in_shell(drive)

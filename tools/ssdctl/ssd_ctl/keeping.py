@@ -3,6 +3,7 @@
 event."""
 import contextlib
 import time
+import types
 
 from ssd_ctl import CtlError, rules, schedulers, udev
 from ssd_ctl.choice import Choice, canonical
@@ -10,6 +11,23 @@ from ssd_ctl.setters import Setter, boot
 from ssd_ctl.setters import rules as others
 from ssd_probe.drive import Drive
 from ssd_probe.former import SETTLE_S
+
+
+# By their rules a change event of such a drive or partition starts the array that it belongs to
+# (mdadm, bcache-tools).
+STARTED = ("linux_raid_member", "isw_raid_member", "ddf_raid_member", "bcache")
+
+
+def stopped(drive: Drive) -> str:
+    """Return why a change event of a drive is not made, "" if it can be: it could start an array
+    that the user has stopped."""
+    for place in udev.places(drive):
+        kind = udev.properties(types.SimpleNamespace(sysfs=place)).get("ID_FS_TYPE", "")
+        in_use = any((place / "holders").glob("*")) or (place / "bcache").exists()
+        if kind in STARTED and not in_use:
+            return (f"a change event could start the array that /dev/{place.name} belongs to "
+                    f"({kind})")
+    return ""
 
 
 def same(one: str, other: str) -> bool:

@@ -146,7 +146,7 @@ def install(drive: Drive, rule: rules.Rule, instead: list[rules.Rule], lock: int
     with rules.installed(rule, drive, instead):
         # udev shares it for an event; programs that measure the drive still wait.
         fcntl.flock(lock, fcntl.LOCK_SH)
-        failed = udev.reload()
+        failed = udev.reload() or keeping.stopped(drive)
         decides = (rules.of(drive) or [rule])[-1]
         return decides, keeping.prove(drive, decides, not failed), failed
 

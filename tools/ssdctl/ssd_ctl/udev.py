@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What udev knows of a drive, and what ssdctl asks of udevadm."""
+import pathlib
 import re
 import subprocess
 
@@ -55,13 +56,17 @@ def test(drive: Drive) -> list[str]:
     return (done.stdout + done.stderr).splitlines()
 
 
+def places(drive: Drive) -> list[pathlib.Path]:
+    """Return the folders of a drive and of its partitions."""
+    return [drive.sysfs, *sorted(path.parent for path in drive.sysfs.glob("*/partition"))]
+
+
 def change(drive: Drive):
     """Have udev process a change of a drive and of its partitions, as after a change of its
     partition table, and wait for the end. An add event would mount drives, or activate volumes,
     which the user has taken out of use."""
-    places = [drive.sysfs, *sorted(path.parent for path in drive.sysfs.glob("*/partition"))]
     done = udevadm("trigger", "--action=change", "--settle",
-                   *(str(place.resolve()) for place in places))
+                   *(str(place.resolve()) for place in places(drive)))
     if done.returncode:
         why = (done.stderr.strip().splitlines() or ["nothing"])[0]
         raise CtlError(f"udev does not process a change of {drive.path}: udevadm says: {why}")
