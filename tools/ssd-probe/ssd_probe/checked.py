@@ -42,18 +42,26 @@ def validator(schema: pathlib.Path):
     return packages.need("jsonschema").Draft7Validator(made)
 
 
-def parse(text: str, schema: pathlib.Path):
-    """Return the value of a text in JSON. Raise ValueError, with what is wrong in a few words,
-    unless it fits a schema."""
+def loaded(text: str):
+    """Return the value of a text in JSON. Raise ValueError, with what is wrong in a few words."""
     try:
         found = json.loads(text, parse_float=number, parse_int=whole, parse_constant=constant)
-        error = next(validator(schema).iter_errors(found), None)
         # A half of a surrogate pair could be printed nowhere.
         json.dumps(found, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except UnicodeError:
         raise ValueError("it is no UTF-8") from None
+    return found
+
+
+def parse(text: str, schema: pathlib.Path):
+    """As loaded(); raise ValueError also unless the value fits a schema."""
+    found = loaded(text)
+    try:
+        error = next(validator(schema).iter_errors(found), None)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     if error:
         raise ValueError(told(error))
     return found

@@ -11,6 +11,7 @@ import contextlib
 import errno
 import json
 import pathlib
+import re
 import time
 from collections.abc import Callable, Iterator
 
@@ -19,7 +20,6 @@ from ssd_probe.drive import Drive, chosen, read
 from ssd_probe.signals import uninterrupted
 
 FOLDER = pathlib.Path("/run/ssd-iosched")
-SCHEMA = pathlib.Path(__file__).resolve().parent / "schemas/former.json"
 # The scheduler comes first, because a change of it changes others.
 SCHEDULER, NONE = "scheduler", "none"
 # Changed by a change of the scheduler.
@@ -31,6 +31,8 @@ BUSY_S = 5
 # Other settings wait until the scheduler's own changes of them, which some make a moment later,
 # are over.
 SETTLE_S = 0.5
+# A file below queue/.
+FILE = re.compile(r"(iosched/)?[A-Za-z0-9_]+")
 Settings = dict[str, str]
 
 
@@ -47,6 +49,26 @@ def write(drive: Drive, file: str, value: str):
         time.sleep(0.05)
 
 
+def are_settings(found) -> bool:
+    """Return true if what a file says are Settings."""
+    return isinstance(found, dict) and all(FILE.fullmatch(name) and isinstance(value, str)
+                                           for name, value in found.items())
+
+
+def journalled(text: str) -> dict:
+    """Return what the text of a journal says, {} if it is none. Checked without a schema: a drive
+    has to be restored also where jsonschema is missing, as the benchmark's agent runs."""
+    try:
+        found = checked.loaded(text)
+    except ValueError:
+        return {}
+    saved = found.get("settings") if isinstance(found, dict) else None
+    if isinstance(saved, dict) and are_settings(saved.get("under")):
+        bare = saved.get("bare", "")
+        return found if bare is None or are_settings(bare) else {}
+    return {}
+
+
 class Journal:
     """The file of a drive's former settings."""
 
@@ -56,11 +78,7 @@ class Journal:
     def load(self) -> dict | None:
         """Return what a program that has ended has not restored, None if it has. What is said of
         another drive of the name, or before a boot, says nothing of this one."""
-        text = files.read_ours(self.path)
-        try:
-            found = checked.parse(text, SCHEMA) if text else {}
-        except ValueError:
-            found = {}
+        found = journalled(files.read_ours(self.path) or "")
         return found["settings"] if found.get("instance") == self.instance else None
 
     def save(self, settings: dict):
