@@ -157,8 +157,9 @@ def main():
     name = f"bench{'-fleet' * bool(args.hosts)}{'-quick' * args.quick}"
     folder = (args.folder or model.PROJECT / "build" / name).resolve()
     folder.mkdir(parents=True, exist_ok=True)
+    ended = []
     if args.hosts:
-        cells = fleet.measure(args.hosts, args.quick)
+        cells, ended = fleet.measure(args.hosts, args.quick)
     else:
         number, parts = args.part
         cells = [cell for kind in args.only if kind in matrix.KINDS
@@ -177,6 +178,8 @@ def main():
     save(folder, cells, papers, locked, args)
     page.make(folder)
     print(f"report: {os.path.relpath(folder / 'report.html', model.PROJECT)}")
+    if ended:
+        raise model.Failed(f"not all was measured: {'; '.join(ended)}")
     return 0
 
 

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import types
+import unittest.mock
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
@@ -218,9 +219,22 @@ def fuzzed_state(folder):
                 print(path.read_text())
                 raise
         check(0 < taken < FUZZED // 4, f"{taken} changed files of {path.parent.name} are taken")
-    kept.path.write_text(json.dumps({"instance": "here", "settings": {
-        "under": {"../../sda/queue/scheduler": "none"}, "bare": None}}))
-    check(kept.load() is None, "no file beside the queue's is named")
+    journals(kept)
+
+
+def journals(kept):
+    """A journal names files of the queue only, and is read without jsonschema."""
+    under = {"scheduler": "bfq"}
+    for settings in ({"under": {"../../sda/queue/scheduler": "none"}, "bare": None},
+                     {"under": {"scheduler": 1}, "bare": None}, {"under": [], "bare": None},
+                     {"under": under, "bare": "none"}, {"under": under}, under, []):
+        kept.path.write_text(json.dumps({"instance": "here", "settings": settings}))
+        check(kept.load() is None, f"no settings of a queue: {settings}")
+    right = {"under": under, "bare": {"iosched/fifo_batch": "7"}}
+    kept.path.write_text(json.dumps({"instance": "here", "settings": right}))
+    checked.validator.cache_clear()
+    with unittest.mock.patch.dict(sys.modules, {"jsonschema": None}):
+        check(kept.load() == right, "it is read without jsonschema")
 
 
 def escaped(path):
