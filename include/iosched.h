@@ -167,6 +167,7 @@ struct iosched_done {
  * @held: all queued requests are held; see iosched_wake(). Atomic.
  * @held_hctx: hardware queue whose run last set @held
  * @timed_out: the timer has expired; see iosched_overlook(). Without @lock.
+ * @unissued: requests that bypass the queue may not be issued yet
  * @done: counters of completions. Atomic.
  * @owed_us: time owed to reads, in us. Without @lock.
  * @bypassed: requests that bypass the queue or did, by direction. Atomic.
@@ -201,6 +202,7 @@ struct iosched {
 	struct request *merged;
 	unsigned int room;
 	bool overtaken;
+	bool unissued;
 	u64 timed_since;
 	struct iosched_stats stats[IOSCHED_TIERS][IOSCHED_DIRS];
 	struct timer_list timer;

@@ -54,9 +54,8 @@ struct pai_limit {
  *	and frees the loan.
  * @q: the queue, with a reference
  * @users: elevators that have the loan. 7.2 has a new one before the old one ends.
- * @disk: its disk, with a reference; NULL if there is none or it must not
- *	be kept
- * @driver: the disk's driver, with a reference, while there is no user; or NULL
+ * @disk: its disk, with a reference; NULL if there is none, or no user of the loan
+ * @name: the name of the disk
  * @splits_no_polled: see iosched_splits_no_polled()
  * @lock: protects @params and @wanted
  * @params: parameters of the SSD
@@ -74,7 +73,7 @@ struct pai_loan {
 	struct request_queue *q;
 	unsigned int users;
 	struct gendisk *disk;
-	struct module *driver;
+	char name[DISK_NAME_LEN];
 	bool splits_no_polled;
 	spinlock_t lock;	/* see above */
 	struct pai_params params;
@@ -146,7 +145,7 @@ static inline void pai_limits_override(struct pai_loan *loan,
 	cut.max = max3(round_down(cut.max, block), block, page);
 	if ((cut.max < loan->own || cut.boundary) && loan->splits_no_polled) {
 		pr_warn("pai: %s has queues for polling: split has no effect, this kernel never ends polled I/O that it has to split\n",
-			loan->disk->disk_name);
+			loan->name);
 		return;
 	}
 	if (cut.max < loan->own) {
@@ -161,7 +160,7 @@ static inline void pai_limits_override(struct pai_loan *loan,
 				   cut.boundary);
 	else
 		pr_warn("pai: %s: a boundary of %u KB is no multiple of %lu KB or conflicts with the device's limits, and is not set\n",
-			loan->disk->disk_name,
+			loan->name,
 			cut.boundary / IOSCHED_KB_SECTORS, PAGE_SIZE / SZ_1K);
 }
 
@@ -206,7 +205,6 @@ static inline void pai_loan_free(struct pai_loan *loan)
 {
 	if (loan->disk)
 		put_disk(loan->disk);
-	module_put(loan->driver);
 	blk_put_queue(loan->q);
 	kfree(loan);
 }
@@ -279,7 +277,7 @@ static inline void pai_limits_unload(void)
 	destroy_workqueue(pai_worker);
 	list_for_each_entry_safe(loan, next, &pai_loans, list) {
 		pr_warn("pai: %s does not answer, it keeps the limits that PAI has set\n",
-			loan->disk ? loan->disk->disk_name : "a queue");
+			loan->name);
 		pai_loan_free(loan);
 	}
 }
@@ -301,8 +299,10 @@ static inline struct pai_loan *pai_loan_new(struct request_queue *q)
 	/* The tag set may be freed before the queue. */
 	loan->splits_no_polled = iosched_splits_no_polled(q);
 	loan->disk = q->disk;
-	if (loan->disk)
+	if (loan->disk) {
 		get_device(disk_to_dev(loan->disk));
+		strscpy(loan->name, loan->disk->disk_name, sizeof(loan->name));
+	}
 	return loan;
 }
 
@@ -336,7 +336,7 @@ static inline struct pai_loan *pai_limits_open(struct request_queue *q)
 	} else if (!loan->users) {
 		/* The disk may be another one by now. */
 		swap(loan->disk, new->disk);
-		swap(loan->driver, new->driver);
+		strscpy(loan->name, new->name, sizeof(loan->name));
 		loan->splits_no_polled = new->splits_no_polled;
 	}
 	if (!loan)
@@ -370,9 +370,9 @@ static inline void pai_limits_set(struct pai_loan *loan,
  * pai_limits_close() - have the queue's own limits restored
  * @loan: from pai_limits_open(); the caller must not use it any more
  *
- * Without another user, the queue has its own limits a moment later. The last
- * reference to a disk must not be dropped after its driver was unloaded. So the disk is
- * kept until then only if its driver can be kept loaded.
+ * Without another user, the queue has its own limits at once, or if they are locked, a
+ * moment later. The disk is not kept until then: its driver may be unloaded, and the
+ * release of a disk clears q->disk even if the queue has another one by then.
  */
 static inline void pai_limits_close(struct pai_loan *loan)
 {
@@ -380,14 +380,11 @@ static inline void pai_limits_close(struct pai_loan *loan)
 
 	mutex_lock(&pai_loans_lock);
 	if (!--loan->users) {
-		loan->driver = loan->disk ? loan->disk->fops->owner : NULL;
-		if (!try_module_get(loan->driver)) {
-			loan->driver = NULL;
-			swap(disk, loan->disk);
-		}
 		spin_lock(&loan->lock);
 		loan->wanted = false;
 		spin_unlock(&loan->lock);
+		pai_limits_update(loan, NULL);
+		swap(disk, loan->disk);
 		queue_delayed_work(pai_worker, &loan->work, 0);
 	}
 	mutex_unlock(&pai_loans_lock);

@@ -30,7 +30,8 @@
  * request bypasses within IOSCHED_CLASSES_RECENT of one that is not best-effort. The
  * class is seen when the request may merge, so one that cannot does not bypass. A plug
  * may allocate requests in advance by its first I/O, even if the others are in the other
- * direction. Of these only the first may bypass.
+ * direction. So iosched_limit_depth() has none allocated in advance while a request may
+ * bypass, and those that are do not bypass.
  *
  * A task may be preempted before it issues its requests, and others must not wait for
  * those while the device is idle. While requests are held and others bypass the queue,
@@ -197,11 +198,15 @@ static bool iosched_make_ordinary(struct iosched *io, struct request *rq)
 
 	if (!IOSCHED_POLICY.may_bypass || !(state & IOSCHED_RQ_BYPASS))
 		return false;
-	if (state & IOSCHED_RQ_OVERLOOKED)
-		atomic_dec(&io->bypass_done[dir]);
-	atomic_dec(&io->bypassed[dir]);
 	iosched_rq_set_state(rq, 0);
-	return !(state & IOSCHED_RQ_OVERLOOKED);
+	/*
+	 * One that is overlooked stays in both counters: without the lock they cannot be
+	 * changed together, and their difference must not be too low.
+	 */
+	if (state & IOSCHED_RQ_OVERLOOKED)
+		return false;
+	atomic_dec(&io->bypassed[dir]);
+	return true;
 }
 
 /* Overlook @rq if it bypasses the queue and ought to have been issued long ago. */
@@ -213,10 +218,13 @@ static bool iosched_overlook_one(struct iosched *io, struct request *rq)
 
 	/* Of a request that the elevator does not know this may be a pointer. */
 	if ((state & ~IOSCHED_RQ_BYPASS_WRITE) != IOSCHED_RQ_BYPASS ||
-	    READ_ONCE(rq->tag) != IOSCHED_NO_TAG ||
-	    !time_after(jiffies, (unsigned long)READ_ONCE(rq->fifo_time) +
-				 IOSCHED_ISSUE_TIME))
+	    READ_ONCE(rq->tag) != IOSCHED_NO_TAG)
 		return false;
+	if (!time_after(jiffies, (unsigned long)READ_ONCE(rq->fifo_time) +
+				 IOSCHED_ISSUE_TIME)) {
+		io->unissued = true;
+		return false;
+	}
 	/* It may complete, or be requeued, at the same time. */
 	if (cmpxchg(&rq->elv.priv[1], priv,
 		    (void *)(state | IOSCHED_RQ_OVERLOOKED)) != priv)
@@ -257,6 +265,7 @@ static bool iosched_overlook(struct iosched *io)
 	if (!IOSCHED_POLICY.may_bypass || !READ_ONCE(io->timed_out))
 		return false;
 	WRITE_ONCE(io->timed_out, false);
+	io->unissued = false;
 	if (!iosched_any_bypassing(io))
 		return false;
 	queue_for_each_hw_ctx(io->q, hctx, i) {

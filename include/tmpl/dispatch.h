@@ -134,8 +134,8 @@ static struct request *iosched_find_overdue(struct iosched *io,
 /*
  * Return a request that only the lack of a tag may hold, or arm the timer, for
  * IOSCHED_SLACK from now at most: the timer wheel rounds longer times up, and a run
- * may have ended at a request that the driver would not take. While requests bypass the
- * queue, for IOSCHED_ISSUE_TIME at most: they may not be issued, see iosched_overlook().
+ * may have ended at a request that the driver would not take. While requests that bypass
+ * the queue may not be issued, for IOSCHED_ISSUE_TIME at most: see iosched_overlook().
  */
 static struct request *iosched_overdue_or_arm(struct iosched *io)
 {
@@ -144,7 +144,7 @@ static struct request *iosched_overdue_or_arm(struct iosched *io)
 	struct request *rq = NULL;
 	bool free;
 
-	if (iosched_any_bypassing(io))
+	if (io->unissued && iosched_any_bypassing(io))
 		next = jiffies + IOSCHED_ISSUE_TIME;
 	/*
 	 * Without a free tag, even an overdue request needs a completion. A request

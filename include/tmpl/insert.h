@@ -101,8 +101,10 @@ static bool iosched_insert(struct iosched *io, struct request *rq,
 
 	lockdep_assert_held(&io->lock);
 	/* While the queue was empty, requests may have taken free slots. */
-	if (!io->nr && iosched_any_bypassing(io))
+	if (!io->nr && iosched_any_bypassing(io)) {
 		io->room = 0;
+		io->unissued = true;
+	}
 	bypassed = iosched_take_over(io, rq);
 	iosched_sort_alone(io);
 	/* 6.1 inserts passthrough requests from a plug; they are not ordered. */

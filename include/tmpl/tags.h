@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Scheduler tags: how many asynchronous requests may hold. A part of
- * iosched-tmpl.h.
+ * Scheduler tags: how many asynchronous requests may hold, and how many requests a
+ * plug allocates in advance. A part of iosched-tmpl.h.
  */
 #ifndef _IOSCHED_TMPL_TAGS_H
 #define _IOSCHED_TMPL_TAGS_H
 
-/* Requests other than synchronous reads may hold async_depth tags. */
+/*
+ * Requests other than synchronous reads may hold async_depth tags. While a request may
+ * bypass the queue, none is allocated in advance: it would be counted before it is known
+ * what for, and those of a plug that has any do not bypass.
+ */
 static void iosched_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct iosched *io = iosched_of(data->q);
 	unsigned int depth;
 
+	if (IOSCHED_POLICY.may_bypass && READ_ONCE(io->bypass) &&
+	    !READ_ONCE(io->nr))
+		data->nr_tags = 1;
 	if (op_is_sync(opf) && !op_is_write(opf))
 		return;
 	depth = iosched_async_depth(data->q, READ_ONCE(io->async_depth));

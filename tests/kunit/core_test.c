@@ -623,10 +623,51 @@ static void core_test_bypass_unissued(struct kunit *test)
 			 "tier dir inserted merged dispatched completed expired requeued queued in_flight polled bypassed\n"
 			 "rt read 0 0 0 0 0 0 0 0 0 0\n"
 			 "rt write 0 0 0 0 0 0 0 0 0 0\n"
-			 "be read 5 0 5 5 0 0 0 0 0 1\n"
+			 "be read 6 0 6 6 0 0 0 0 0 2\n"
 			 "be write 1 0 1 1 0 0 0 0 0 1\n"
 			 "idle read 0 0 0 0 0 0 0 0 0 0\n"
 			 "idle write 0 0 0 0 0 0 0 0 0 0\n");
+	fake_finish();
+}
+
+/* One that was issued is not looked for again and again. */
+static void core_test_bypass_issued(struct kunit *test)
+{
+	struct request *issued;
+
+	core_begin_bypass(test);
+	fake_set(test, "depth", "1");
+	issued = fake_alloc(REQ_OP_READ, 0, 8, 0);
+	fake_insert(REQ_OP_READ, 100, 8);
+	fake_expect_none(test);
+	fake_runs = 0;
+	fake_advance_ms(2 * IOSCHED_ISSUE_TIME);
+	KUNIT_EXPECT_EQ(test, fake_runs, 1U);
+	fake_expect_none(test);
+	fake_advance_ms(10 * IOSCHED_ISSUE_TIME);
+	KUNIT_EXPECT_EQ(test, fake_runs, 1U);
+	fake_complete(issued);
+	fake_complete(fake_expect(test, 100));
+	fake_finish();
+}
+
+/* While a request may bypass the queue, none is allocated in advance. */
+static void core_test_bypass_in_advance(struct kunit *test)
+{
+	struct blk_mq_alloc_data alloc = { .q = fake.q, .hctx = fake.hctx };
+
+	core_begin_bypass(test);
+	alloc.nr_tags = 8;
+	fake_ops()->limit_depth(REQ_OP_READ | REQ_SYNC, &alloc);
+	KUNIT_EXPECT_EQ(test, alloc.nr_tags, 1U);
+	fake_insert(REQ_OP_READ, 100, 8);
+	alloc.nr_tags = 8;
+	fake_ops()->limit_depth(REQ_OP_READ | REQ_SYNC, &alloc);
+	KUNIT_EXPECT_EQ(test, alloc.nr_tags, 8U);
+	fake_complete(fake_expect(test, 100));
+	fake_set(test, "bypass", "0");
+	fake_ops()->limit_depth(REQ_OP_READ | REQ_SYNC, &alloc);
+	KUNIT_EXPECT_EQ(test, alloc.nr_tags, 8U);
 	fake_finish();
 }
 
@@ -1481,6 +1522,8 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_bypass_slow_class),
 	KUNIT_CASE(core_test_bypass_unissued),
 	KUNIT_CASE(core_test_bypass_unissued_bounds),
+	KUNIT_CASE(core_test_bypass_issued),
+	KUNIT_CASE(core_test_bypass_in_advance),
 	KUNIT_CASE(core_test_bypass_plug),
 	KUNIT_CASE(core_test_special_vec),
 	KUNIT_CASE(core_test_unprepared),
