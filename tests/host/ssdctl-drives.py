@@ -3,8 +3,8 @@
 # By made-up files of the kernel: which drives ssdctl lists, which ones a file system is on, by what
 # a drive is known, which rule is for which drive, and whether a later one of others wins over it;
 # what cannot be read or has disappeared ends in one line; a signal ends a command by way of what
-# restores; what a drive does not take back after a measurement that was killed is given up;
-# processes that have a device open or mapped are found
+# restores, and no fio outlives it; what a drive does not take back after a measurement that was
+# killed is given up; processes that have a device open or mapped are found
 
 import contextlib
 import errno
@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import types
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -27,7 +28,7 @@ from checks import check  # noqa: E402  (in a folder added above)
 from ssd_ctl import (  # noqa: E402
     CtlError, advise, apply, command, drives, persist, revert, rules, saved, schedulers, status,
     udev, undo_all)
-from ssd_ctl.advice import engine, target  # noqa: E402
+from ssd_ctl.advice import engine, target, workload  # noqa: E402
 from ssd_ctl.choice import Choice, parse  # noqa: E402
 from ssd_ctl.said import Said  # noqa: E402
 from ssd_probe import ProbeError, asking, former, holding, openers, signals  # noqa: E402
@@ -262,6 +263,50 @@ def signalled():
             os.kill(os.getpid(), signal.SIGHUP)
         os.kill(os.getpid(), signal.SIGHUP)
         check(False, "it is not interrupted")
+
+
+def deferred():
+    """A signal takes effect after what it may not interrupt."""
+    done = []
+    with contextlib.suppress(signals.Interrupted), signals.interruptible():
+        with signals.deferred():
+            os.kill(os.getpid(), signal.SIGTERM)
+            done.append(True)
+        check(False, "it is not interrupted")
+    check(done, "the block went on")
+
+
+def fio_of(command):
+    """Return an fio that is a command, the child of a shell, under way."""
+    load = workload.Workload("x", "[a]\nrw=read\n", "x")
+    fio = engine.Fio([], load, types.SimpleNamespace(path="/dev/odd"), None, 1)
+    fio.process = subprocess.Popen(["sh", "-c", f"{command} & wait $!; exit 7"])
+    fio.begun = True
+    until = time.monotonic() + 10
+    while not fio.processes() and time.monotonic() < until:
+        time.sleep(0.01)
+    return fio
+
+
+def fio_ends():
+    """fio has ended after end(), also if a signal interrupts that; what waits for fio ends after
+    it. If its I/O does not end, that is told."""
+    fio = fio_of("sleep 60")
+    fio.ask = lambda: os.kill(os.getpid(), signal.SIGTERM)
+    with contextlib.suppress(signals.Interrupted), signals.interruptible():
+        fio.end()
+        check(False, "it is not interrupted")
+    status = fio.process.poll()
+    fio.process.kill()
+    check(status == 7, f"fio has ended, and then what waits for it: {status}")
+    fio, kill = fio_of("sleep 60"), engine.Fio.kill
+    fio.ask = fio.kill = lambda: None
+    engine.KILLED_S, engine.KILL_S = 0.2, 0.1
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        failed(fio.end, "/dev/odd does not answer")
+    check("still has I/O under way on /dev/odd" in said.getvalue(), said.getvalue().strip())
+    kill(fio)
+    fio.process.wait()
 
 
 # As versions 252, 254 and 257 of udev say it.
@@ -705,6 +750,8 @@ def main():
         known(folder / "known")
         split_below_multipath(folder / "path")
         signalled()
+        deferred()
+        fio_ends()
         overruled()
         without_udev()
         ends(folder)

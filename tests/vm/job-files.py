@@ -10,6 +10,7 @@
 time: RUN_S, or $DURATION. At the end the same files run without the sandbox, which must show."""
 
 import contextlib
+import errno
 import functools
 import hashlib
 import os
@@ -40,7 +41,7 @@ BATCH = 20 if DURATION else 8
 # Of the crafted ones each TEETH-th runs.
 TEETH = 1 if DURATION else 4
 SIZE = 16 << 20
-MEASURED = "/dev/loop6"
+MEASURED, SYSFS = "/dev/loop6", "/sys/block/loop6"
 IMAGES = pathlib.Path("/tmp/images")
 # Each job file in $2 runs for $1 seconds. What it leaves running ends with it.
 RUN = """
@@ -194,7 +195,7 @@ def fuzz(place, jobs):
 def watched(place):
     """fio is killed if it has a file open for writing that is not its own."""
     load = workload.Workload("x", "[a]\nrw=read\nbs=4k\ndirect=1\nrate_iops=100\n", "x")
-    drive = types.SimpleNamespace(path=MEASURED, sysfs=pathlib.Path("/sys/block/loop6"))
+    drive = types.SimpleNamespace(path=MEASURED, sysfs=pathlib.Path(SYSFS))
     words = sandbox.words
     with engine.Fio(["fio"], load, drive, place, 1) as fio:
         fio.check()
@@ -217,6 +218,24 @@ def watched(place):
         finally:
             sandbox.words = words
     pathlib.Path(FOLDER, "opened").unlink()
+
+
+def held_by_fio(place):
+    """The kernel's claim on what is held lasts as long as fio, also without the program."""
+    def claim():
+        return os.open(MEASURED, os.O_RDWR | os.O_EXCL | os.O_CLOEXEC)
+    load = workload.Workload("x", "[a]\nrw=read\nbs=4k\ndirect=1\nrate_iops=100\n", "x")
+    drive = types.SimpleNamespace(path=MEASURED, sysfs=pathlib.Path(SYSFS))
+    held = types.SimpleNamespace(**vars(place) | {"descriptor": claim()})
+    with engine.Fio(["fio"], load, drive, held, 1) as fio:
+        os.close(held.descriptor)
+        try:
+            os.close(claim())
+            check(False, "it can be claimed while fio runs")
+        except OSError as error:
+            check(error.errno == errno.EBUSY, f"while fio runs: {error}")
+    os.close(claim())
+    check(len(fio.logs()[0]) > 0, "its log is read")
 
 
 def on_a_file():
@@ -280,6 +299,7 @@ def main():
     run("modprobe", "loop")
     canaries, place = Canaries(), measured_on()
     watched(place)
+    held_by_fio(place)
     canaries.before = canaries.state()
     crafted(place)
     canaries.check("after crafted ones")

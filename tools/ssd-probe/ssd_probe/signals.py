@@ -46,6 +46,16 @@ def uninterrupted():
     return handled(signal.SIG_IGN)
 
 
+@contextlib.contextmanager
+def deferred():
+    """Have a signal that comes in the block take effect after it, unless the block fails."""
+    came: list[int] = []
+    with handled(lambda number, _: came.append(number)):
+        yield
+    for number in came[:1]:
+        signal.raise_signal(number)
+
+
 def interruptible():
     """Raise Interrupted in the block if a signal asks the program to end."""
     return handled(interrupt)

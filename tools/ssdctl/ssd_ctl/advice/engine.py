@@ -20,7 +20,9 @@ import numpy
 from ssd_ctl import CtlError
 from ssd_ctl.advice import sandbox, workload
 from ssd_ctl.advice.target import Target
+from ssd_probe import output
 from ssd_probe.drive import MERGES, REQUESTS, SECTOR, SECTORS, WAYS, Drive, counters, read
+from ssd_probe.signals import deferred
 
 # Directions that count.
 BOTH = ("read", "write")
@@ -29,6 +31,9 @@ COLUMNS = (0, 1, 2, 3)
 # fio's status after SIGINT.
 INTERRUPTED = 128
 FIRST_S, END_S, ENDS = 120, 20, 6
+# The limit of the wait for fio's end after SIGKILL, which is repeated every KILL_S. For most drives
+# the kernel gives up I/O that is not answered earlier.
+KILLED_S, KILL_S = 120, 1
 # The first version of fio that logs by a clock that is named.
 OLDEST = (3, 30)
 VERSION = re.compile(r"^fio-(\d+)\.(\d+)", re.MULTILINE)
@@ -169,13 +174,16 @@ class Fio:
             self.wait_for_first()
             self.check()
         except BaseException:
-            self.end()
-            self.remove()
+            try:
+                self.end()
+            finally:
+                self.remove()
             raise
         return self
 
     def start(self):
-        """Start fio, which reads its jobs from stdin: it has no file of ours."""
+        """Start fio, which reads its jobs from stdin: it has no file of ours. It gets what is held:
+        the kernel's claim lasts as long as any process of fio, however we end."""
         job, report, errors = (pathlib.Path(self.folder, name)
                                for name in ("job.fio", "report", "errors"))
         job.write_text(self.load.job_file(sandbox.path_of(self.place), self.place.size,
@@ -183,11 +191,11 @@ class Fio:
         forget(self.place)
         words = sandbox.words(self.folder, self.place,
                               [*self.command, "--output-format=terse", "-"])
-        with job.open("rb") as jobs, report.open("wb") as out, errors.open("wb") as said:
+        with (job.open("rb") as jobs, report.open("wb") as out, errors.open("wb") as said,
+              deferred()):
             self.process = subprocess.Popen(
                 words, cwd="/", env=sandbox.ENVIRONMENT, stdin=jobs, stdout=out, stderr=said,
-                pass_fds=() if self.place.device_number else (self.place.descriptor,),
-                start_new_session=True)
+                pass_fds=(self.place.descriptor,), start_new_session=True)
 
     def __exit__(self, kind, *_):
         failed = True
@@ -246,10 +254,19 @@ class Fio:
                                f"{self.said() or os.strerror(int(found[2]))}")
 
     def end(self):
-        """End fio. It reports what it had under way. A job that starts late misses a signal, so it
-        is repeated; not soon, since fio's handler is not safe while fio prints."""
+        """End fio, also if a signal ends us meanwhile. The settings are restored next, and the
+        drive is free: no process of fio may be left."""
         if not self.process:
             return
+        try:
+            self.ask()
+        finally:
+            with deferred():
+                self.kill_and_wait()
+
+    def ask(self):
+        """Ask fio to end. It reports what it had under way. A job that starts late misses a signal,
+        so it is repeated; not soon, since fio's handler is not safe while fio prints."""
         for _ in range(ENDS if self.begun else 0):
             for process in self.processes()[:1]:
                 with contextlib.suppress(ProcessLookupError):
@@ -257,12 +274,25 @@ class Fio:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(END_S)
                 return
-        self.kill()
-        self.process.wait()
+
+    def kill_and_wait(self):
+        """Kill fio if it has not ended, and wait for that: with I/O under way it takes as long as
+        that does. Raise CtlError if it takes too long."""
+        until = time.monotonic() + KILLED_S
+        while self.process.poll() is None and time.monotonic() < until:
+            self.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(KILL_S)
+        if self.process.poll() is None:
+            # At once: what restores the settings may wait for the drive, too.
+            output.say(f"ssdctl: fio was killed and still has I/O under way on {self.drive.path}, "
+                       "which it holds until that ends: do not write to the drive; unplug it, or "
+                       "reboot")
+            raise CtlError(f"{self.drive.path} does not answer")
 
     def kill(self):
-        """Kill fio. All its processes end with the first one of their namespace."""
-        for process in (*self.processes(), self.process.pid):
+        """Kill the processes of fio, but not the one that waits for them, which ends after them."""
+        for process in self.processes() or [self.process.pid]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
 
