@@ -8,9 +8,11 @@
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
@@ -234,6 +236,30 @@ def versions():
             check(because in found and bool(because) == bool(found), f"{said}: {found or 'taken'}")
 
 
+def left():
+    """A folder of a process that lives, in whatever namespace, is not removed; then it is."""
+    former = engine.SHARED
+    with tempfile.TemporaryDirectory() as engine.SHARED:
+        kept, lock = engine.new_folder()
+        child = os.fork()
+        if not child:
+            engine.new_folder()
+            signal.pause()
+        while len(os.listdir(engine.SHARED)) < 2:
+            time.sleep(0.01)
+        time.sleep(0.1)
+        other = next(path for path in pathlib.Path(engine.SHARED).iterdir() if str(path) != kept)
+        other.rename(other.with_name(f"{engine.FOLDER}999999-left"))
+        engine.remove_left()
+        check(len(os.listdir(engine.SHARED)) == 2, "both are there")
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        engine.remove_left()
+        check(os.listdir(engine.SHARED) == [os.path.basename(kept)], "one is left")
+        engine.remove_folder(kept, lock)
+    engine.SHARED = former
+
+
 def main():
     whole_list()
     refusals()
@@ -244,6 +270,7 @@ def main():
     files()
     unconfined()
     versions()
+    left()
 
 
 if __name__ == "__main__":

@@ -40,9 +40,8 @@ VERSION = re.compile(r"^fio-(\d+)\.(\d+)", re.MULTILINE)
 VERSION_S = 30
 # Have the kernel forget what it has read of a drive.
 BLKFLSBUF = 0x1261
-# In memory, so that what is measured on is not written to. The name of a folder has the number of
-# the process whose it is.
-SHARED, FOLDER = "/dev/shm", "ssdctl-{}-"
+# Folders are in memory, so that what is measured on is not written to.
+SHARED, FOLDER = "/dev/shm", "ssdctl-"
 # What fio reports of a job begins with its version, the job's name and group, and an error.
 REPORTED = re.compile(r"\d+;fio-[^;]*;(\d+);\d+;(\d+);")
 MS = 1_000_000
@@ -146,12 +145,44 @@ def forget(place: Target):
         os.posix_fadvise(place.descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
+def locked(path: str, how: int = 0) -> int | None:
+    """Return a descriptor that locks a folder; None if there is no such folder (any more), or,
+    with LOCK_NB, if another process has locked it."""
+    try:
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    with contextlib.suppress(BlockingIOError):
+        fcntl.flock(folder, fcntl.LOCK_EX | how)
+        if os.path.isdir(path):
+            return folder
+    os.close(folder)
+    return None
+
+
+def new_folder() -> tuple[str, int]:
+    """Return a new folder, and the descriptor that locks it: before, remove_left() of another
+    process may remove it."""
+    while True:
+        path = tempfile.mkdtemp(prefix=FOLDER, dir=SHARED if os.path.isdir(SHARED) else None)
+        lock = locked(path)
+        if lock is not None:
+            return path, lock
+
+
+def remove_folder(path: str, lock: int):
+    """Remove a folder that is locked."""
+    shutil.rmtree(path, ignore_errors=True)
+    os.close(lock)
+
+
 def remove_left():
-    """Remove the folders of processes that were killed."""
-    for path in glob.glob(f"{SHARED}/{FOLDER.format('*')}*"):
-        owner = os.path.basename(path).split("-")[1]
-        if owner.isdecimal() and not os.path.exists(f"/proc/{owner}"):
-            shutil.rmtree(path, ignore_errors=True)
+    """Remove the folders of processes that were killed: their locks ended with them. A process may
+    be in another PID namespace, so its number says nothing."""
+    for path in glob.glob(f"{SHARED}/{FOLDER}*"):
+        lock = locked(path, fcntl.LOCK_NB)
+        if lock is not None:
+            remove_folder(path, lock)
 
 
 class Fio:
@@ -161,14 +192,13 @@ class Fio:
                  seed: int):
         self.command, self.load, self.drive = command, load, drive
         self.place, self.seed = place, seed
-        self.folder = ""
+        self.folder, self.lock = "", None
         self.process: subprocess.Popen | None = None
         self.begun = False
 
     def __enter__(self):
         remove_left()
-        self.folder = tempfile.mkdtemp(prefix=FOLDER.format(os.getpid()),
-                                       dir=SHARED if os.path.isdir(SHARED) else None)
+        self.folder, self.lock = new_folder()
         try:
             self.start()
             self.wait_for_first()
@@ -298,7 +328,9 @@ class Fio:
 
     def remove(self):
         """Remove its files."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if self.lock is not None:
+            remove_folder(self.folder, self.lock)
+            self.lock = None
 
     def logs(self) -> list[numpy.ndarray]:
         """Return the logs of each job, rows of COLUMNS; and remove them."""
