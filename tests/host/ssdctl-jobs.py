@@ -219,8 +219,9 @@ def unconfined():
 
 def versions():
     """A fio that is too old, or is none, is refused before anything is written."""
-    # It needs root.
-    sandbox.check = lambda: None
+    # They need root.
+    sandbox.check, former = lambda: None, sandbox.words
+    sandbox.words = lambda folder, place, command: command
     with tempfile.TemporaryDirectory() as folder:
         program = pathlib.Path(folder, "fio")
         for said, because in (("fio-3.28", "fio 3.28 is too old: install 3.30"),
@@ -234,6 +235,37 @@ def versions():
             except CtlError as error:
                 found = str(error)
             check(because in found and bool(because) == bool(found), f"{said}: {found or 'taken'}")
+    sandbox.words = former
+
+
+def by_a_link():
+    """fio is found by a link in a folder that its sandbox has, to where that has nothing; what does
+    not run there is told at once."""
+    if os.getuid():
+        print("the sandbox needs root: left out")
+        return
+    former = engine.SHARED, sandbox.SCRIPT
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as engine.SHARED:
+        place = pathlib.Path(folder)
+        (place / "opt").mkdir()
+        (place / "bin").mkdir()
+        sandbox.SCRIPT = sandbox.SCRIPT.replace("path in /usr", f"path in {place}/bin /usr")
+        (place / "opt/fio").write_text("#!/bin/sh\necho fio-3.33\n")
+        (place / "opt/fio").chmod(0o755)
+        (place / "bin/fio").symlink_to(place / "opt/fio")
+        check(engine.program(f"{place}/bin/fio") == [f"{place}/bin/fio"], "by a link")
+        # It sees its own file only.
+        (place / "opt/fio").write_text(f"#!/bin/sh\nexec {place}/fio-3.33\n")
+        (place / "fio-3.33").write_text("#!/bin/sh\necho fio-3.33\n")
+        (place / "fio-3.33").chmod(0o755)
+        try:
+            engine.program(f"{place}/bin/fio")
+            check(False, "fio would run")
+        except CtlError as error:
+            check("does not run fio in its sandbox: " in str(error) and
+                  "not found" in str(error) and "\n" not in str(error), f"refused: {error}")
+        check(not os.listdir(engine.SHARED), "nothing is left")
+    engine.SHARED, sandbox.SCRIPT = former
 
 
 def left():
@@ -270,6 +302,7 @@ def main():
     files()
     unconfined()
     versions()
+    by_a_link()
     left()
 
 

@@ -81,15 +81,22 @@ def program(command: str) -> list[str]:
 
 
 def version(words: list[str]) -> tuple[int, int]:
-    """Return the version of fio that a command runs."""
+    """Return the version of fio that a command runs in the sandbox."""
+    folder, lock = new_folder()
     try:
-        done = subprocess.run([*words, "--version"], stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, errors="replace", timeout=VERSION_S, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise CtlError(f"--fio {shlex.join(words)}: {error}") from None
+        done = subprocess.run(sandbox.words(folder, None, [*words, "--version"]), cwd="/",
+                              env=sandbox.ENVIRONMENT, stdin=subprocess.DEVNULL, text=True,
+                              capture_output=True, errors="replace", timeout=VERSION_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise CtlError(f"--fio {shlex.join(words)} does not tell its version in {VERSION_S} s"
+                       ) from None
+    finally:
+        remove_folder(folder, lock)
     found = VERSION.search(done.stdout)
     if not found:
-        raise CtlError(f"--fio {shlex.join(words)} does not run fio")
+        why = done.stderr.strip().partition("\n")[0]
+        raise CtlError(f"--fio {shlex.join(words)} does not run fio in its sandbox"
+                       f"{': ' * bool(why)}{why}")
     return int(found[1]), int(found[2])
 
 

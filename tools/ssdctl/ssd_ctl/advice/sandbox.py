@@ -154,18 +154,21 @@ def path_of(place: Target) -> str:
     return DEVICE if place.device_number else f"/proc/self/fd/{place.descriptor}"
 
 
-def words(folder: str, place: Target, command: list[str]) -> list[str]:
+def words(folder: str, place: Target | None, command: list[str]) -> list[str]:
     """Return the words of a command that runs fio in the sandbox; it needs ENVIRONMENT, and the
-    descriptor of a file. @folder: of root alone, gets the folders "logs", which is the user's, and
+    descriptor of what is measured on. The node of a device allows as much as that does. @place:
+    None without I/O, @folder: of root alone, gets the folders "logs", which is the user's, and
     "root"."""
-    user, group = give(place, free_user())
+    user = free_user()
+    user, group = give(place, user) if place else (user, user)
     logs, root = os.path.join(folder, "logs"), os.path.join(folder, "root")
     for path in (logs, root):
         os.mkdir(path, 0o700)
     os.chown(logs, user, group)
-    number = place.device_number
+    number = place.device_number if place else 0
     device = f"{os.major(number)} {os.minor(number)}" if number else ""
-    program = os.path.abspath(shutil.which(command[0]))
+    # A link may lead to where the sandbox has nothing.
+    program = os.path.realpath(shutil.which(command[0]))
     return ["setpriv", "--pdeathsig", "KILL", *unshare(), "sh", "-euc", SCRIPT, "sandbox", root,
             logs, program, str(user), str(group), device, program, *command[1:]]
 
