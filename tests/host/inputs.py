@@ -276,6 +276,17 @@ def grammar(folder):
                         (ctl, ("persist", "--by-mod", "x")), (ctl, ("advise", "--app", "x")),
                         (ctl, ("status", "--js")), (ctl, ("--vers",))):
         one_line(main, "unrecognized arguments", *words, status=2)
+    # As long as a line may be.
+    digits = "9" * 400
+    for option, value, because in (
+            ("--minutes", "inf", "--minutes has to be above 0 and at most"),
+            ("--minutes", "nan", "--minutes has to be"), ("--minutes", "1e300", "--minutes has"),
+            ("--minutes", "0", "--minutes has to be"), ("--seed", "-1", "--seed has to be from 0"),
+            ("--seed", 1 << 31, "--seed has to be from 0 to 2147483647"),
+            ("--seed", digits, "--seed has to be"), ("--size", f"{digits}T", "is not a size"),
+            ("--size", f"1.{digits}", "is not a size")):
+        one_line(ctl, because, "advise", "x", f"{option}={value}", status=2)
+    one_line(probe, "is not a size", "x", f"--range={digits}", status=2)
     parser = arguments.Parser(prog="x")
     parser.add_argument("device")
     parser.add_json_file()

@@ -28,6 +28,7 @@ if not shutil.which("fio"):
     sys.exit(SKIP)
 
 import job_fuzz  # noqa: E402  (in a folder added above)
+import numpy  # noqa: E402
 from checks import SEED, check  # noqa: E402
 from ssd_ctl import CtlError  # noqa: E402
 from ssd_ctl.advice import engine, job_file, options, sandbox, workload  # noqa: E402
@@ -94,7 +95,11 @@ def refusals():
             ("zonemode=zbd", "zones"), ("prioclass=1", "real-time"), ("nice=-5", "write 0 to 19"),
             ("buffer_pattern='/etc/shadow'", "write a number, or"), ("thinktime=1;x\nbs", "bs in"),
             ("bs=4k,4k,4k,4k", "write a number"), ("bs=$(reboot)", "write a number"),
-            ("numjobs=-1", "write a number"), ("size=1g:/dev/sdb", "write a size"),
+            ("numjobs=-1", "write a number"), ("numjobs=0", "write a number above 0"),
+            ("numjobs=1024\n[b]", "bad.fio: 1025 jobs"),
+            ("[b]\n" * 1024, "1025 jobs, by their numjobs: 1024 can run at most"),
+            (f"size={'9' * 400}%", "write a size"), (f"offset={'9' * 400}%", "write a size"),
+            (f"size={'9' * 400}", "write a size"), ("size=1g:/dev/sdb", "write a size"),
             ("rw=READ", "write read, write"),
             ("newoption=1", "it is not known here"), ("newoption=0", "it is not known here"),
             ("bs=4k\x0cinclude x", "write a number"), ("bs=4k\rrw=trim", "write a number"),
@@ -108,6 +113,15 @@ def refusals():
         load = workload.Workload("x", f"[a]\nrw=write\n{text}\n", "x.fio")
         made = load.job_file("/dev/measured", 64 << 20, "/logs", 1)
         check(names(made) <= OURS | {"rw", "mem"} and "sdb" not in made, f"dropped: {text}")
+
+
+def weights():
+    """A weight is a number with a few digits; what is longer is a comment like others."""
+    for text, meant in (("2", 2), (".5", 0.5), ("0.25", 0.25), ("1000000", 1000000), ("9" * 400, 1),
+                        ("\u0662", 1), ("1e3", 1), ("-1", 1)):
+        load = workload.Workload("x", f"[a]\nrw=read\n# weight={text}\n[b]\n", "x.fio")
+        check(load.jobs[0].weight == meant and numpy.isfinite(load.weights()).all(),
+              f"weight={text[:9]}: {load.jobs[0].weight}")
 
 
 def names(made):
@@ -295,6 +309,7 @@ def left():
 def main():
     whole_list()
     refusals()
+    weights()
     variables()
     inherited()
     understood()

@@ -13,7 +13,7 @@ JSON = "--json"
 
 def parse_size(text: str) -> int:
     """Return the bytes of a size as in 512M, 1.5G or 4096."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)", text, re.ASCII)
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?)([KMGT]?)", text, re.ASCII)
     if not match or not float(match[1]):
         raise argparse.ArgumentTypeError(f"{text} is not a size as in 512M or 1.5G")
     return int(float(match[1]) * (1 << 10 * " KMGT".index(match[2] or " ")))

@@ -15,7 +15,9 @@ from ssd_ctl.apply import add_even_unsure
 from ssd_probe import files, pages
 from ssd_probe.arguments import Parser, parse_size
 
-MINUTES = 30.0
+MINUTES, MOST_MINUTES = 30.0, 100_000
+# fio gets a million times as much, in 64 bits.
+SEEDS = 1 << 31
 
 
 def add_options(parser: Parser):
@@ -51,10 +53,10 @@ def add_options(parser: Parser):
 
 def check_options(args: argparse.Namespace):
     """Raise UsageError if an option cannot be meant, ProbeError if a file cannot be written."""
-    if not args.minutes > 0:
-        raise UsageError("--minutes has to be above 0")
-    if args.seed < 0:
-        raise UsageError("--seed is below 0")
+    if not 0 < args.minutes <= MOST_MINUTES:
+        raise UsageError(f"--minutes has to be above 0 and at most {MOST_MINUTES}")
+    if not 0 <= args.seed < SEEDS:
+        raise UsageError(f"--seed has to be from 0 to {SEEDS - 1}")
     for path in filter(None, (args.json, args.html, args.contribute)):
         files.check_named(path)
     if args.html:

@@ -11,8 +11,8 @@ from ssd_ctl import CtlError
 from ssd_ctl.advice import options
 
 PARTS = ("size", "offset", "offset_increment")
-PERCENT = re.compile(r"(\d*\.?\d+)%")
-WEIGHT = re.compile(r"[#;]\s*weight\s*=\s*(\d*\.?\d+)\s*$")
+PERCENT = re.compile(rf"({options.DECIMAL})%", re.ASCII)
+WEIGHT = re.compile(rf"[#;]\s*weight\s*=\s*({options.DECIMAL})\s*", re.ASCII)
 VARIABLE = re.compile(r"\$\{([^}]+)\}")
 # Larger files are no job files.
 LARGEST = 1 << 20

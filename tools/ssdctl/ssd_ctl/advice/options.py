@@ -32,6 +32,8 @@ def lists(kind: Kind, separator: str) -> Kind:
                 rf"(?=.*\w){one}?({separator}{one}?){{0,2}}")
 
 
+# A number with so few digits that sums and products of it are finite.
+DECIMAL = r"\d{0,6}\.?\d{1,6}"
 _N = r"(0x[0-9a-fA-F]{1,16}|\d{1,15}(\.\d{1,9})?)([kmgtpKMGTP][iI]?[bB]?|[bB])?"
 NUMBER = Kind("a number", _N)
 SIGNED = Kind("a whole number", r"-?\d{1,9}")
@@ -58,8 +60,8 @@ _ALLOWED = {
         "rate_cycle buffer_compress_percentage buffer_compress_chunk dedupe_percentage "
         "dedupe_working_set_percentage cpumask flow_id flow_sleep hipri_percentage "
         "sqthread_poll_cpu force_async",
-    Kind("a number", r"\d{1,5}"): "numjobs",
-    Kind("a size", rf"{_N}|\d*\.?\d+%"): "size offset offset_increment",
+    Kind("a number above 0", r"[1-9]\d{0,4}"): "numjobs",
+    Kind("a size", rf"{_N}|{DECIMAL}%"): "size offset offset_increment",
     SIGNED: "flow",
     TIME: "thinktime thinktime_spin thinktime_iotime",
     BOOL:

@@ -29,14 +29,15 @@ RATE = ("rate", "rate_iops")
 PACED = (*RATE, "thinktime")
 # Options with which a job flushes. fio logs no latencies of that.
 FLUSHES = ("fsync", "fdatasync", "sync_file_range")
+# Processes of all jobs together: each has memory and logs of its own.
+MOST_JOBS = 1024
 # What fio uses of itself.
 ENGINE = "psync"
 READ, WRITE = 0, 1
 WAYS = {READ: "read", WRITE: "write"}
 # Latencies are logged with the time of completion by this clock, in ms.
 CLOCK_MONOTONIC = 1
-# Values of rw whose jobs read and write, and what can leave out one of the two.
-MIXED = ("rw", "readwrite", "randrw")
+# Values of rw whose jobs only read or only write, and what can make the others do so.
 SINGLE = {"read": READ, "randread": READ, "write": WRITE, "randwrite": WRITE}
 ONLY = {"rwmixread": {"100": READ, "0": WRITE}, "rwmixwrite": {"100": WRITE, "0": READ}}
 # Bytes in which rates are counted.
@@ -67,6 +68,14 @@ class Workload:
             raise CtlError(f"{where} has no job of fio")
         if not sum(job.weight for job in self.jobs):
             raise CtlError(f"{where}: all weights are 0: then nothing counts")
+        few = self.jobs[:MOST_JOBS]
+        count = len(self.jobs) - len(few) + sum(map(self.number_of, few))
+        if count > MOST_JOBS:
+            raise CtlError(f"{where}: {count} jobs, by their numjobs: {MOST_JOBS} can run at most")
+
+    def number_of(self, job: Section) -> int:
+        """Return how many processes or threads of fio run a job."""
+        return int(self.options(job).get("numjobs", "1"))
 
     def options(self, job: Section) -> dict[str, str]:
         """Return the options that a job has, with the global ones before it."""
@@ -101,7 +110,7 @@ class Workload:
         share = {key: float(match[1]) / 100 for key in PARTS
                  if (match := PERCENT.fullmatch(options.get(key, "")))}
         made = {key: int(size * share[key]) // ALIGN * ALIGN for key in PARTS if key in share}
-        others = max(int(options.get("numjobs", "1")) - 1, 0)
+        others = self.number_of(job) - 1
         last = made.get("offset", 0) + others * made.get("offset_increment", 0)
         if last + ALIGN > size:
             raise CtlError(f"[{job.name}]: its offset leaves nothing of {size >> 20} MiB")
