@@ -26,6 +26,7 @@ from probing import (  # noqa: E402
     COMMAND, FAKE, STATES, probe, queue_settings, skip_without_parts, start, states, wait_for_line)
 from ssd import Device, NullBlk  # noqa: E402
 from ssd_probe import report, settings  # noqa: E402
+from ssd_probe.drive import in_flight, read  # noqa: E402
 from terminal import Terminal  # noqa: E402
 
 JSON, HTML = pathlib.Path("/tmp/report.json"), pathlib.Path("/tmp/report.html")
@@ -63,6 +64,15 @@ def changed(dev):
           now["wbt_lat_usec"] == "0", "the drive has settings to measure with")
 
 
+def idle(dev):
+    """Wait until the program that makes the I/O has ended, and its last I/O."""
+    def ended():
+        names = {read(path) for path in pathlib.Path("/proc").glob("[0-9]*/comm")}
+        return "ssd-probe-io" not in names and not any(
+            in_flight(pathlib.Path("/sys/block", dev.name)).values())
+    wait_for(ended, "the end of the I/O")
+
+
 def interrupted(dev, number):
     """End a run by a signal in its second procedure, then go on."""
     before = unusual(dev)
@@ -80,6 +90,7 @@ def interrupted(dev, number):
         check(errors.count("\n") <= 2 and "run it again to go on" in errors, errors)
         restored(dev, before, what)
     check(len(states()) == 1 and not JSON.exists(), f"{what}: the state is kept: {states()}")
+    idle(dev)
     reads = dev.stats()["read_count"]
     status, out, errors = probe(*options)
     reads = dev.stats()["read_count"] - reads
