@@ -138,10 +138,18 @@ def milliseconds() -> int:
 
 
 def descendants(process: int) -> list[int]:
-    """Return the processes that a process has started, and those that they have."""
-    files = map(pathlib.Path, glob.glob(f"/proc/{process}/task/*/children"))
-    children = [int(word) for file in files for word in read(file).split()]
-    return [one for child in children for one in (child, *descendants(child))]
+    """Return the processes that a process has started, and those that they have, a parent before
+    its children. Not every kernel lists the children of a process."""
+    children: dict[int, list[int]] = {}
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        # The name may have spaces and parentheses.
+        fields = read(pathlib.Path(path)).rpartition(")")[2].split()
+        if fields:
+            children.setdefault(int(fields[1]), []).append(int(path.split("/")[2]))
+    found = [process]
+    for parent in found:
+        found += sorted(children.get(parent, []))
+    return found[1:]
 
 
 def forget(place: Target):
