@@ -709,7 +709,7 @@ def nothing_gains(dev):
     """One reader without a backlog: none."""
     before = State(dev.name)
     out, _ = advise(f"/dev/{dev.name}", "--destroy", "--workload", job(READS), "--size", "64M",
-                    "--minutes", "0.2", "--json=/tmp/advice.json", "--html", "/tmp/advice.html",
+                    "--minutes", "1", "--json=/tmp/advice.json", "--html", "/tmp/advice.html",
                     status=0, typed=f"{dev.name}\n")
     made = json.loads(pathlib.Path("/tmp/advice.json").read_text())
     check(made["recommended"] == "none" and made["sure"] and made["runs"] >= 3 and
