@@ -727,7 +727,7 @@ def nothing_gains(dev):
 def one_gains(dev):
     """Streams on a drive that maps blocks: bp with the drive's block."""
     out, _ = advise(dev.path, "--destroy", "--workload", job(STREAMS), "--size", "200M",
-                    "--minutes", "3", "--json=/tmp/advice.json", "--probe",
+                    "--minutes", "5", "--json=/tmp/advice.json", "--probe",
                     probed(erase_block_kb=1024, mapping="block", open_blocks=1),
                     status=0, typed=f"{dev.name}\n")
     made = json.loads(pathlib.Path("/tmp/advice.json").read_text())
