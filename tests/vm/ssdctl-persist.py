@@ -7,7 +7,7 @@
 # model what was recommended
 # check: 6.12
 # nvme: 256M
-# timeout: 900
+# timeout: 1500
 
 import contextlib
 import fcntl
