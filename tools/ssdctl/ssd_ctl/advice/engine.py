@@ -231,8 +231,10 @@ class Fio:
         the kernel's claim lasts as long as any process of fio, however we end."""
         job, report, errors = (pathlib.Path(self.folder, name)
                                for name in ("job.fio", "report", "errors"))
-        job.write_text(self.load.job_file(sandbox.path_of(self.place), self.place.size,
-                                          sandbox.LOGS, self.seed), encoding="ascii")
+        # Without a namespace of processes only the first one is killed with us.
+        text = self.load.job_file(sandbox.path_of(self.place), self.place.size, sandbox.LOGS,
+                                  self.seed, threads="pid" not in sandbox.present())
+        job.write_text(text, encoding="ascii")
         forget(self.place)
         words = sandbox.words(self.folder, self.place,
                               [*self.command, "--output-format=terse", "-"])

@@ -124,10 +124,10 @@ class Workload:
         others = OF_ENGINES - ENGINES[options.get("ioengine", ENGINE)]
         return {key: value for key, value in options.items() if key not in others}
 
-    def job_file(self, place: str, size: int, logs: str, seed: int) -> str:
+    def job_file(self, place: str, size: int, logs: str, seed: int, threads: bool = False) -> str:
         """Return the job file for fio, whose jobs have their numbers as names. @place: what is
         measured on, the first @size bytes of it, @logs: the folder for logs, @seed: of this
-        run."""
+        run, @threads: the jobs are threads, which end with fio's process."""
         lines = []
         for number, job in enumerate(self.jobs):
             kept = self.kept(job) | self.parts_of(job, size) | {
@@ -136,6 +136,8 @@ class Workload:
                 "randseed": seed * 1000 + number, "disk_util": 0, "disable_slat": 1,
                 "disable_clat": 1, "write_lat_log": f"{logs}/{number}", "log_alternate_epoch": 1,
                 "log_alternate_epoch_clock_id": CLOCK_MONOTONIC}
+            if threads:
+                kept["thread"] = 1
             lines += [f"[{number}]", *(key if value == "" else f"{key}={value}"
                                        for key, value in kept.items())]
         return "\n".join(lines) + "\n"
