@@ -106,7 +106,7 @@ def run(held: Held, text: str, scheduler: str) -> dict:
 
 
 def told(text: str):
-    """Tell the caller, who may have gone."""
+    """Send the caller a message; the connection may have ended."""
     with contextlib.suppress(BrokenPipeError):
         reply(left=text)
 

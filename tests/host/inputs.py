@@ -100,7 +100,7 @@ def bad_reports(path):
     for text in BAD:
         path.write_bytes(text.encode("utf-8" if text != "\xff" else "latin-1", "surrogatepass"))
         if "[" * 900 + "]" in text:
-            # What nobody asked for may be there, as long as it can be read.
+            # Fields that the schema does not name are allowed, as long as they can be read.
             check(report.read_json(str(path))["schema"] == 1, "nested, but read")
             continue
         one_line(ssd_probe.main, "is no report of ssd-probe", "--from", path)

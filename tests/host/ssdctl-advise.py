@@ -915,7 +915,7 @@ def on_a_partition(dev):
 
 
 def too_short(dev, part, typed):
-    """One run of the load decides nothing: the drive keeps its scheduler, whoever asks."""
+    """One run of the load decides nothing: the drive keeps its scheduler, also with --apply."""
     dev.scheduler("mq-deadline")
     out, said = advise(dev.path, "--destroy", "--on", part, "--minutes", "0.01", "--size", "64M",
                        "--apply", "--contribute", "/tmp/entry", status=3, typed=typed)

@@ -603,7 +603,7 @@ static void core_test_bypass_unissued(struct kunit *test)
 	fake_advance_ms(IOSCHED_ISSUE_TIME);
 	rq = fake_expect(test, 100);
 	fake_complete(rq);
-	/* The one that was issued counts. */
+	/* The issued request counts. */
 	rq = fake_expect(test, 200);
 	fake_expect(test, 300);
 	KUNIT_EXPECT_EQ(test, iosched_all_in_flight(io), 3U);

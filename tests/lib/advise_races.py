@@ -10,7 +10,7 @@ from ssd_ctl.advice import rounds, sequential
 from ssd_ctl.advice.sequential import NONE
 
 NAMES = [NONE, "mq-deadline", "kyber", "bfq", "pass", "piq", "bp", "pai"]
-# The one that may be better, and by how much slower the drive is after a cliff.
+# The candidate that may be better, and the factor by which a cliff slows the drive down.
 BETTER, SLOWER = "pass", 20
 # What the start of the load takes, in windows.
 START = 2

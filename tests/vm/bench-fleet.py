@@ -94,7 +94,7 @@ def tune(device):
 
 
 def is_free(device):
-    """Return true if nobody holds a device."""
+    """Return true if a device can be opened exclusively."""
     try:
         os.close(os.open(device.path, os.O_RDWR | os.O_EXCL))
     except OSError:

@@ -53,7 +53,7 @@ def fails(what, *command):
 
 
 def kept_away(path):
-    """Check that nobody else can take a device."""
+    """Check that no other program can take a device."""
     fails("mkfs", "mkfs.ext4", "-q", "-F", path)
     fails("mount", "mount", "-t", "ext4", path, MNT)
     fails("swapon", "swapon", path)
