@@ -8,8 +8,9 @@ The file HOSTS names one drive in a line; '#' starts a comment:
 All data on these drives is lost. A process on each machine (fleet_agent.py) holds the drive from
 before the question to the last job, and checks it, with the modules that ssd-probe and ssdctl have
 for that: it has to be a whole, empty, unused drive, and before each job the same one as when the
-user was asked. It restores the drive's scheduler and settings when the connection ends. These modules are sent through the connection: there are no
-files of them on the machine, which needs Python, fio, util-linux, and root or sudo.
+user was asked. It restores the drive's scheduler and settings when the connection ends. These
+modules are sent through the connection: there are no files of them on the machine, which needs
+Python, fio, util-linux, and root or sudo.
 
 Times are wall-clock times of real machines: they do not repeat, and must not be compared with those
 of emulated devices.

@@ -10,6 +10,7 @@ from ssd_probe import output
 from ssd_probe.drive import Drive, Partition, amount
 from ssd_probe.holding import Device, mounts_of, swaps_of
 from ssd_probe.output import plain
+from ssd_probe.packages import with_sbin
 
 # So many characters of a serial number or a model's name have to be typed in; so many partitions
 # are shown.
@@ -21,11 +22,10 @@ LABELS = (("LABEL", "label"), ("PART_ENTRY_NAME", "partition name"))
 def found_on(path: str) -> dict[str, str]:
     """Return what libblkid finds on a device: its type, labels and the table of partitions; {} if
     that cannot be told."""
-    search = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     try:
         done = subprocess.run(["blkid", "--probe", "--output", "export", path], text=True,
                               capture_output=True, check=False, errors="replace",
-                              env={**os.environ, "PATH": search, "LC_ALL": "C"})
+                              env=with_sbin())
     except FileNotFoundError:
         return {}
     pairs = (line.partition("=") for line in done.stdout.splitlines())

@@ -24,6 +24,7 @@ from ssd_probe import ProbeError
 from ssd_probe.drive import BLOCK, SECTOR, Drive, Partition, device_number, place_of, read
 from ssd_probe.openers import Nodes, mount_tables, openers
 from ssd_probe.output import plain
+from ssd_probe.packages import with_sbin
 
 BTRFS, CONFIG = pathlib.Path("/sys/fs/btrfs"), pathlib.Path("/sys/kernel/config")
 GENERIC = pathlib.Path("/sys/class/nvme-generic")
@@ -197,10 +198,9 @@ def children_aside(device: Device) -> list[str]:
 def signatures_on(path: str) -> list[tuple[str, str]]:
     """Return the type and the use of each signature that libblkid finds on a device."""
     command = ["wipefs", "--no-act", "--noheadings", "--output", "TYPE,USAGE", path]
-    search = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False,
-                              env={**os.environ, "PATH": search, "LC_ALL": "C"})
+                              env=with_sbin())
     except FileNotFoundError:
         raise ProbeError("wipefs is missing: install util-linux") from None
     if done.returncode:

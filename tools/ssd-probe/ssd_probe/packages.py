@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The Python modules that the programs need and that Python does not have."""
+"""What the programs need and may miss: Python modules, the folders of system programs."""
 import importlib
+import os
 import types
 
 from ssd_probe import ProbeError
@@ -24,3 +25,9 @@ def need(module: str) -> types.ModuleType:
     except ModuleNotFoundError as error:
         missing = error.name or module
         raise ProbeError(f"{missing} is missing: {remedy(missing, 'it')}") from None
+
+
+def with_sbin() -> dict[str, str]:
+    """Return the environment, with the folders of system programs in PATH."""
+    path = os.environ.get("PATH", "")
+    return {**os.environ, "PATH": f"{path}:/usr/sbin:/sbin", "LC_ALL": "C"}

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from ssd_ctl import CtlError, drives, rules, saved, udev
 from ssd_ctl.choice import Choice, parse
 from ssd_ctl.said import Said, add_option
-from ssd_ctl.schedulers import with_sbin
 from ssd_probe import files, output
 from ssd_probe.drive import Drive
+from ssd_probe.packages import with_sbin
 
 OK, FAILED = 0, 1
 # 60-ssd-iosched-hwdb.rules does nothing without it.

@@ -13,6 +13,7 @@ from ssd_ctl import CtlError
 from ssd_ctl.choice import QUEUE, VALUE, Choice
 from ssd_probe.drive import Drive, chosen, read
 from ssd_probe.former import SETTLE_S, write
+from ssd_probe.packages import with_sbin
 
 OURS = ("pass", "piq", "bp", "pai")
 # The oldest kernel that ours are built for, as dkms.conf has it.
@@ -54,12 +55,6 @@ def present(drive: Drive) -> str:
 def offered(drive: Drive) -> list[str]:
     """Return the schedulers that the kernel offers for a drive without loading a module."""
     return read(drive.queue / "scheduler").replace("[", "").replace("]", "").split()
-
-
-def with_sbin() -> dict[str, str]:
-    """Return the environment, with the folders of system programs in PATH."""
-    path = os.environ.get("PATH", "")
-    return {**os.environ, "PATH": f"{path}:/usr/sbin:/sbin", "LC_ALL": "C"}
 
 
 def with_module(names: Iterable[str]) -> set[str]:

@@ -5,8 +5,8 @@ import re
 import subprocess
 
 from ssd_ctl import CtlError
-from ssd_ctl.schedulers import with_sbin
 from ssd_probe.drive import Drive
+from ssd_probe.packages import with_sbin
 
 # The first version that has udevadm verify.
 VERIFY = 254
