@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,28 +18,36 @@ from ssd import Device
 COMMAND = PROJECT / "tools/ssd-probe/ssd-probe"
 
 
-@contextlib.contextmanager
+# Starts the command after the first argument, which is a load that waits for a line of descriptor 3.
+# The load is the command's child: the command ends where it finds other processes that use the
+# drive. I/O of other partitions, which it cannot tell from this, does not end it.
+STARTED = 'load=$1; shift; (read -r _ && exec $load) <&3 >/dev/null 2>&1 & exec "$@" 3<&-'
+
+
 def load_beside(device, options):
-    """Run fio with these options on the device meanwhile."""
-    with subprocess.Popen(
-            [*FIO, "--name=beside", f"--filename={device.path}", "--direct=1", "--bs=4k",
-             "--ioengine=psync", "--rate_process=poisson", "--time_based", "--runtime=1000000",
-             "--norandommap", *options], stdout=subprocess.DEVNULL) as load:
-        try:
-            yield
-        finally:
-            load.terminate()
+    """Return the command line of a load on the device, of fio with these options."""
+    return [*FIO, "--name=beside", f"--filename={device.path}", "--direct=1", "--bs=4k",
+            "--ioengine=psync", "--rate_process=poisson", "--time_based", "--runtime=1000000",
+            "--norandommap", *options]
+
+
+def started(command, load, gate):
+    """Return a process of the command. A line that is written to the pipe @gate starts the load."""
+    with open(gate[0], "rb") as waiting:
+        return subprocess.Popen(
+            ["sh", "-c", f"exec 3<&{waiting.fileno()}; {STARTED}", "sh", " ".join(load), *command],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}, text=True, start_new_session=True,
+            pass_fds=(waiting.fileno(),))
 
 
 def probe(device, report, beside):
     """Probe the device; return what the command has said. It writes the file @report. @beside:
-    options of fio for a load, which begins with the first procedure: the command refuses to
-    write to a drive that a program has open."""
-    said = []
-    with contextlib.ExitStack() as stack, subprocess.Popen(
+    options of fio for a load, which begins after the first procedure."""
+    said, gate = [], os.pipe()
+    with open(gate[1], "w", encoding="ascii") as begin, started(
             [COMMAND, "--destroy", "--fresh", f"--json={report}", device.path],
-            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}, text=True) as process:
+            load_beside(device, beside), gate) as process:
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(f"{device.name}\n")
             process.stdin.close()
@@ -46,9 +55,11 @@ def probe(device, report, beside):
             print("@", line, end="", flush=True)
             said.append(line)
             if beside and line.startswith("[2/"):
-                stack.enter_context(load_beside(device, beside))
+                print("begin", file=begin, flush=True)
                 beside = ()
         process.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
     return said
 
 
