@@ -18,9 +18,9 @@ from ssd import Device
 COMMAND = PROJECT / "tools/ssd-probe/ssd-probe"
 
 
-# Starts the command after the first argument, which is a load that waits for a line of descriptor 3.
-# The load is the command's child: the command ends where it finds other processes that use the
-# drive. I/O of other partitions, which it cannot tell from this, does not end it.
+# Starts the command after the first argument, which is a load that waits for a line from descriptor
+# 3. The load is the command's child, because the command ends where it finds other processes that
+# use the drive. Of I/O beside it that does not end it, such as that of a partition, this is alike.
 STARTED = 'load=$1; shift; (read -r _ && exec $load) <&3 >/dev/null 2>&1 & exec "$@" 3<&-'
 
 
