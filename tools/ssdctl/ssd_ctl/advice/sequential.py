@@ -42,8 +42,7 @@ better leads: the others may be better still. Each is tested alone for not being
 MARGIN, so ERROR does not hold for all of them together.
 
 Candidates that are hardly the best may be set aside, so that the runs that are left tell the others
-apart: of made-up races that are not decided in 12 runs a third fewer end wrong. That a candidate
-was set aside is no statement: it counts as a rival by the runs that it had.
+apart. That a candidate was set aside is no statement: it counts as a rival by the runs that it had.
 """
 import collections.abc
 import dataclasses
@@ -58,6 +57,9 @@ from ssd_probe.change import CHANCE, change_point
 
 # Probability of a wrong answer. Scores within the factor MARGIN count as equal.
 ERROR, MARGIN = 0.05, 1.02
+# Of a candidate that gains much, another one may be better by more: by this share of the gain, and
+# by this factor at most. Who gains 60 times does not wait for the last 5 %.
+LITTLE, MOST = 0.1, 1.1
 # The variance of an effect, in those of a difference, is 1/C before anything is known.
 C = 0.03
 # The standard deviation of a score is not taken to be below this.
@@ -231,8 +233,8 @@ class First:
 
 @dataclasses.dataclass
 class Outcome:
-    """What is recommended. @sure: the best candidate is at most MARGIN better. @rivals: those
-    that may be better by more."""
+    """What is recommended. @sure: the best candidate is hardly better, tolerated(). @rivals:
+    those that may be better by more."""
     name: str
     sure: bool
     rivals: list[str]
@@ -399,21 +401,25 @@ class Race:
 
     def set_aside(self):
         """Measure those no more that are worse than the best one with a probability of 1 - ERROR,
-        each tested alone. None stays, to compare with. If the best one is ahead of all, they stay,
-        to make sure of it. If it is known to be better than none, its rivals stay, which would be
-        rivals to the end otherwise."""
+        each tested alone, and that are no rivals of it by what is known, who would be rivals to the
+        end otherwise. None stays, to compare with. If the best one is ahead of all, they stay, to
+        make sure of it."""
         best = self.ahead()
         worse = [name for name in self.running()
-                 if self.bounds(best, name, 2 * ERROR, student).low > 0]
-        if self.bounds(best, NONE, by=student).low > 0:
-            worse = [name for name in worse
-                     if self.bounds(name, best, by=student).high <= self.margin]
+                 if self.bounds(best, name, 2 * ERROR, student).low > 0 and
+                 self.bounds(name, best, by=student).high <= self.margin]
         if len(worse) < len(self.running()) - 1:
             self.aside += [name for name in worse if name != NONE]
 
+    def tolerated(self, name: str) -> float:
+        """Return by how much another one may be better than a candidate that is recommended."""
+        gain = self.bounds(name, NONE).low
+        return max(self.margin, min(LITTLE * gain, math.log(MOST)))
+
     def rivals(self, name: str) -> list[str]:
-        """Return those that may be better than @name by more than the margin."""
-        return [other for other in self.left if self.bounds(other, name).high > self.margin]
+        """Return those that may be better than @name by more than is tolerated."""
+        most = self.tolerated(name)
+        return [other for other in self.left if self.bounds(other, name).high > most]
 
     def gains(self, name: str) -> bool:
         """Return true if a candidate is better than none, and by more than the margin as far as
@@ -428,8 +434,8 @@ class Race:
         return gain.low > -self.margin and gain.mean > self.margin
 
     def decided(self) -> Outcome | None:
-        """Return what to recommend if it is known: of those to which the best is equal the one
-        that is preferred."""
+        """Return what to recommend if it is known: of those than which the best is hardly better
+        the one that is preferred."""
         known = [name for name in self.running()
                  if (name == NONE or self.gains(name)) and not self.rivals(name)]
         return Outcome(known[0], True, []) if known else None
@@ -466,7 +472,8 @@ class Race:
         most, as it is the least likely one of the statements that are needed."""
         def decides(name: str) -> float:
             needed = [(name, NONE, 0.0)] if name != NONE else []
-            needed += [(name, other, -self.margin) for other in self.left if other != name]
+            most = self.tolerated(name)
+            needed += [(name, other, -most) for other in self.left if other != name]
             return min((self.shows(*claim, more) for claim in needed), default=1.0)
         return max(decides(name) for name in {self.ahead(), NONE})
 
@@ -485,9 +492,10 @@ class Race:
 
     def confidence(self, name: str) -> float:
         """Return the confidence of what is said of the recommended one: that it is better than
-        none, and that no other one is better by more than the margin."""
+        none, and that no other one is better by more than is tolerated."""
         claims = [self.claim(name, NONE, 0.0)] if name != NONE else []
-        claims += [self.claim(name, other, -self.margin) for other in self.names if other != name]
+        most = self.tolerated(name)
+        claims += [self.claim(name, other, -most) for other in self.names if other != name]
         return min(claims, default=1.0)
 
     def claim(self, name: str, other: str, least: float) -> float:
