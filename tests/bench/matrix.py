@@ -182,6 +182,8 @@ WORKLOADS = WORKLOADS_QUICK | {
     "untar beside 4 sync readers": beside("untar"),
     "copy beside 4 sync readers": beside("copy"),
 }
+# Measured also with nothing set but the scheduler.
+SELECTED = ("4 sync readers, deep 4k random writer", "4 sync readers, deep 128k writer")
 # Random writes within so many erase blocks of a block-mapped drive.
 FEW_BLOCKS = (8, 16)
 SEEDS, SEEDS_QUICK = 3, 2
@@ -293,9 +295,10 @@ def keys_of(preset: str, workload: Workload) -> dict[str, int]:
 
 
 def emulated(kind: str, preset: str, name: str, workload: Workload, quick: bool,
-             seeded: collections.abc.Callable[[int], dict[str, str]] | None = None) -> Cell:
+             seeded: collections.abc.Callable[[int], dict[str, str]] | None = None,
+             selected: bool = False) -> Cell:
     """Return a cell on an emulated device. @seeded: the variables of a seed's run; None: its
-    times."""
+    times. @selected: nothing is set but the scheduler."""
     tags = queue_depth(preset)
     workload = workload.on(tags)
     ordering = None if workload.outstanding is None else workload.outstanding > tags
@@ -303,7 +306,8 @@ def emulated(kind: str, preset: str, name: str, workload: Workload, quick: bool,
     # At least twice the tags, so that requests can wait in the scheduler; as many as are
     # outstanding, so that none waits for a place in it. Without a scheduler there is none.
     places = max(REQUESTS, 2 * tags, workload.outstanding or 0)
-    backlog = {"nr_requests": places} if ordering or tags < REQUESTS / 2 else {}
+    backlog = ({"nr_requests": places} if not selected and (ordering or tags < REQUESTS / 2) else
+               {})
     both = (kind == "benefit" and name in WORKLOADS_QUICK and preset not in UNTUNED
             and not quick)
     cell = Cell(kind, preset, name, [], ordering)
@@ -314,7 +318,9 @@ def emulated(kind: str, preset: str, name: str, workload: Workload, quick: bool,
             model.Run(preset, workload.job, scheduler,
                       {} if scheduler == "none" else backlog | tunables, keys, variables,
                       simulate=True, label=label)
-            for scheduler, label, tunables in competitors(preset, both)]
+            for scheduler, label, tunables in (
+                competitors(preset, both) if not selected else
+                ((each, each, {}) for each in (*model.PEERS, *model.ours())))]
     return cell
 
 
@@ -376,6 +382,15 @@ def benefit_cells(quick: bool) -> collections.abc.Iterator[Cell]:
             yield emulated("benefit", preset, name, workload, quick)
 
 
+def selected_cells(quick: bool) -> collections.abc.Iterator[Cell]:
+    """Yield cells of readers beside writers on drives of today, with nothing set but the scheduler:
+    what a user gets who selects one."""
+    for preset in presets():
+        if preset.startswith(TODAY):
+            for name in SELECTED:
+                yield emulated("selected", preset, name, WORKLOADS[name], quick, selected=True)
+
+
 def depth_cells(quick: bool) -> collections.abc.Iterator[Cell]:
     """Yield cells of throughput by depth, for curves; none in the quick run."""
     for preset in () if quick else ("pass-ssd1", "piq"):
@@ -416,5 +431,5 @@ def trace_cells(quick: bool) -> collections.abc.Iterator[Cell]:
                 print(f"bench: no {trace} in {TRACE_FOLDER}: skipped", flush=True)
 
 
-KINDS = {"cpu": cpu_cells, "benefit": benefit_cells, "depth": depth_cells,
-         "trace": trace_cells}
+KINDS = {"selected": selected_cells, "cpu": cpu_cells, "benefit": benefit_cells,
+         "depth": depth_cells, "trace": trace_cells}

@@ -11,7 +11,7 @@
 
 Writes into Documentation/results/ NAME.md (the summary) and NAME.json.xz (all figures without
 fio's raw output, to which --add adds), and into build/published/ NAME.md (a table for each cell).
-The name "full" also writes the table of README.md.
+Documentation/pictures/draw then draws the picture of README.md from NAME "selected".
 """
 import json
 import lzma
@@ -33,12 +33,6 @@ SAME = ("where", "quick", "sources", "kernel", "guest", "qemu", "fio")
 LARGEST = 15
 # What the table of single drives shows.
 BY_DRIVE = tuple(column for column in METRICS if column.head in ("read", "write", "read p99"))
-# The schedulers and drives that README.md shows, between the two markers.
-SHOWN = (("bp", "bp-transcend"), ("bp", "bp-samsung"), ("bp", "sd"), ("piq", "piq"),
-         ("piq", "aos"), ("piq", "sata"), ("pass", "pass-ssd1"), ("pass", "sd"), ("pass", "sata"),
-         ("pass", "qlc"), ("pass", "nvme"), ("pai", "pai-a"), ("pai", "pai-b"), ("pai", "pai-c"),
-         ("pai", "pai-d"))
-README, BEGIN, END = "README.md", "<!-- results: tests/bench/publish.py -->\n", "<!-- end -->\n"
 
 
 def compared(results):
@@ -104,14 +98,28 @@ def source(results):
     return f"Emulated device, virtual time; Linux {saved['kernel']}, {made}."
 
 
+def as_selected(results):
+    """Yield the lines of the tables of what a scheduler gives with nothing else set."""
+    cells = results.cells("selected")
+    for column in BY_DRIVE if cells else ():
+        labels = [*results.peers, *results.ours]
+        yield from ["", f"**{column.title()}**", "", *markdown(["drive", "workload", *labels], [
+            [f"`{cell['device']}`", cell["workload"],
+             *(spread(cell, label, column) for label in labels)] for cell in cells])]
+
+
 def overview(results):
     """Return the lines of the summary's tables."""
+    selected = [*as_selected(results)]
     lines = [*compared(results)]
     if lines:
         lines = [MEANING, "", *lines, "## Drive by drive", "",
                  "Ours against each peer, over the workloads of a drive; in brackets the number of "
                  "workloads in which ours is better : worse.", "",
                  *markdown(by_drive_head(results), by_drive(results)), ""]
+    if selected:
+        lines = ["## As selected", "", "Nothing is set but the scheduler. Means of the seeds, with "
+                 "the 95 % interval of the mean.", *selected, "", *lines]
     if results.cells("cpu"):
         head = [label for label in cost_rows(results)[0][1] if label != "none"]
         lines += ["## What an elevator costs", "",
@@ -206,20 +214,6 @@ def added(kept, more):
         "cpu_seconds": sum(part["cpu_seconds"] for part in parts)}
 
 
-def fill_readme(results):
-    """Write the table of README.md."""
-    found = list(by_drive(results))
-    rows = [row for shown in SHOWN for row in found if (row[0], row[1].strip("`")) == shown]
-    path = model.PROJECT / README
-    before, _, rest = path.read_text().partition(BEGIN)
-    after = rest.partition(END)[2]
-    if not after:
-        raise model.Failed(f"{README} lacks the markers of its table of results")
-    table = "\n".join(markdown(by_drive_head(results), rows))
-    path.write_text(f"{before}{BEGIN}{table}\n{END}{after}")
-    print(README)
-
-
 def main():
     add = sys.argv[3:] == ["--add"]
     if len(sys.argv) != 3 and not add:
@@ -239,8 +233,6 @@ def main():
                        (PUBLISHED / f"{name}.md", cells(results, name))):
         path.write_text(text.rstrip() + "\n", encoding="utf-8")
         print(path.relative_to(model.PROJECT))
-    if name == "full":
-        fill_readme(results)
 
 
 if __name__ == "__main__":

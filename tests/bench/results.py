@@ -28,7 +28,7 @@ METRICS = (*RATES, TIMES["read", "mean"], TIMES["read", "p99"], TIMES["read", "p
            TIMES["write", "p99"])
 # The kinds of cells that are shown, and those that count in the matrix: a depth is a point of a
 # curve, not a workload.
-KINDS = ("benefit", "depth", "trace")
+KINDS = ("selected", "benefit", "depth", "trace")
 COUNTED = ("benefit", "trace", "fleet")
 # A difference decides a cell if it is so large, a ratio: where nothing is random any repeats.
 LEAST = 0.005
