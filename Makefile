@@ -203,7 +203,12 @@ bench: ## what each scheduler costs and gains (QUICK=1: a part of it; HOSTS=file
 	tests/bench/bench.py $(if $(QUICK),--quick) $(if $(HOSTS),--hosts $(HOSTS)) \
 		$(if $(ONLY),--only $(ONLY)) $(if $(DEVICE),--device $(DEVICE))
 
-check: ## the tests that a change has to pass, most in virtual machines
+check: ## the tests of a quarter of an hour: builds, unit tests, programs, the oldest and newest kernel
+	scripts/setup build lab debug tools deb
+	$(MAKE) tools
+	tests/run --quick
+
+check-all: ## all tests that a change has to pass before it lands, in an hour
 	scripts/setup build lab debug tools deb systems
 	$(MAKE) tools
 	tests/run

@@ -43,7 +43,7 @@
  *
  * Nothing is allocated per request. rq->elv.priv[0] is the policy's,
  * rq->elv.priv[1] holds the core's IOSCHED_RQ_* bits. The other fields that the
- * core uses share memory with fields of others (all three kernels, unless it
+ * core uses share memory with fields of others (on all kernels, unless it
  * says otherwise). Their owners:
  *
  * queuelist (rq_next)	the plug until insertion, the core until dispatch, then

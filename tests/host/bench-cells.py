@@ -3,6 +3,7 @@
 # The benchmark's cells measure used drives (SLC cache full, block-mapped drives full), in windows
 # that serve a queue several times, in simulated guests; each peer is in each cell
 # timeout: 60
+# quick: host
 import pathlib
 import re
 import sys

@@ -5,6 +5,7 @@
 # counts each cell on the right side and never adds up reads and writes; a scheduler that starves
 # reads is behind; a time scale makes the times of a run longer and leaves its figures
 # timeout: 120
+# quick: host
 import math
 import pathlib
 import random

@@ -3,6 +3,7 @@
 # A part that was measured with another preset or job is added to published results only if it
 # replaces each cell that was made with the old one
 # timeout: 60
+# quick: host
 import pathlib
 import sys
 

@@ -3,6 +3,7 @@
 # A trace is replayed with many requests outstanding; fio notices each completion at its time, and
 # a run in which it misses one is refused
 # timeout: 120
+# quick: host
 import json
 import os
 import pathlib

@@ -3,6 +3,7 @@
 # Whatever is in a file that ssdctl or ssd-probe reads, and whatever the arguments are, it ends in
 # one line and not in a traceback; what a report says is escaped; too old a Python, and a missing
 # module, are named before anything is written; what is left at the end does not depend on the rest
+# quick: host
 
 import ast
 import contextlib

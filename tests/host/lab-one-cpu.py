@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # A guest with one CPU executes memory barriers, which its drivers and QEMU's devices rely on
 # timeout: 120
+# quick: host
 import argparse
 import pathlib
 import subprocess

@@ -3,6 +3,7 @@
 # ssdctl and ssd-probe write through no link, into no folder and over no file of another user, and
 # open no device or pipe by its name; their files have their modes whatever the umask is; the lock
 # is root's
+# quick: host
 
 import contextlib
 import fcntl

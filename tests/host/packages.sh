@@ -4,6 +4,7 @@
 # should, and DKMS's source tree builds the schedulers alone; a kernel that is not supported is
 # named, and a wrong layout fails the build; the spec and the PKGBUILD are filled in and valid
 # timeout: 1800
+# quick: host
 set -euo pipefail
 export PATH=$PATH:/usr/sbin:/sbin
 

@@ -4,6 +4,7 @@
 # stripes and orders of allocation, sizes of pages and buffers, depths; and that it concludes
 # nothing where two kinds of drives have the same times
 # timeout: 120
+# quick: host
 import itertools
 import math
 import pathlib

@@ -6,6 +6,7 @@
 # clustered pages cross; the cost of a turn; how much of a stream is in an SLC cache; and the
 # distance of peaks among strided writes
 # timeout: 60
+# quick: host
 import pathlib
 import sys
 

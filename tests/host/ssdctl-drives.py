@@ -5,6 +5,7 @@
 # what cannot be read or has disappeared ends in one line; a signal ends a command by way of what
 # restores, and no fio outlives it; what a drive does not take back after a measurement that was
 # killed is given up; processes that have a device open or mapped are found
+# quick: host
 
 import contextlib
 import errno

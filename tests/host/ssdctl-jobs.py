@@ -3,6 +3,7 @@
 # ssdctl advise gives fio what changes the load and nothing else: each option and engine of this fio
 # is allowed, dropped or refused; variables are replaced as fio does; fio understands what is
 # written; of hundreds of random job files each line that fio gets is in the table
+# quick: host
 """What a job may do: see also tests/vm/job-files.py, which runs fio."""
 
 import os

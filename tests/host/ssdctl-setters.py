@@ -4,6 +4,7 @@
 # file and line: rules of udev, programs that they run, tmpfiles.d, units of systemd, sysfsutils,
 # rc.local, tuned, TLP, laptop-mode-tools; what is masked, not started, for another drive or sets
 # the same is not
+# quick: host
 
 import os
 import pathlib

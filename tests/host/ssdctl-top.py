@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # ssdctl top draws in terminals of any size and follows their changes; its programs are encoded
 # as the kernel defines; buckets, percentiles, units and the schedulers' files are understood
+# quick: host
 import pathlib
 import signal
 import struct

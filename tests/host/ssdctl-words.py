@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # The man page and the completions of ssdctl know every command and option, those of ssd-probe every
 # option; bash and zsh complete them; ssdctl, DKMS and the build support the same kernels
+# quick: host
 
 import pathlib
 import re

@@ -4,6 +4,7 @@
 # the same times, compressed, folded and aligned on request; malformed lines are reported by
 # number and fail
 # timeout: 120
+# quick: host
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT

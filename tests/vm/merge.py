@@ -3,6 +3,7 @@
 # Neighbouring requests merge at their back and at their front, but under PASS never
 # across a region border
 # timeout: 900
+# quick: 6.1 newest
 
 from blktrace import record
 from checks import DEBUG_KERNEL, check, modprobe

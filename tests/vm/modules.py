@@ -4,6 +4,7 @@
 # selected, and does not unload before it is deselected
 # kernels: 6.1 6.12 newest
 # timeout: 900
+# quick: 6.1 6.12 newest
 
 import pathlib
 import subprocess

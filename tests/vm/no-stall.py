@@ -6,6 +6,7 @@
 # kernels: 6.1 6.12 debug-6.1 debug-6.12 debug-7.2
 # check: 6.12
 # timeout: 900
+# quick: 6.1 newest
 """The core dispatches a request in spite of its bounds 100 ms after its deadline
 (IOSCHED_SLACK), if the device has a tag. A flood makes at most 64 requests overdue at once, 16
 of each of four jobs; they are dispatched oldest first, and the device takes at most 3 ms for

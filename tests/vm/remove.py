@@ -4,6 +4,7 @@
 # modules unload
 # check: 6.12
 # timeout: 900
+# quick: 6.1 newest
 
 import pathlib
 

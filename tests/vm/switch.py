@@ -6,6 +6,7 @@
 # check: 6.12
 # disk: 64M
 # timeout: 900
+# quick: 6.1 newest
 
 import concurrent.futures
 import errno

@@ -9,6 +9,7 @@
 # nvme: 512M
 # nvme: 128M
 # timeout: 600
+# quick: 6.1@2 newest@2
 """The seed is SEED, the time DURATION seconds, in phases. At the end of each phase the
 disturbances stop and polled reads stay unreaped: all other I/O has to end nevertheless. Then
 the polled reads have to end, and the schedulers' statistics have to balance."""

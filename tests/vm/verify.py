@@ -9,6 +9,7 @@
 # disk: 64M
 # memory: 2G
 # timeout: 900
+# quick: 6.1 newest
 
 from checks import amount, modprobe
 from fio_jobs import verify
