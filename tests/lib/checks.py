@@ -10,6 +10,7 @@ import time
 RELEASE = tuple(map(int, os.uname().release.split(".")[:2]))
 # A debug kernel executes at least ten times as many instructions for the same work.
 DEBUG_KERNEL = pathlib.Path("/sys/kernel/debug/kmemleak").exists()
+QUICK = bool(os.environ.get("QUICK"))
 SEED = int(os.environ.get("SEED") or 1)
 
 
@@ -30,9 +31,9 @@ def fail(text):
 
 
 def amount(full):
-    """How often a test repeats something: @full times; a fifth of that on a debug kernel, which
-    reports a defect when its code is executed once."""
-    return -(-full // 5) if DEBUG_KERNEL else full
+    """How often a test repeats something: @full times; a fifth of that with tests/run --quick, and
+    on a debug kernel, which reports a defect when its code is executed once."""
+    return -(-full // 5) if DEBUG_KERNEL or QUICK else full
 
 
 def near(measured, expected, percent, text):

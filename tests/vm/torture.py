@@ -27,12 +27,12 @@ import time
 
 import torture_devices as devices
 import torture_load as load
-from checks import DEBUG_KERNEL, SEED, check, modprobe, run, select_scheduler, wait_for
+from checks import DEBUG_KERNEL, QUICK, SEED, check, modprobe, run, select_scheduler, wait_for
 from iosched import ours, remove_all, statistics
 from torture_disturb import CGROUPS, CPUS, Hardware, Machine, Settings, prepare
 
-DURATION = int(os.environ.get("DURATION") or 60)
 PHASE = 60 if DEBUG_KERNEL else 20
+DURATION = int(os.environ.get("DURATION") or (PHASE if QUICK else 60))
 # At most this much longer, until every kind of I/O and disturbance has happened.
 MORE = 12 * PHASE
 # A child that cannot reach its exec would stop all threads of this process: Python holds its lock
