@@ -206,9 +206,9 @@ bench: ## what each scheduler costs and gains (QUICK=1: a part of it; HOSTS=file
 check: ## the tests of a quarter of an hour: builds, unit tests, programs, the oldest and newest kernel
 	scripts/setup build lab debug tools deb
 	$(MAKE) tools
-	tests/run --quick
+	tests/run --quick --results build/check-quick
 
-check-all: ## all tests that a change has to pass before it lands, in an hour
+check-all: ## all tests on their kernels, in an hour; with make check, what a change has to pass
 	scripts/setup build lab debug tools deb systems
 	$(MAKE) tools
 	tests/run

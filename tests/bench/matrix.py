@@ -34,7 +34,7 @@ BUSY = TIMED | {"completion_nsec": 300000, "hw_queue_depth": 16}
 class Cell:
     """Runs on a device with a workload that differ in scheduler and seed only.
 
-    kind        cpu, benefit, depth, trace, or fleet
+    kind        selected, cpu, benefit, depth, trace, or fleet
     ordering    more requests are outstanding than the device takes, so that there is something
                 to order; None if it depends
     """
@@ -384,8 +384,8 @@ def benefit_cells(quick: bool) -> collections.abc.Iterator[Cell]:
 
 def selected_cells(quick: bool) -> collections.abc.Iterator[Cell]:
     """Yield cells of readers beside writers on drives of today, with nothing set but the scheduler:
-    what a user gets who selects one."""
-    for preset in presets():
+    what a user gets who selects one; none in the quick run."""
+    for preset in () if quick else presets():
         if preset.startswith(TODAY):
             for name in SELECTED:
                 yield emulated("selected", preset, name, WORKLOADS[name], quick, selected=True)

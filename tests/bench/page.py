@@ -226,6 +226,7 @@ def parts(results, folder):
         yield (f"<h2>With several CPUs</h2><p class=label>{locks.MEANING}</p>"
                + lock_table(results))
     yield from benefit_part(results, charts, "benefit", "Benefit")
+    yield from benefit_part(results, charts, "selected", "As selected")
     yield from benefit_part(results, charts, "depth", "By depth")
     yield from benefit_part(results, charts, "trace", "Recorded traces")
     yield from benefit_part(results, charts, "fleet", "Other machines' drives")

@@ -82,6 +82,7 @@ status=0
 timeout 60 tail --pid="$runner" -f /dev/null || { echo "fail: a signal does not end it"; exit 1; }
 wait "$runner" || status=$?
 [ "$status" = 130 ]
+[ "$(tail -n 1 "$out.waits")" = "interrupted: 0 passed, 0 failed, 0 skipped so far" ]
 if ps -o stat= -p "$waiting" | grep -v Z; then
 	echo "fail: a test goes on after the run"
 	exit 1

@@ -268,13 +268,14 @@ def set_aside():
         race.add({name: served(means[name] + noise.get(name, 0.04) * (-1) ** number)
                   for name in NAMES})
     race.set_aside()
-    check(race.running() == ["none", "pass", "bp"] and race.left == NAMES and race.ahead() == "bp",
-          f"set aside: {race.aside}")
+    check(race.running() == ["none", "bfq", "pass", "bp"] and race.left == NAMES and
+          race.ahead() == "bp", f"set aside, but not bfq, which may be the best: {race.aside}")
     for _ in range(6):
         race.add({name: served({"pass": -0.2, "bp": -0.2}.get(name, 0)) for name in race.running()})
     race.bounds_by = sequential.student
     outcome = race.last()
-    check(outcome.name == "none" and "bfq" in outcome.rivals, f"afterwards: {outcome}")
+    check(outcome.name == "none" and not {*outcome.rivals} & {"mq-deadline", "kyber"},
+          f"afterwards: {outcome}")
     race = sequential.Race(NAMES, numpy.ones(1))
     for number in range(4):
         race.add({name: served(0.1 * (name == "bp") + 0.02 * (-1) ** number) for name in NAMES})

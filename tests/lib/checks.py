@@ -10,7 +10,7 @@ import time
 RELEASE = tuple(map(int, os.uname().release.split(".")[:2]))
 # A debug kernel executes at least ten times as many instructions for the same work.
 DEBUG_KERNEL = pathlib.Path("/sys/kernel/debug/kmemleak").exists()
-QUICK = bool(os.environ.get("QUICK"))
+QUICK = bool(os.environ.get("TEST_QUICK"))
 SEED = int(os.environ.get("SEED") or 1)
 
 

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import time
 
-from checks import check
+from checks import SEED, check
 from iosched import Disk
 from linux_calls import syscall
 from ssd import Device
@@ -36,8 +36,8 @@ PREAD = 0
 # Best-effort. The class would follow from the policy by which a task gets the CPU.
 USUAL_IOPRIO = 2 << 13 | 4
 PROCESS = 1
-# Who has the CPU, in real-time priorities: the kernel's worker that runs queues, this task, a task
-# that is to read, and one that only uses the CPU. Tasks without a priority never have it.
+# Real-time priorities: the kernel's worker that runs queues precedes this task, a submitter that is
+# to run, and a task that only uses the CPU. A task without a priority does not run.
 WORKER, READER, SUBMITTER, SPINNER = 4, 3, 2, 1
 
 
@@ -94,8 +94,9 @@ def longest_read(fd, buffer):
 
 
 def beside_preempted(disk):
-    """Return the longest read beside the preempted tasks, each of the times, in ms."""
-    dice = random.Random(1)
+    """Return the longest read beside the preempted tasks, each of the times, in ms; and under pass
+    how many requests were in flight before."""
+    dice, in_flight = random.Random(SEED), []
     spinner, *submitters = (subprocess.Popen([sys.executable, __file__, *arguments])
                             for arguments in [["spin"]] + [["submit", disk.path]] * SUBMITTERS)
     fd, found = os.open(disk.path, os.O_RDONLY | os.O_DIRECT), []
@@ -106,13 +107,15 @@ def beside_preempted(disk):
             for _ in range(TIMES):
                 for submitter in submitters:
                     stop_in_a_batch(submitter.pid, dice)
+                if disk.selected() == "pass":
+                    in_flight.append(disk.counters()["in_flight"])
                 found.append(longest_read(fd, buffer))
     finally:
         os.close(fd)
         for process in (spinner, *submitters):
             process.kill()
             process.wait()
-    return found
+    return found, in_flight
 
 
 @contextlib.contextmanager
@@ -146,9 +149,11 @@ def main():
             disk.select(scheduler)
             (disk.queue / "nr_requests").write_text(str(NR_REQUESTS))
             with ranked():
-                longest[scheduler] = beside_preempted(disk)
+                longest[scheduler], in_flight = beside_preempted(disk)
             print(f"{scheduler}:", " ".join(f"{ms:.1f}" for ms in longest[scheduler]), "ms",
                   flush=True)
+        print("in flight:", *in_flight, flush=True)
+        check(max(in_flight) >= TAGS, f"{max(in_flight)} requests use up the limit of {TAGS}")
         disk.nothing_left(bypassed=1)
     ours, theirs = max(longest["pass"]), max(longest["mq-deadline"])
     check(ours <= theirs + LATER_MS, f"longest read beside preempted tasks: {ours:.1f} ms, under "

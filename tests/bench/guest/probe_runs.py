@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 from common import FIO, PROJECT
 from ssd import Device
@@ -20,7 +21,7 @@ COMMAND = PROJECT / "tools/ssd-probe/ssd-probe"
 
 # Starts the command after the first argument, which is a load that waits for a line from descriptor
 # 3. The load is the command's child, because the command ends where it finds other processes that
-# use the drive. Of I/O beside it that does not end it, such as that of a partition, this is alike.
+# use the drive. It stands for I/O that does not end it, such as that of a partition.
 STARTED = 'load=$1; shift; (read -r _ && exec $load) <&3 >/dev/null 2>&1 & exec "$@" 3<&-'
 
 
@@ -60,6 +61,9 @@ def probe(device, report, beside):
         process.wait()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)
+            while True:
+                os.killpg(process.pid, 0)
+                time.sleep(0.05)
     return said
 
 

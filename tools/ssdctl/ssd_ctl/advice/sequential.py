@@ -58,7 +58,7 @@ from ssd_probe.change import CHANCE, change_point
 # Probability of a wrong answer. Scores within the factor MARGIN count as equal.
 ERROR, MARGIN = 0.05, 1.02
 # Of a candidate that gains much, another one may be better by more: by this share of the gain, and
-# by this factor at most. Who gains 60 times does not wait for the last 5 %.
+# by this factor at most. A gain of 60 times need not wait for the last 5 %.
 LITTLE, MOST = 0.1, 1.1
 # The variance of an effect, in those of a difference, is 1/C before anything is known.
 C = 0.03
@@ -401,19 +401,21 @@ class Race:
 
     def set_aside(self):
         """Measure those no more that are worse than the best one with a probability of 1 - ERROR,
-        each tested alone, and that are no rivals of it by what is known, who would be rivals to the
-        end otherwise. None stays, to compare with. If the best one is ahead of all, they stay, to
+        each tested alone, unless they are rivals of it: these would be so to the end otherwise. None
+        stays, to compare with. If the best one is ahead of all, they stay, to
         make sure of it."""
         best = self.ahead()
+        rivals = self.rivals(best)
         worse = [name for name in self.running()
-                 if self.bounds(best, name, 2 * ERROR, student).low > 0 and
-                 self.bounds(name, best, by=student).high <= self.margin]
+                 if name not in rivals and self.bounds(best, name, 2 * ERROR, student).low > 0]
         if len(worse) < len(self.running()) - 1:
             self.aside += [name for name in worse if name != NONE]
 
-    def tolerated(self, name: str) -> float:
-        """Return by how much another one may be better than a candidate that is recommended."""
-        gain = self.bounds(name, NONE).low
+    def tolerated(self, name: str, error: float | None = None,
+                  by: collections.abc.Callable | None = None) -> float:
+        """Return by how much another one may be better than a candidate that is recommended.
+        @error, @by: of bounds()."""
+        gain = self.bounds(name, NONE, error, by).low
         return max(self.margin, min(LITTLE * gain, math.log(MOST)))
 
     def rivals(self, name: str) -> list[str]:
@@ -472,7 +474,7 @@ class Race:
         most, as it is the least likely one of the statements that are needed."""
         def decides(name: str) -> float:
             needed = [(name, NONE, 0.0)] if name != NONE else []
-            most = self.tolerated(name)
+            most = self.tolerated(name, by=student)
             needed += [(name, other, -most) for other in self.left if other != name]
             return min((self.shows(*claim, more) for claim in needed), default=1.0)
         return max(decides(name) for name in {self.ahead(), NONE})
@@ -493,17 +495,17 @@ class Race:
     def confidence(self, name: str) -> float:
         """Return the confidence of what is said of the recommended one: that it is better than
         none, and that no other one is better by more than is tolerated."""
-        claims = [self.claim(name, NONE, 0.0)] if name != NONE else []
-        most = self.tolerated(name)
-        claims += [self.claim(name, other, -most) for other in self.names if other != name]
-        return min(claims, default=1.0)
+        return min((self.claim(name, other) for other in self.names if other != name), default=1.0)
 
-    def claim(self, name: str, other: str, least: float) -> float:
-        """Return the confidence with which @name is better than @other by @least."""
+    def claim(self, name: str, other: str) -> float:
+        """Return the confidence with which @name is better than none, or @other no better than
+        @name by more than is tolerated."""
         share = len(self.names) - 1
         # The scores have chosen when one that has lost stopped.
         by = self.bounds_by if other in self.left else sequence
         for confidence in itertools.chain((0.999, 0.99), numpy.arange(0.98, 0.0, -0.02)):
-            if self.bounds(name, other, (1 - confidence) / share, by).low > least:
+            error = (1 - confidence) / share
+            least = 0.0 if other == NONE else -self.tolerated(name, error)
+            if self.bounds(name, other, error, by).low > least:
                 return float(confidence)
         return 0.0
