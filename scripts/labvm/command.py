@@ -179,7 +179,8 @@ def write_orders(args, command, run):
     environment = {"LAB_VIRTUAL_TIME": int(args.virtual_time),
                    "LAB_SIMULATED": int(args.simulate), "LAB_DISKS": len(args.disk),
                    "SEED": os.environ.get("SEED", "1")}
-    environment |= {name: os.environ[name] for name in ("DURATION", "TEST_QUICK") if name in os.environ}
+    environment |= {name: os.environ[name] for name in ("DURATION", "TEST_QUICK")
+                    if name in os.environ}
     with open(f"{run}/environment", "w", encoding="utf-8") as file:
         file.writelines(f"{name}={value}\n" for name, value in environment.items())
 

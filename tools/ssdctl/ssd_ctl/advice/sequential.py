@@ -401,9 +401,9 @@ class Race:
 
     def set_aside(self):
         """Measure those no more that are worse than the best one with a probability of 1 - ERROR,
-        each tested alone, unless they are rivals of it: these would be so to the end otherwise. None
-        stays, to compare with. If the best one is ahead of all, they stay, to
-        make sure of it."""
+        each tested alone, unless they are rivals of it: these would be so to the end otherwise.
+        None stays, to compare with. If the best one is ahead of all, they stay, to make sure of
+        it."""
         best = self.ahead()
         rivals = self.rivals(best)
         worse = [name for name in self.running()
