@@ -6,7 +6,7 @@
 # emulated SSD it finds the scheduler that gains and that none does, refuses what is in use, removes
 # its file, restores the drive when interrupted; on a partition it writes to nothing else, and
 # applies what it recommends
-# timeout: 1200
+# timeout: 2400
 """The host runs the tests of units, then a simulated guest, which runs this program again."""
 
 import contextlib
