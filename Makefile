@@ -208,7 +208,7 @@ check: ## the tests of a quarter of an hour: builds, unit tests, programs, the o
 	$(MAKE) tools
 	tests/run --quick --results build/check-quick
 
-check-all: ## all tests on their kernels, in an hour; with make check, what a change has to pass
+check-all: ## all tests on their kernels, in an hour; what a change has to pass
 	scripts/setup build lab debug tools deb systems
 	$(MAKE) tools
 	tests/run

@@ -3,7 +3,7 @@
 # Each I/O ends and all data are right with all kinds of I/O on all kinds of devices and file
 # systems at once, while schedulers, settings, CPUs, faults and devices change at random
 # cpus: 1 2 4
-# check: 6.12@2 6.1@2
+# check: 6.12@2 6.1@2 newest@2
 # memory: 1536M
 # disk: 256M
 # nvme: 512M

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Data written through each scheduler are read back right, on the emulated SSD, null_blk (one
 # and several queues), SCSI and virtio-blk: 520 MB for each scheduler
-# check: 6.12
+# check: 6.12 newest
 # disk: 64M
 # disk: 64M
 # disk: 64M
