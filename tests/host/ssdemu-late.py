@@ -3,7 +3,6 @@
 # The emulated SSD completes each request when it ends, though it handles other events together:
 # on random drives, never more than some ticks of the clock later
 # timeout: 900
-# quick: host
 """The host starts a simulated guest, whose instructions take no time, to run this program again."""
 
 import os
