@@ -436,8 +436,8 @@ class Race:
         return gain.low > -self.margin and gain.mean > self.margin
 
     def decided(self) -> Outcome | None:
-        """Return what to recommend if it is known: of those than which the best is hardly better
-        the one that is preferred."""
+        """Return what to recommend if it is known: the preferred one of the candidates that no
+        other one exceeds by more than is tolerated."""
         known = [name for name in self.running()
                  if (name == NONE or self.gains(name)) and not self.rivals(name)]
         return Outcome(known[0], True, []) if known else None
