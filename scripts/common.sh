@@ -30,13 +30,15 @@ require_debian()
 		die "this needs Debian (found: $id): packages and kernels come from its archive"
 }
 
-# Read the package lists. Lists of other vendors may be unreachable; the caller
-# fails later if a package that it needs is not found.
+# Read the package lists; set all_read. Lists of other vendors may be unreachable; the
+# caller fails later if a package that it needs is not found.
 apt_update()
 {
 	say "reading the package lists"
-	apt-get -q -o Acquire::http::Timeout=30 "$@" update >&2 ||
-		say "some package lists could not be read; continuing with the others"
+	all_read=1
+	apt-get -q -o Acquire::http::Timeout=30 "$@" update >&2 && return
+	all_read=
+	say "some package lists could not be read; continuing with the others"
 }
 
 # Download the .deb of each PACKAGE[=VERSION] into the current directory.
@@ -60,8 +62,8 @@ debian_mirror()
 			'$2 == want && $3 == "main" && !n++ { print $1 }'
 }
 
-# Set APT_OPTIONS so that apt reads these Debian SUITEs, with a list and an index
-# in the cache. The machine's configuration does not change.
+# Set APT_OPTIONS so that apt reads these Debian SUITEs, with lists and an index
+# in the cache that are at most an hour old. The machine's configuration does not change.
 APT_OPTIONS=()
 use_suites()
 {
@@ -81,8 +83,14 @@ use_suites()
 	APT_OPTIONS=(-o "Dir::Etc::SourceList=$dir/sources.list"
 		-o Dir::Etc::SourceParts=- -o "Dir::State::Lists=$dir/lists"
 		-o "Dir::Cache::Archives=$dir/archives"
-		-o "Dir::Cache::pkgcache=" -o "Dir::Cache::srcpkgcache="
+		-o "Dir::Cache::pkgcache=$dir/pkgcache.bin" -o "Dir::Cache::srcpkgcache="
 		-o APT::Sandbox::User=root -o Acquire::Languages=none
 		-o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false)
-	apt_update "${APT_OPTIONS[@]}"
+	# The lists of the last hour are those of the same suites and mirrors.
+	if ! cmp -s "$dir/sources.list" "$dir/read" ||
+	   [ -z "$(find "$dir/read" -mmin -60)" ]; then
+		rm -f "$dir/read"
+		apt_update "${APT_OPTIONS[@]}"
+		[ -z "$all_read" ] || cp "$dir/sources.list" "$dir/read"
+	fi
 }

@@ -2,6 +2,7 @@
 """A running guest and its ports: the output of the command, the verdict that
 scripts/lab-guest writes, and the console."""
 import contextlib
+import os
 import re
 import selectors
 import socket
@@ -81,6 +82,9 @@ class Guest:
                 self.up = True
                 self.loss = "the guest was lost"
                 self.progress.say(f"up after {self.age():.1f} s")
+                if log := os.environ.get("LAB_LOG"):
+                    with open(log, "a", encoding="utf-8") as file:
+                        print(f"{self.age():.1f}", file=file)
             elif word == "spoilt":
                 self.loss = rest
             elif word == "log":
