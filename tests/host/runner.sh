@@ -18,6 +18,7 @@ pass h-cpus@2cpu
 pass i-faults
 fail j-faults-again
 pass waits
+pass waits-too
 skip skips
 pass z-passes"
 
@@ -34,7 +35,7 @@ got=$(awk '$1 ~ /^(pass|FAIL|skip)$/ { print tolower($1), $3 }' "$out.out")
 	exit 1
 }
 [ "$(tail -n 1 "$out.out")" = \
-	"6 passed, 7 failed, 2 skipped, 2 repeated: QEMU failed" ]
+	"7 passed, 7 failed, 2 skipped, 2 repeated: QEMU failed" ]
 # Flags that no CPU can have are the only reason to repeat a test, once.
 [ "$(awk '$1 == "again" { print $3, $10 }' "$out.out")" = "i-faults 0f789002
 j-faults-again 00000026" ]
@@ -56,6 +57,22 @@ list()
 [ "$(list h-cpus@1cpu)" = "h-cpus@1cpu 6.12" ]
 [ "$(list h-cpus)" = "h-cpus@1cpu 6.12
 h-cpus@2cpu 6.12" ]
+# With --quick those with such a line run, on its kernels.
+[ "$(tests/run --tests tests/host/runner --list --quick | awk '{ print $1, $2 }')" = "skips host
+h-cpus@2cpu 6.12" ]
+# The summary has the ten slowest of sixteen, the time and the logs; summary.json each boot.
+[ "$(grep '^slowest: ' "$out.out" | tr , '\n' | wc -l)" = 10 ]
+grep -qE "^[0-9]+ s, logs: ${out#"$PWD/"}\$" "$out.out"
+/usr/bin/python3 - "$out/summary.json" <<-'EOF'
+	import json, sys
+	with open(sys.argv[1], encoding="utf-8") as file:
+	    found = json.load(file)
+	boots = [each for guest in found["guests"] for each in guest["boots"]]
+	# Guests of one and of two CPUs, and anew after a crash, complaints and faults.
+	assert len(boots) >= 6 and min(boots) > 1, boots
+	assert all(test["cpu_seconds"] is not None for test in found["tests"]
+	           if test["kernel"] == "host"), found
+EOF
 # A run with only skips fails, and so does an unknown test.
 if tests/run --tests tests/host/runner --results "$out" skips ||
 	tests/run --tests tests/host/runner --results "$out" no-such-test; then
@@ -69,21 +86,23 @@ said=$(tests/run --tests tests/host/runner --results "$out" --kernel host a-pass
 }
 [ "$said" = "0 passed, 0 failed, 0 skipped" ]
 # A signal ends it with what it has started.
-RUNNER_WAITS=1 tests/run --tests tests/host/runner --results "$out-waits" waits >"$out.waits" &
+RUNNER_WAITS=1 tests/run --tests tests/host/runner --results "$out-waits" waits waits-too \
+	>"$out.waits" &
 runner=$!
 trap 'kill -TERM "$runner" 2>/dev/null || true' EXIT
 for try in $(seq 100); do
-	! waiting=$(pgrep -P "$runner" -x sleep) || break
+	mapfile -t waiting < <(pgrep -P "$runner" -x sleep || true)
+	[ ${#waiting[@]} != 2 ] || break
 	sleep 0.2
 done
-[ "$waiting" ] || { echo "fail: the test does not wait after $try tries"; exit 1; }
+[ ${#waiting[@]} = 2 ] || { echo "fail: the tests do not wait after $try tries"; exit 1; }
 kill -TERM "$runner"
 status=0
 timeout 60 tail --pid="$runner" -f /dev/null || { echo "fail: a signal does not end it"; exit 1; }
 wait "$runner" || status=$?
 [ "$status" = 130 ]
 [ "$(tail -n 1 "$out.waits")" = "interrupted: 0 passed, 0 failed, 0 skipped so far" ]
-if ps -o stat= -p "$waiting" | grep -v Z; then
+if ps -o stat= -p "${waiting[0]},${waiting[1]}" | grep -v Z; then
 	echo "fail: a test goes on after the run"
 	exit 1
 fi

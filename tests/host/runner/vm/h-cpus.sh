@@ -4,5 +4,6 @@
 # kernels: 6.12
 # cpus: 1 2
 # check: 6.12@2
+# quick: 6.12@2
 echo "$(nproc) CPUs, possible: $(cat /sys/devices/system/cpu/possible)"
 [ "$(nproc)" = 2 ]
