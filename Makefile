@@ -203,7 +203,7 @@ bench: ## what each scheduler costs and gains (QUICK=1: a part of it; HOSTS=file
 	tests/bench/bench.py $(if $(QUICK),--quick) $(if $(HOSTS),--hosts $(HOSTS)) \
 		$(if $(ONLY),--only $(ONLY)) $(if $(DEVICE),--device $(DEVICE))
 
-check: ## a part of the tests, in under 20 minutes: builds, unit tests, programs, the oldest and newest kernel
+check: ## a part of the tests, in a quarter of an hour: builds, unit tests, programs, the oldest and newest kernel
 	scripts/setup build lab debug tools deb
 	$(MAKE) tools
 	tests/run --quick --results build/check-quick
