@@ -38,11 +38,19 @@ class Progress:
             print(f"lab: {text}", file=sys.stderr, flush=True)
 
 
-def impossible_flags(text):
-    """Return the first EFLAGS in the dumps of registers in @text that no CPU can have, or None.
-    Only an emulator that lost track of them makes such flags."""
-    return next((flags for flags in re.findall(r"EFLAGS: ([0-9a-f]{8,16})\b", text)
-                 if int(flags, 16) & ~POSSIBLE_FLAGS), None)
+def emulator_fault(text):
+    """Return what only a fault of the emulator can have printed in the kernel's log @text, as a
+    sentence, or None: flags that no CPU can have; a trap of an int3 that is not there. The kernel
+    puts one where it changes its code, and has all CPUs serialize before and after: none traps
+    there later, unless it runs a translation of the code before the change."""
+    for flags in re.findall(r"EFLAGS: ([0-9a-f]{8,16})\b", text):
+        if int(flags, 16) & ~POSSIBLE_FLAGS:
+            return f"QEMU corrupted the CPU's flags: EFLAGS {flags} cannot exist"
+    trap = re.search(r"Oops: int3:(?:.*\n)+?.*RIP: \w+:(\S+)\s*\n.*Code: .*\b([0-9a-f]{2}) <", text)
+    if trap and trap[2] != "cc":
+        return (f"QEMU ran code that had been changed: int3 before {trap[1]}, where the kernel has "
+                f"{trap[2]}")
+    return None
 
 
 class Guest:
@@ -188,9 +196,9 @@ class Guest:
     def status(self, in_time):
         """Report what failed; return the lab's exit status. @in_time: of relay()."""
         status = self.report(in_time)
-        flags = impossible_flags(self.read("console"))
-        if flags and not self.args.kvm:
-            show(f"QEMU corrupted the CPU's flags: EFLAGS {flags} cannot exist", [])
+        fault = emulator_fault(self.read("console"))
+        if fault and not self.args.kvm:
+            show(fault, [])
             return FAULT
         return status
 

@@ -24,7 +24,7 @@ import types
 
 from kernel_btf import unpack_image
 from labvm import BUILD, PROJECT, LabError, debian, find_tool, qemu
-from labvm.protocol import Progress, impossible_flags
+from labvm.protocol import Progress, emulator_fault
 from labvm.qmp import Qmp
 
 # The longest time, in seconds, until a guest takes commands, and until it has shut down. An idle
@@ -287,9 +287,9 @@ class Guest:
         for name in ("machine", "console"):
             with open(f"{self.folder}/{name}", encoding="utf-8", errors="replace") as file:
                 text += file.read()
-        flags = impossible_flags(text)
-        if flags:
-            why += f"; QEMU corrupted the CPU's flags: EFLAGS {flags} cannot exist"
+        fault = emulator_fault(text)
+        if fault:
+            why += f"; {fault}"
         return LabError("\n    ".join([why, *text.replace("\r", "").splitlines()[-60:]]))
 
     def line(self, seconds):

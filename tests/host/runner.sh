@@ -36,7 +36,7 @@ got=$(awk '$1 ~ /^(pass|FAIL|skip)$/ { print tolower($1), $3 }' "$out.out")
 }
 [ "$(tail -n 1 "$out.out")" = \
 	"7 passed, 7 failed, 2 skipped, 2 repeated: QEMU failed" ]
-# Flags that no CPU can have are the only reason to repeat a test, once.
+# A fault of QEMU is the only reason to repeat a test, once.
 [ "$(awk '$1 == "again" { print $3, $10 }' "$out.out")" = "i-faults 0f789002
 j-faults-again 00000026" ]
 grep -q 'EFLAGS: 0f789002' "$out/6.12/i-faults.sh.log.fault"
