@@ -25,7 +25,7 @@
  *     sub-queues have the same direction. It changes after a lap, which has as
  *     many turns as sub-queues had requests of the direction when it began, or
  *     when none can dispatch one: their regions are full, or writes use their
- *     share of the device (include/tmpl/write-share.h). (Not in the paper,
+ *     share of the device (include/tmpl/readers/). (Not in the paper,
  *     where a sub-queue alternates by itself. But then some read while others
  *     write, and the device has both at any time.)
  *  3. A turn dispatches in ascending order, from where the last turn of its

@@ -341,6 +341,17 @@ static bool piq_units_free(struct piq_data *pd, unsigned int dir,
 	       !lv_meet(vector, map->units.held, map->lv.units);
 }
 
+/* Free the units of completed requests. Return true if there were any. */
+static bool piq_settle(struct piq_data *pd)
+{
+	struct piq_map *map = piq_map_of(pd);
+
+	if (!held_settle(&map->units, map->lv.units))
+		return false;
+	map->stuck = 0;
+	return true;
+}
+
 /*
  * Only a request whose deadline has passed is dispatched whatever holds its
  * units, and before it is in a batch (rule 6).
@@ -354,6 +365,8 @@ static bool piq_ready(struct iosched *io, struct request *rq, bool due)
 	lockdep_assert_held(&io->lock);
 	if (due || !piq_batched(pd, dir) || piq_is_free(pd))
 		return true;
+	/* While writes leave the device to reads, select() may not have been called. */
+	piq_settle(pd);
 	return entry && piq_units_free(pd, dir, entry->vector);
 }
 
@@ -583,9 +596,7 @@ static struct request *piq_select(struct iosched *io, unsigned int tier,
 	if (!piq_schemes[pd->scheme].reads_first || piq_is_free(pd))
 		return reads_only ? iosched_first(io, tier, READ) :
 				    iosched_first_come(io, tier);
-	if (held_settle(&map->units, map->lv.units))
-		map->stuck = 0;
-	else if (map->stuck & BIT(tier))
+	if (!piq_settle(pd) && map->stuck & BIT(tier))
 		return NULL;
 	rq = piq_in_order(pd, tier, reads_only);
 	if (!rq) {

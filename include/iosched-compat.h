@@ -261,10 +261,24 @@ static inline void iosched_data_put(struct iosched *io, void (*free)(void *io))
 #endif
 
 /*
+ * Of all scheduler tags, those that requests other than synchronous reads may hold, and
+ * the same while there are reads: of two or three tags, all but one.
+ */
+static inline unsigned int iosched_async_part(unsigned int all)
+{
+	return all - all / 4;
+}
+
+static inline unsigned int iosched_async_part_beside(unsigned int all)
+{
+	return all > 1 ? all - max(all / 4, 1U) : 1;
+}
+
+/*
  * Most scheduler tags that requests other than synchronous reads may hold, per
  * hardware queue. 7.2 keeps this number in the queue, with a sysfs file; on older
- * kernels the elevator has it (@own). limit_depth() must set this number, or on
- * 6.1 the same share of a word of the tag bitmap.
+ * kernels the elevator has it (@own; 0: iosched_async_part()). limit_depth() must set
+ * this number, or on 6.1 the same share of a word of the tag bitmap.
  */
 #ifdef IOSCHED_HAVE_QUEUE_ASYNC_DEPTH
 #define IOSCHED_OWN_ASYNC_DEPTH(attr)
@@ -275,17 +289,12 @@ iosched_async_depth(struct request_queue *q, unsigned int own)
 	return q->async_depth;
 }
 
-static inline bool
-iosched_async_bounded(struct request_queue *q, unsigned int own)
-{
-	return q->async_depth < q->nr_requests;
-}
-
 static inline void
 iosched_init_async_depth(struct request_queue *q, unsigned int own)
 {
-	q->async_depth = own ? min_t(unsigned int, own, q->nr_requests) :
-			       q->nr_requests;
+	unsigned int part = iosched_async_part(q->nr_requests);
+
+	q->async_depth = own ? min_t(unsigned int, own, q->nr_requests) : part;
 }
 #else
 #define IOSCHED_OWN_ASYNC_DEPTH(attr) attr
@@ -293,14 +302,7 @@ iosched_init_async_depth(struct request_queue *q, unsigned int own)
 static inline unsigned int
 iosched_async_depth(struct request_queue *q, unsigned int own)
 {
-	return own ? own : q->nr_requests;
-}
-
-/* nr_requests may be about to change: count any bound. */
-static inline bool
-iosched_async_bounded(struct request_queue *q, unsigned int own)
-{
-	return own;
+	return own ? own : iosched_async_part(q->nr_requests);
 }
 
 static inline void
@@ -319,7 +321,9 @@ iosched_shallow_depth(struct blk_mq_alloc_data *data, unsigned int depth)
 	/* Early 6.1 has not chosen a hardware queue yet; all have the same depth. */
 	if (!hctx)
 		hctx = xa_load(&data->q->hctx_table, 0);
-	word = 1U << hctx->sched_tags->bitmap_tags.sb.shift;
+	/* Of 4 to 7 tags, each is a word of its own: this cannot bound their number. */
+	word = min(1U << hctx->sched_tags->bitmap_tags.sb.shift,
+		   (unsigned int)data->q->nr_requests);
 	return max(1U, depth * word / (unsigned int)data->q->nr_requests);
 #else
 	return depth;
@@ -328,13 +332,24 @@ iosched_shallow_depth(struct blk_mq_alloc_data *data, unsigned int depth)
 
 /*
  * Tell the tag bitmap the least shallow_depth to expect, which determines its wake
- * batch. 1 is right for every bound.
+ * batch: that of the default, otherwise (@own) 1, which is right for every bound.
+ * nr_requests may be about to change; the bitmap has changed.
  */
-static inline void iosched_min_shallow_depth(struct blk_mq_hw_ctx *hctx,
-					     bool bounded)
+static inline void iosched_expect_shallow_depth(struct blk_mq_hw_ctx *hctx,
+						unsigned int own)
 {
-	sbitmap_queue_min_shallow_depth(&hctx->sched_tags->bitmap_tags,
-					bounded ? 1 : UINT_MAX);
+	struct sbitmap_queue *bits = &hctx->sched_tags->bitmap_tags;
+#if defined(IOSCHED_HAVE_QUEUE_ASYNC_DEPTH)
+	unsigned int least = min(hctx->queue->async_depth,
+				 iosched_async_part_beside(bits->sb.depth));
+#elif defined(IOSCHED_SHALLOW_DEPTH_PER_WORD)
+	unsigned int word = min(1U << bits->sb.shift, bits->sb.depth);
+	unsigned int least = own ? 1 : iosched_async_part_beside(word);
+#else
+	unsigned int least = own ? 1 : iosched_async_part_beside(bits->sb.depth);
+#endif
+
+	sbitmap_queue_min_shallow_depth(bits, least);
 }
 
 #ifdef IOSCHED_HAVE_QUEUE_DEPTH_UPDATED

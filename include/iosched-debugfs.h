@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * debugfs files of every scheduler in /sys/kernel/debug/block/<disk>/sched/:
- * "stats" (counters of requests by tier and direction) and "queue" (the queued
- * requests, oldest first).
+ * "stats" (counters of requests by tier and direction), "queue" (the queued
+ * requests, oldest first) and "readers" (what reads get beside writes, and what it costs).
  */
 #ifndef _IOSCHED_DEBUGFS_H
 #define _IOSCHED_DEBUGFS_H
@@ -109,7 +109,22 @@ static void iosched_queue(struct iosched *io, struct seq_file *m)
 
 IOSCHED_SHOW(iosched_queue)
 
+static void iosched_readers(struct iosched *io, struct seq_file *m)
+{
+	struct iosched_phases *phases = &io->phases;
+	struct iosched_turns *turns = &io->turns;
+
+	seq_printf(m, "owed_us %u\nreads_soon %u\ncame %u\nmissed %u\nwaited_us %llu\n",
+		   READ_ONCE(io->owed_us), turns->soon, turns->came,
+		   turns->missed, turns->waited_us);
+	seq_printf(m, "alone %u\ntried %u\npaid %u\nalone_us %llu\n",
+		   phases->alone, phases->tried, phases->paid, phases->alone_us);
+}
+
+IOSCHED_SHOW(iosched_readers)
+
 #define IOSCHED_CORE_DEBUGFS						\
+	{ "readers", 0400, iosched_readers_show },			\
 	{ "stats", 0400, iosched_counters_show },			\
 	{ "queue", 0400, iosched_queue_show }
 

@@ -19,7 +19,7 @@
 #include "tmpl/in-flight.h"
 #include "tmpl/queue.h"
 #include "tmpl/bounds.h"
-#include "tmpl/write-share.h"
+#include "tmpl/readers/share.h"
 #include "tmpl/bypass.h"
 #include "tmpl/merge.h"
 #include "tmpl/deadlines.h"

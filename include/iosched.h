@@ -35,7 +35,7 @@
  * queues, the timer is armed while requests are queued, held or not.
  *
  * While there are reads, writes use at most @write_share percent of the device
- * (tmpl/write-share.h).
+ * (tmpl/readers/).
  *
  * A polled request completes only when its owner polls, which may be never. So
  * the core dispatches it at once, though not before an overdue request, and counts
@@ -78,6 +78,7 @@
 #include <linux/slab.h>
 #include <linux/timer.h>
 
+#include "compat-hrtimer.h"
 #include "iosched-compat.h"
 
 /* I/O priority classes in the order in which they are served. */
@@ -143,6 +144,60 @@ struct iosched_done {
 };
 
 /**
+ * struct iosched_turns - waits for the next read, see tmpl/readers/turns.h
+ * @timer: ends a wait, and the slices of a phase of reads alone
+ * @since_us: time at which the wait under way began, in us; 0 if there is none
+ * @soon: how many of the last reads came soon after the one before
+ * @came: waits that ended with a read
+ * @missed: waits that ended without
+ * @waited_us: time spent waiting
+ *
+ * Under iosched.lock.
+ */
+struct iosched_turns {
+	struct hrtimer timer;
+	u32 since_us;
+	unsigned int soon;
+	unsigned int came;
+	unsigned int missed;
+	u64 waited_us;
+};
+
+/**
+ * struct iosched_phases - phases of reads alone, see tmpl/readers/phases.h
+ * @alone: writes wait. Read without the lock, too.
+ * @since_us: time at which reads became alone or mixed with writes, in us
+ * @drain_us: the last time at which writes were seen in flight while reads are alone, in us
+ * @slice_us: beginning of the time in which reads are counted, in us
+ * @reads: reads that had completed by then
+ * @mixed_us: mean time of a read while they were mixed with writes, in us
+ * @earned_us: time for which reads are alone, in us
+ * @fast_us: time since when reads are that much faster, in us; 0 if they are not
+ * @counting: add up the time of reads. Without the lock.
+ * @failed: phases in a row that did not pay
+ * @tried: phases begun
+ * @paid: those that paid
+ * @alone_us: time of all of them
+ *
+ * Under iosched.lock.
+ */
+struct iosched_phases {
+	bool alone;
+	u32 since_us;
+	u32 drain_us;
+	u32 slice_us;
+	unsigned int reads;
+	u32 mixed_us;
+	u32 earned_us;
+	u32 fast_us;
+	bool counting;
+	unsigned int failed;
+	unsigned int tried;
+	unsigned int paid;
+	u64 alone_us;
+};
+
+/**
  * struct iosched - an elevator on a device, first member of the policy's struct
  *
  * Run-time data, under @lock unless it says otherwise:
@@ -162,6 +217,8 @@ struct iosched_done {
  *	unknown, recount
  * @overtaken: the last request that was dispatched has overtaken those in @head
  * @timed_since: time at which a request was last dispatched as the only one, in ns
+ * @turns: waits for the next read
+ * @phases: phases of reads alone
  * @stats: counters
  * @timer: armed while requests are held, for the earliest deadline or the slack
  * @held: all queued requests are held; see iosched_wake(). Atomic.
@@ -169,7 +226,10 @@ struct iosched_done {
  * @timed_out: the timer has expired; see iosched_overlook(). Without @lock.
  * @unissued: requests that bypass the queue may not be issued yet
  * @done: counters of completions. Atomic.
+ * @reads_us: time of the reads that are counted, in us. Atomic.
  * @owed_us: time owed to reads, in us. Without @lock.
+ * @read_done_us: time at which a read completed that was dispatched as the only one, in
+ *	us; 0 once the next one is queued. Without @lock.
  * @bypassed: requests that bypass the queue or did, by direction. Atomic.
  * @bypass_done: those that have completed, were requeued or are overlooked. Atomic.
  * @last: by direction: time at which a request was last dispatched or bypassed the
@@ -184,7 +244,7 @@ struct iosched_done {
  *	from its insertion
  * @front_merges: whether to try front merges
  * @async_depth: scheduler tags for all but synchronous reads, per hardware
- *	queue; 0 for no bound
+ *	queue; 0 for three quarters of all
  * @depth: most requests in flight on the device; 0 for as many as it takes
  * @write_share: most of the device for writes while there are reads, in percent
  * @bypass: whether requests may bypass the queue, if the policy has may_bypass()
@@ -204,6 +264,8 @@ struct iosched {
 	bool overtaken;
 	bool unissued;
 	u64 timed_since;
+	struct iosched_turns turns;
+	struct iosched_phases phases;
 	struct iosched_stats stats[IOSCHED_TIERS][IOSCHED_DIRS];
 	struct timer_list timer;
 
@@ -215,7 +277,9 @@ struct iosched {
 	struct iosched_done done[IOSCHED_TIERS][IOSCHED_DIRS]
 		____cacheline_aligned_in_smp;
 	atomic_t bypass_done[IOSCHED_DIRS];
+	atomic_t reads_us;
 	unsigned int owed_us;
+	u32 read_done_us;
 
 	atomic_t bypassed[IOSCHED_DIRS] ____cacheline_aligned_in_smp;
 	unsigned long last[IOSCHED_DIRS];
@@ -273,8 +337,8 @@ struct iosched {
  *	saves a queue run that could not dispatch it.
  * @select: return the request of a tier to dispatch next, which the core then
  *	dispatches; NULL to hold all of them until iosched_wake() is called.
- *	@reads_only: writes are queued, but use their share of the device: return a
- *	read, or NULL. If nothing is in flight, reads are queued: return one.
+ *	@reads_only: writes are queued, but use their share of the device, and reads are
+ *	queued: return a read, or NULL; not NULL if nothing is in flight.
  * @take_alone: (opt) take @rq, the only queued request, to dispatch it; return
  *	false if it may not be dispatched now; it is sorted then. Neither
  *	place() nor select() was called, nor will removed() be: do what they

@@ -123,6 +123,8 @@ static bool iosched_is_plain(struct request *rq)
  */
 static bool iosched_can_bypass(struct iosched *io, struct request *rq)
 {
+	unsigned int limit;
+
 	if (!IOSCHED_POLICY.may_bypass || READ_ONCE(io->nr) ||
 	    !READ_ONCE(io->bypass) || !iosched_is_plain(rq))
 		return false;
@@ -130,7 +132,9 @@ static bool iosched_can_bypass(struct iosched *io, struct request *rq)
 	if (!iosched_hctx_able(rq->mq_hctx) || iosched_classes_recent(io) ||
 	    iosched_classes_in_flight(io))
 		return false;
-	if (iosched_tier_in_flight(io, IOSCHED_BE) >= iosched_limit(io))
+	/* On a device that takes one at a time, the time of each is counted. */
+	limit = iosched_limit(io);
+	if (limit == 1 || iosched_tier_in_flight(io, IOSCHED_BE) >= limit)
 		return false;
 	if (rq_data_dir(rq) == WRITE && iosched_writes_full(io, IOSCHED_BE))
 		return false;

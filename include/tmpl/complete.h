@@ -41,7 +41,9 @@ static void iosched_leave(struct iosched *io, struct request *rq,
 
 	iosched_leave_bounds(done, rq, state);
 	if (unlikely(state & IOSCHED_RQ_TIMED))
-		iosched_note_time(io, rq);
+		iosched_turn_ends(io, rq);
+	if (unlikely(READ_ONCE(io->phases.counting)) && rq_data_dir(rq) == READ)
+		iosched_phases_read(io, rq);
 	if (unlikely(!(state & IOSCHED_RQ_IN_FLIGHT))) {
 		atomic_inc(&done->undispatched);
 		/* As in iosched_leave_bounds(). */

@@ -8,10 +8,15 @@
 static struct request *iosched_pick(struct iosched *io, unsigned int tier,
 				    unsigned long now)
 {
-	bool reads_only = iosched_first(io, tier, WRITE) &&
-			  iosched_writes_full(io, tier);
-	struct request *rq = iosched_expired(io, tier, now, reads_only);
+	struct request *rq;
+	bool reads_only;
 
+	iosched_phases_step(io, tier);
+	reads_only = iosched_first(io, tier, WRITE) &&
+		     iosched_writes_full(io, tier);
+	rq = iosched_expired(io, tier, now, reads_only);
+	if (!rq && reads_only && !iosched_first(io, tier, READ))
+		return NULL;
 	if (!rq)
 		return IOSCHED_POLICY.select(io, tier, reads_only);
 	iosched_note(io, IOSCHED_NAME " expired %llu",
@@ -180,7 +185,13 @@ static struct request *iosched_hold(struct iosched *io,
 	rq = iosched_pick_bounded(io);
 	if (!rq && iosched_overlook(io))
 		rq = iosched_pick_bounded(io);
-	return rq ? rq : iosched_overdue_or_arm(io);
+	if (!rq)
+		rq = iosched_overdue_or_arm(io);
+	if (!rq && io->phases.alone)
+		iosched_turns_arm(io, IOSCHED_SLICE_US);
+	else if (!rq && iosched_turns_hold(io))
+		rq = iosched_pick_bounded(io);
+	return rq;
 }
 
 /* Return the only request if it may be dispatched unsorted; otherwise sort it. */

@@ -23,6 +23,7 @@ static void iosched_prepare_request(struct request *rq)
 static void iosched_enqueue(struct iosched *io, struct request *rq)
 {
 	rq->fifo_time = jiffies + iosched_expire(io, rq);
+	iosched_turns_arrival(io, rq);
 	if (IOSCHED_POLICY.arrives)
 		IOSCHED_POLICY.arrives(io, rq);
 	if (IOSCHED_POLICY.take_alone && !io->nr)
@@ -41,7 +42,10 @@ static bool iosched_must_wait(struct iosched *io, struct request *rq)
 {
 	if (!iosched_find_room(io))
 		return true;
-	/* @rq is not placed yet, or another deadline may have passed. */
+	/* @rq may be the read that writes wait for. */
+	if (io->turns.since_us && rq_data_dir(rq) == READ)
+		return false;
+	/* It is not placed yet, or another deadline may have passed. */
 	if (rq == io->alone || !iosched_one_tier(io) ||
 	    iosched_expired(io, iosched_rq_tier(rq), jiffies, false))
 		return false;

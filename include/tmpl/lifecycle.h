@@ -21,13 +21,17 @@ static struct iosched *iosched_new(struct request_queue *q)
 	spin_lock_init(&io->lock);
 	io->q = q;
 	timer_setup(&io->timer, iosched_timeout, 0);
+	compat_hrtimer_setup(&io->turns.timer, iosched_turns_timeout,
+			     CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+	io->turns.soon = IOSCHED_ALL_SOON / 2;
+	io->phases.since_us = iosched_now_us();
 	INIT_LIST_HEAD(&io->head);
 	for (tier = 0; tier < IOSCHED_TIERS; tier++) {
 		INIT_LIST_HEAD(&io->fifo[tier][READ]);
 		INIT_LIST_HEAD(&io->fifo[tier][WRITE]);
 	}
 	iosched_tunables_init(io);
-	io->last[READ] = jiffies - IOSCHED_READS_RECENT;
+	io->last[READ] = jiffies - IOSCHED_READERS_GONE;
 	io->last[WRITE] = jiffies;
 	ret = IOSCHED_POLICY.init(io);
 	if (ret) {
@@ -99,6 +103,7 @@ static void iosched_exit_sched(struct elevator_queue *eq)
 
 	iosched_check_left(io);
 	timer_delete_sync(&io->timer);
+	hrtimer_cancel(&io->turns.timer);
 	if (IOSCHED_POLICY.stop)
 		IOSCHED_POLICY.stop(io);
 	iosched_data_put(io, iosched_free);

@@ -91,7 +91,7 @@ static int iosched_set_async_depth(struct iosched *io, unsigned int *field,
 		return -EBUSY;
 	if (value)
 		queue_for_each_hw_ctx(io->q, hctx, i)
-			iosched_min_shallow_depth(hctx, true);
+			iosched_expect_shallow_depth(hctx, value);
 	WRITE_ONCE(*field, value);
 	percpu_ref_put(&io->q->q_usage_counter);
 	return 0;
@@ -240,7 +240,7 @@ static ssize_t name##_store(struct elevator_queue *eq,			\
 /* async_depth has a file here only if the kernel has no queue/async_depth. */
 #define IOSCHED_ASYNC_DEPTH_TUNABLE(T)					\
 	T(iosched, async_depth, 0, 0, IOSCHED_REQUESTS_MAX, iosched_set_async_depth, \
-	  "requests other than synchronous reads per hardware queue, 0: no bound")
+	  "requests but synchronous reads per hardware queue, 0: 3/4 of nr_requests")
 
 #define IOSCHED_ASYNC_DEPTH_FILE(T)					\
 	IOSCHED_OWN_ASYNC_DEPTH(IOSCHED_ASYNC_DEPTH_TUNABLE(T))

@@ -662,7 +662,7 @@ static bool bm_may_wait(void)
 
 static bool bm_overdue(void)
 {
-	return bm.awaited && fake_ns >= bm.until &&
+	return bm.awaited && fake_ns >= bm.until && !model_reads_alone() &&
 	       !model_in_bounds(-1);
 }
 

@@ -321,7 +321,8 @@ static void core_serve(struct kunit *test, sector_t sector, unsigned int ms)
 
 /*
  * A device that takes one request at a time: after a write of 30 ms, reads are owed 10 ms
- * with a share of 75 %. Writes are not held for reads that are not there.
+ * with a share of 75 %. For reads that are not there writes are held for 2 ms, and
+ * no more if these did not come.
  */
 static void core_test_time_share(struct kunit *test)
 {
@@ -342,8 +343,174 @@ static void core_test_time_share(struct kunit *test)
 	}
 	core_serve(test, 1200, 30);
 	core_serve(test, 400, 6);
+	fake_expect_none(test);
+	KUNIT_EXPECT_FALSE(test, fake_has_work());
+	fake_advance_us(IOSCHED_AWAIT_US - 1);
+	KUNIT_EXPECT_FALSE(test, fake_has_work());
+	fake_advance_us(1);
+	KUNIT_EXPECT_TRUE(test, fake_has_work());
 	core_serve(test, 1300, 30);
 	core_serve(test, 1400, 30);
+	KUNIT_EXPECT_EQ(test, iosched_of(fake.q)->turns.missed, 1U);
+	fake_finish();
+}
+
+/* A read that comes soon is dispatched before writes that were queued before. */
+static void core_test_next_read(struct kunit *test)
+{
+	struct iosched *io;
+	unsigned int i;
+
+	core_begin(test);
+	io = iosched_of(fake.q);
+	fake_set(test, "depth", "1");
+	for (i = 0; i < 3; i++)
+		fake_insert(REQ_OP_WRITE, 1000 + 100 * i, 8);
+	core_serve(test, 1000, 30);
+	for (i = 0; i < 4; i++) {
+		fake_insert(REQ_OP_READ, 100 * i, 8);
+		core_serve(test, 100 * i, 1);
+		fake_expect_none(test);
+		fake_advance_us(1000);
+	}
+	KUNIT_EXPECT_EQ(test, io->turns.came, 3U);
+	/* Eight of 10 ms were theirs. Seven late ones: none is expected any more. */
+	for (i = 0; i < 7; i++) {
+		fake_advance_ms(3);
+		fake_insert(REQ_OP_READ, 100 * i, 8);
+		core_serve(test, 100 * i, 0);
+	}
+	core_serve(test, 1100, 10);
+	fake_finish();
+}
+
+/*
+ * What is owed to reads adds up to a second; beside a write that is past its deadline it
+ * is 100 ms at most.
+ */
+static void core_test_owed(struct kunit *test)
+{
+	struct iosched *io;
+	unsigned int i;
+
+	core_begin(test);
+	io = iosched_of(fake.q);
+	fake_set(test, "depth", "1");
+	fake_set(test, "write_expire", "200");
+	for (i = 0; i < 40; i++) {
+		fake_insert(REQ_OP_WRITE, 100 * i, 8);
+		core_serve(test, 100 * i, 100);
+	}
+	KUNIT_EXPECT_EQ(test, io->owed_us, (unsigned int)IOSCHED_OWED_US);
+	fake_insert(REQ_OP_WRITE, 0, 8);
+	for (i = 0; i < 6; i++) {
+		fake_insert(REQ_OP_READ, 1000 + 100 * i, 8);
+		core_serve(test, 1000 + 100 * i, 50);
+	}
+	fake_insert(REQ_OP_READ, 2000, 8);
+	core_serve(test, 0, 50);
+	fake_finish();
+}
+
+/* A read that takes @us, beside writes that are queued. */
+static void core_read(struct kunit *test, unsigned int us)
+{
+	struct request *rq = fake_insert(REQ_OP_READ, 100000, 8);
+
+	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rq);
+	fake_advance_us(us);
+	fake_complete(rq);
+}
+
+/* Reads of @us until reads are alone, or no longer; return the ms that have passed. */
+static unsigned int core_reads(struct kunit *test, unsigned int us, bool alone)
+{
+	struct iosched_phases *phases = &iosched_of(fake.q)->phases;
+	u64 since = fake_ns;
+
+	while (phases->alone != alone && fake_ns - since < NSEC_PER_SEC)
+		core_read(test, us);
+	return div_u64(fake_ns - since, NSEC_PER_MSEC);
+}
+
+static void core_expect_ms(struct kunit *test, unsigned int ms,
+			   unsigned int least, unsigned int most)
+{
+	KUNIT_EXPECT_GE(test, ms, least);
+	KUNIT_EXPECT_LE(test, ms, most);
+}
+
+/*
+ * Reads of 5 ms beside writes earn time of their own, in which writes wait: until reads
+ * were fast for that long, or until it is clear that they are not.
+ */
+static void core_test_phases(struct kunit *test)
+{
+	struct core_data *data = core_begin(test);
+	struct iosched_phases *phases = &data->io.phases;
+	unsigned int i;
+
+	fake_set(test, "write_expire", "100000");
+	for (i = 0; i < 4; i++)
+		fake_insert(REQ_OP_WRITE, 100 * i, 8);
+	fake_advance_ms(2000);
+	core_expect_ms(test, core_reads(test, 5000, true), 50, 80);
+	/* Nothing else is queued, so a timer looks after the writes. */
+	fake_expect_none(test);
+	KUNIT_EXPECT_FALSE(test, fake_has_work());
+	KUNIT_EXPECT_TRUE(test, fake_hrtimer_is_set(&data->io.turns.timer));
+	/* Of 2 s, 12 % are for reads alone. */
+	core_expect_ms(test, core_reads(test, 1000, false), 270, 320);
+	core_serve(test, 0, 0);
+	KUNIT_EXPECT_EQ(test, phases->paid, 1U);
+
+	/* Slow reads: after 100 ms times 88 to 12 they are alone, and stay slow. */
+	core_expect_ms(test, core_reads(test, 5000, true), 700, 820);
+	core_expect_ms(test, core_reads(test, 5000, false), 500, 530);
+	core_serve(test, 100, 0);
+	KUNIT_EXPECT_EQ(test, phases->failed, 1U);
+	KUNIT_EXPECT_EQ(test, phases->tried, 2U);
+	core_expect_ms(test, core_reads(test, 5000, true), 1000, 1010);
+
+	/* Fast ones have no need. */
+	core_expect_ms(test, core_reads(test, 5000, true), 100, 900);
+	core_expect_ms(test, core_reads(test, 1000, false), 100, 300);
+	core_expect_ms(test, core_reads(test, 1900, true), 1000, 1010);
+	fake_finish();
+}
+
+/* A phase ends when there are no reads, and when a write is past its deadline. */
+static void core_test_phase_ends(struct kunit *test)
+{
+	struct core_data *data = core_begin(test);
+	struct iosched_phases *phases = &data->io.phases;
+
+	fake_set(test, "write_expire", "4000");
+	fake_advance_ms(3000);
+	fake_insert(REQ_OP_WRITE, 0, 8);
+	fake_insert(REQ_OP_WRITE, 100, 8);
+	fake_insert(REQ_OP_WRITE, 200, 8);
+	core_reads(test, 5000, true);
+	core_read(test, 1000);
+	while (!phases->fast_us)
+		core_read(test, 1000);
+	fake_expect_none(test);
+	fake_advance_us(2 * IOSCHED_SLICE_US);
+	fake_expect(test, 0);
+	fake_advance_us(IOSCHED_SLICE_US);
+	fake_expect(test, 100);
+	KUNIT_EXPECT_FALSE(test, phases->alone);
+
+	/* The last write is due at 7 s. */
+	fake_advance_ns(6700 * NSEC_PER_MSEC - fake_ns);
+	core_reads(test, 5000, true);
+	while (fake_ns < 6998 * NSEC_PER_MSEC)
+		core_read(test, 1000);
+	KUNIT_EXPECT_TRUE(test, phases->alone);
+	fake_advance_ms(2);
+	fake_insert(REQ_OP_READ, 100000, 8);
+	fake_expect(test, 200);
+	KUNIT_EXPECT_FALSE(test, phases->alone);
 	fake_finish();
 }
 
@@ -497,12 +664,13 @@ static void core_test_bypass_inserted(struct kunit *test)
 {
 	struct core_data *data = core_begin_bypass(test);
 	struct iosched *io = &data->io;
-	struct request *rq, *other;
+	struct request *rq, *other, *first;
 	struct blk_plug plug;
 
 	/* Without a plug the block layer does not tell of a requeue. */
 	blk_start_plug(&plug);
-	fake_set(test, "depth", "1");
+	fake_set(test, "depth", "2");
+	first = fake_alloc(REQ_OP_READ, 900, 8, 0);
 	rq = fake_alloc(REQ_OP_READ, 100, 8, 0);
 	other = fake_alloc(REQ_OP_READ, 0, 8, 0);
 	fake_insert_request(other, false);
@@ -523,7 +691,7 @@ static void core_test_bypass_inserted(struct kunit *test)
 	fake_runs = 0;
 	fake_requeue(rq);
 	KUNIT_EXPECT_EQ(test, fake_runs, 1U);
-	KUNIT_EXPECT_EQ(test, iosched_in_flight(io, IOSCHED_BE, READ), 0U);
+	KUNIT_EXPECT_EQ(test, iosched_in_flight(io, IOSCHED_BE, READ), 1U);
 	fake_insert_request(rq, true);
 	KUNIT_EXPECT_FALSE(test, core_bypasses(rq));
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), rq);
@@ -535,6 +703,7 @@ static void core_test_bypass_inserted(struct kunit *test)
 	rq = fake_alloc(REQ_OP_READ, 100, 8, 0);
 	fake_requeue(rq);
 	fake_complete(rq);
+	fake_complete(first);
 	KUNIT_EXPECT_EQ(test, iosched_in_flight(io, IOSCHED_BE, READ), 0U);
 	blk_finish_plug(&plug);
 	fake_finish();
@@ -633,11 +802,12 @@ static void core_test_bypass_unissued(struct kunit *test)
 /* One that was issued is not looked for again and again. */
 static void core_test_bypass_issued(struct kunit *test)
 {
-	struct request *issued;
+	struct request *issued, *other;
 
 	core_begin_bypass(test);
-	fake_set(test, "depth", "1");
+	fake_set(test, "depth", "2");
 	issued = fake_alloc(REQ_OP_READ, 0, 8, 0);
+	other = fake_alloc(REQ_OP_READ, 900, 8, 0);
 	fake_insert(REQ_OP_READ, 100, 8);
 	fake_expect_none(test);
 	fake_runs = 0;
@@ -648,6 +818,7 @@ static void core_test_bypass_issued(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_runs, 1U);
 	fake_complete(issued);
 	fake_complete(fake_expect(test, 100));
+	fake_complete(other);
 	fake_finish();
 }
 
@@ -1362,6 +1533,30 @@ static void core_bound_tags(struct kunit *test, unsigned int depth,
 #endif
 }
 
+/*
+ * Requests other than synchronous reads can use three quarters of all tags, and all while
+ * there are no readers.
+ */
+static void core_expect_part(struct kunit *test, struct sbitmap_queue *bits)
+{
+	struct blk_mq_alloc_data alloc = { .q = fake.q, .hctx = fake.hctx };
+
+	KUNIT_EXPECT_LT(test, bits->min_shallow_depth, UINT_MAX);
+	KUNIT_EXPECT_GT(test, bits->wake_batch, 1U);
+	fake_advance_ms(2 * IOSCHED_READERS_GONE);
+	fake_ops()->limit_depth(REQ_OP_WRITE, &alloc);
+	KUNIT_EXPECT_EQ(test, alloc.shallow_depth, 0U);
+	fake_insert(REQ_OP_READ, 0, 8);
+	fake_complete(fake_expect(test, 0));
+	fake_ops()->limit_depth(REQ_OP_WRITE, &alloc);
+	KUNIT_EXPECT_GE(test, alloc.shallow_depth, bits->min_shallow_depth);
+	KUNIT_EXPECT_EQ(test, alloc.shallow_depth,
+			iosched_async_part(fake.q->nr_requests));
+	alloc.shallow_depth = 0;
+	fake_ops()->limit_depth(REQ_OP_READ | REQ_SYNC, &alloc);
+	KUNIT_EXPECT_EQ(test, alloc.shallow_depth, 0U);
+}
+
 /* Synchronous reads can use all tags, other requests async_depth of them. */
 static void core_test_tags(struct kunit *test)
 {
@@ -1385,20 +1580,22 @@ static void core_test_tags(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, alloc.shallow_depth, 5U);
 	fake_stop();
 
-	/* The bitmap is told of a bound only if there is one. */
+	/* By default three quarters, of which the bitmap is told: its wake batch is not 1. */
 	core_begin(test);
 	fake.hctx->sched_tags = fake.hctx->tags;
 	bits = &fake.hctx->tags->bitmap_tags;
 	KUNIT_EXPECT_EQ(test, fake_ops()->init_hctx(fake.hctx, 0), 0);
-	KUNIT_EXPECT_EQ(test, bits->min_shallow_depth, UINT_MAX);
-	KUNIT_EXPECT_GT(test, bits->wake_batch, 1U);
+	core_expect_part(test, bits);
 	core_bound_tags(test, 3, "3");
-	KUNIT_EXPECT_EQ(test, bits->min_shallow_depth, 1U);
-	core_bound_tags(test, fake.q->nr_requests, "0");
+	KUNIT_EXPECT_LE(test, bits->min_shallow_depth, 3U);
+	core_bound_tags(test, iosched_async_part(fake.q->nr_requests), "0");
 	fake_ops()->depth_updated(compat_depth_handle(fake.hctx));
-	KUNIT_EXPECT_EQ(test, bits->min_shallow_depth, UINT_MAX);
+	core_expect_part(test, bits);
 	fake.hctx->sched_tags = tags;
 	fake_stop();
+	KUNIT_EXPECT_EQ(test, iosched_async_part(64), 48U);
+	KUNIT_EXPECT_EQ(test, iosched_async_part(4), 3U);
+	KUNIT_EXPECT_EQ(test, iosched_async_part(3), 3U);
 }
 
 /* The model */
@@ -1510,6 +1707,10 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_write_share_expired),
 	KUNIT_CASE(core_test_budget),
 	KUNIT_CASE(core_test_time_share),
+	KUNIT_CASE(core_test_next_read),
+	KUNIT_CASE(core_test_owed),
+	KUNIT_CASE(core_test_phases),
+	KUNIT_CASE(core_test_phase_ends),
 	KUNIT_CASE(core_test_held_until_dispatch),
 	KUNIT_CASE(core_test_no_run_when_full),
 	KUNIT_CASE(core_test_undispatched),

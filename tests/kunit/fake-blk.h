@@ -111,41 +111,80 @@ static inline int fake_timer_delete(struct timer_list *timer)
 	return was;
 }
 
-/* The policy's hrtimer if it is armed (only one at a time), and its expiry in ns. */
-static struct hrtimer *fake_timer;
-static u64 fake_timer_ns;
+/* The hrtimers that are armed, the core's and one of the policy, and their expiry in ns. */
+static struct {
+	struct hrtimer *timer;
+	u64 ns;
+} fake_timers[2];
 
 /* Scheduled work, in order, and what is due at the next call of fake_run_works(). */
 static LIST_HEAD(fake_works);
 static LIST_HEAD(fake_delayed_works);
 
+/* Index of an hrtimer that is armed, -1 if it is not; NULL: of a free place. */
+static inline int fake_timer_index(const struct hrtimer *timer)
+{
+	int i = ARRAY_SIZE(fake_timers);
+
+	while (i-- && fake_timers[i].timer != timer)
+		;
+	return i;
+}
+
 static inline void fake_hrtimer_start(struct hrtimer *timer, ktime_t time,
 				      const enum hrtimer_mode mode)
 {
-	WARN_ON(fake_timer && fake_timer != timer);
-	fake_timer = timer;
-	fake_timer_ns = ktime_to_ns(time);
-	if (mode & HRTIMER_MODE_REL)
-		fake_timer_ns += fake_ns;
+	int i = fake_timer_index(timer);
+
+	if (i < 0)
+		i = fake_timer_index(NULL);
+	if (WARN_ON(i < 0))
+		return;
+	fake_timers[i].timer = timer;
+	fake_timers[i].ns = ktime_to_ns(time) +
+			    (mode & HRTIMER_MODE_REL ? fake_ns : 0);
+}
+
+static inline bool fake_hrtimer_is_set(const struct hrtimer *timer)
+{
+	return fake_timer_index(timer) >= 0;
 }
 
 static inline int fake_hrtimer_cancel(struct hrtimer *timer)
 {
-	bool was = fake_timer == timer;
+	int i = fake_timer_index(timer);
 
-	if (was)
-		fake_timer = NULL;
-	return was;
+	if (i >= 0)
+		fake_timers[i].timer = NULL;
+	return i >= 0;
 }
 
-static inline bool fake_hrtimer_is_set(struct hrtimer *timer)
+static inline ktime_t fake_hrtimer_expires(const struct hrtimer *timer)
 {
-	return fake_timer == timer;
+	return ns_to_ktime(fake_timers[fake_timer_index(timer)].ns);
 }
 
-static inline ktime_t fake_hrtimer_expires(struct hrtimer *timer)
+/* Return true if any hrtimer is armed. */
+static inline bool fake_timer_set(void)
 {
-	return ns_to_ktime(fake_timer_ns);
+	return fake_timers[0].timer || fake_timers[1].timer;
+}
+
+/* The hrtimer that expires first, or NULL; @ns: its expiry, at least the present. */
+static inline struct hrtimer *fake_first_timer(u64 *ns)
+{
+	struct hrtimer *first = NULL;
+	unsigned int i;
+
+	*ns = U64_MAX;
+	for (i = 0; i < ARRAY_SIZE(fake_timers); i++)
+		if (fake_timers[i].timer && fake_timers[i].ns < *ns) {
+			first = fake_timers[i].timer;
+			*ns = fake_timers[i].ns;
+		}
+	if (first)
+		*ns = max(*ns, fake_ns);
+	return first;
 }
 
 static inline bool fake_schedule_work(struct work_struct *work)
@@ -645,9 +684,10 @@ static void fake_advance_ns(u64 ns)
 	u64 until = fake_ns + ns, core, other;
 
 	while (true) {
+		struct hrtimer *hrtimer = fake_first_timer(&other);
+
 		core = fake_core_timer ? fake_when(fake_core_timer->expires) :
 					 U64_MAX;
-		other = fake_timer ? max(fake_ns, fake_timer_ns) : U64_MAX;
 		if (min(core, other) > until)
 			break;
 		fake_ns = min(core, other);
@@ -657,13 +697,16 @@ static void fake_advance_ns(u64 ns)
 			fake_core_timer = NULL;
 			timer->function(timer);
 		} else {
-			struct hrtimer *timer = fake_timer;
-
-			fake_timer = NULL;
-			ACCESS_PRIVATE(timer, function)(timer);
+			fake_hrtimer_cancel(hrtimer);
+			ACCESS_PRIVATE(hrtimer, function)(hrtimer);
 		}
 	}
 	fake_ns = until;
+}
+
+static inline void fake_advance_us(unsigned int us)
+{
+	fake_advance_ns((u64)us * NSEC_PER_USEC);
 }
 
 static inline void fake_advance_ms(unsigned int ms)

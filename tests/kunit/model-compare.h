@@ -35,6 +35,9 @@ static void model_compare_timer(struct kunit *test)
 	MODEL_ASSERT(test, fake_timer_pending(&io->timer) &&
 		     time_before_eq(io->timer.expires, jiffies + IOSCHED_SLACK),
 		     "requests are held, but no timer is armed");
+	MODEL_ASSERT(test, !model.refused || !model_reads_alone() ||
+		     fake_hrtimer_is_set(&io->turns.timer),
+		     "writes wait for reads, but no timer is armed");
 	if (model_in_bounds(-1) >= fake.set.queue_depth)
 		return;
 	model_for_each(mr) {

@@ -106,6 +106,8 @@ static struct {
 	bool overtaken;		/* the last request overtook those of the head */
 	u64 timed_since;		/* ns */
 	unsigned int owed_us;		/* to reads */
+	u32 read_done, waiting;		/* us, see model_us(); 0: none */
+	unsigned int soon;		/* of 256 */
 	bool refused;		/* the last dispatch returned no request */
 	u64 operations;		/* so far, in all sequences */
 } model;
@@ -309,19 +311,87 @@ static bool model_reads_recent(void)
 	return model.reads_seen && time_before(jiffies, model.reads_until);
 }
 
+/*
+ * Turns of reads and writes on a device that takes one request: tmpl/readers/turns.h. The
+ * first bit of a time in us is always set.
+ */
+static u32 model_us(void)
+{
+	return (u32)div_u64(fake_ns, NSEC_PER_USEC) | 1;
+}
+
+static void model_pay(unsigned int us)
+{
+	model.owed_us = us < model.owed_us ? model.owed_us - us : 0;
+}
+
+/* Return true if a read is expected. */
+static bool model_read_is_near(void)
+{
+	return model.read_done && model.soon >= 128 &&
+	       model_us() - model.read_done < 2000 &&
+	       (!model.waiting || model_us() - model.waiting < model.owed_us);
+}
+
+/* Return true if a timer must end a wait for a read. */
+static inline bool model_awaits(void)
+{
+	return model_limit() == 1 && !model_full() && model.owed_us &&
+	       model_read_is_near();
+}
+
+/* Return true if a timer must end a wait of writes. Core tests check when reads are alone. */
+static inline bool model_reads_alone(void)
+{
+	return model_awaits() || iosched_of(fake.q)->phases.alone;
+}
+
+static void model_learn(bool soon)
+{
+	model.soon = model.soon - model.soon / 8 + (soon ? 32 : 0);
+}
+
+/* A request is queued. */
+static inline void model_turn_arrival(struct model_request *mr)
+{
+	if (mr->dir == WRITE || !model.read_done)
+		return;
+	model_learn(model_us() - model.read_done < 2000);
+	model.read_done = 0;
+}
+
+/* A request is dispatched as the only one. Only a dispatch that is refused begins a wait. */
+static inline void model_turn_begins(struct model_request *mr)
+{
+	struct model_request *write = model_oldest(mr->tier, WRITE);
+
+	if (model.waiting) {
+		model_pay(model_us() - model.waiting);
+		if (mr->dir == WRITE && model_us() - model.read_done >= 2000) {
+			model_learn(false);
+			model.read_done = 0;
+		}
+	}
+	model.waiting = 0;
+	if (write && !time_before(jiffies, write->deadline))
+		model.owed_us = min(model.owed_us, 100000U);
+	model.timed_since = fake_ns;
+}
+
 /* A request that was dispatched as the only one completes. */
-static void model_note_time(struct model_request *mr)
+static inline void model_turn_ends(struct model_request *mr)
 {
 	unsigned int us = div_u64(min_t(u64, fake_ns - model.timed_since,
 					NSEC_PER_SEC), 1000), share;
 
 	if (mr->dir == READ) {
-		model.owed_us = us < model.owed_us ? model.owed_us - us : 0;
+		model_pay(us);
+		model.read_done = model_us();
 		return;
 	}
 	share = max(model.write_share, 50U);
 	us = us * (100 - share) / share;
-	model.owed_us = min(model.owed_us + us, max(us, 100000U));
+	model.owed_us = min(model.owed_us + us, 1000000U);
 }
 
 /* A request is dispatched, or allocated to bypass the queue. */
@@ -375,6 +445,13 @@ static struct model_request *model_overdue(void)
 	return overdue;
 }
 
+/* Return true if writes must wait for reads on a device that takes one request. */
+static bool model_reads_turn(bool reads)
+{
+	return model.write_share < 100 && model.owed_us &&
+	       (reads || model_read_is_near());
+}
+
 /* Return true if the tier's writes must leave tags to reads. */
 static bool model_writes_wait(unsigned int tier)
 {
@@ -385,7 +462,9 @@ static bool model_writes_wait(unsigned int tier)
 	if (!write)
 		return false;
 	if (model_limit() == 1)
-		return reads && model.owed_us && model.write_share < 100;
+		return model_reads_turn(reads);
+	if (iosched_of(fake.q)->phases.alone && (reads || model_reads_recent()))
+		return true;
 	if (!time_before(jiffies, write->deadline))
 		share = max(share, 50U);
 	return model_share_used(share) && (reads || model_reads_recent()) &&
@@ -425,6 +504,8 @@ static struct model_request *model_next_bounded(void)
 						  write->deadline) ? write : mr;
 			if (mr || write)
 				return mr ? mr : write;
+			if (model_writes_wait(tier) && !model_oldest(tier, READ))
+				return NULL;
 			return model.policy->select(tier,
 						    model_writes_wait(tier));
 		}

@@ -36,16 +36,20 @@
 
 static bool model_dispatch(struct kunit *test)
 {
-	struct model_request *want = model_next(), *mr;
 	struct request *rq = fake_dispatch();
+	/* A phase of reads may have begun or ended. */
+	struct model_request *want = model_next(), *mr;
 
 	mr = rq ? model_of(rq) : NULL;
 	model.refused = !rq;
 	MODEL_ASSERT(test, mr == want,
 		     "dispatched sector %lld, must be %lld (-1: none)",
 		     mr ? (s64)mr->sector : -1, want ? (s64)want->sector : -1);
-	if (!mr)
+	if (!mr) {
+		if (model_count(MODEL_QUEUED, -1) && model_awaits() && !model.waiting)
+			model.waiting = model_us();
 		return false;
+	}
 	model_check_bios(test, rq);
 	if (mr->state == MODEL_QUEUED) {
 		if (time_after_eq(jiffies, mr->deadline))
@@ -56,9 +60,11 @@ static bool model_dispatch(struct kunit *test)
 	}
 	model_issue(mr->dir);
 	mr->timed = model_limit() == 1;
-	if (mr->timed)
-		model.timed_since = fake_ns;
 	model_unqueue(mr, MODEL_IN_FLIGHT);
+	if (mr->timed)
+		model_turn_begins(mr);
+	else
+		model.waiting = 0;
 	model_stats_of(mr)->dispatched++;
 	return true;
 }
@@ -92,6 +98,7 @@ static void model_queue(struct kunit *test, struct request *rq, bool at_head)
 	mr->place = ++model.last;
 	mr->sorted = ++model.sorted;
 	mr->deadline = jiffies + msecs_to_jiffies(expire);
+	model_turn_arrival(mr);
 	if (model.policy->queued)
 		model.policy->queued(mr);
 	if (!runs && fake_once_in(2)) {
@@ -213,7 +220,7 @@ static void model_leave(struct kunit *test, bool requeue)
 		model_queue(test, model_rq(mr), fake_once_in(2));
 	} else {
 		if (mr->timed)
-			model_note_time(mr);
+			model_turn_ends(mr);
 		model_stats_of(mr)->completed++;
 		fake_complete(model_rq(mr));
 		model_check_woken(test, held, runs);
@@ -263,7 +270,9 @@ static void model_operation(struct kunit *test)
 	else if (what < 90)
 		model_leave(test, true);
 	else if (what < 96)
-		fake_advance_ns(fake_random(200) * NSEC_PER_MSEC);
+		fake_advance_ns(fake_random(2) ?
+				fake_random(200) * NSEC_PER_MSEC :
+				fake_random(4000) * NSEC_PER_USEC);
 	else if (what < 97)
 		model_set(test, "depth", &model.depth, fake_random(6));
 	else if (what < 98)
@@ -294,8 +303,9 @@ static void model_drain(struct kunit *test)
 		}
 		/* With nothing in flight only a timer can wake. */
 		MODEL_ASSERT(test, fake_runs != runs || fake_has_work() ||
-			     (fake_timer && model.policy->may_wait &&
-			      model.policy->may_wait()),
+			     (fake_timer_set() &&
+			      (model_reads_alone() || (model.policy->may_wait &&
+						       model.policy->may_wait()))),
 			     "stalled");
 		fake_advance_ms(1);
 		MODEL_ASSERT(test, ++idle < MODEL_MAX_IDLE_MS,
@@ -325,6 +335,7 @@ static void model_start(struct kunit *test, const struct model_policy *policy,
 	io->prio_aging_expire = 700;
 	io->write_share = fake_random(2) ? 5 : 100;
 	model.last_write = jiffies;
+	model.soon = 128;
 	model.write_share = io->write_share;
 	model.read_expire = io->read_expire;
 	model.write_expire = io->write_expire;

@@ -326,7 +326,7 @@ static void am_dispatched(struct model_request *mr)
 
 /*
  * Return true if a request of the tier to be dispatched has waited long enough. A
- * completion ends a wait for the share of writes.
+ * completion ends a wait for the share of writes, the core's timer one for a read.
  */
 static bool am_overdue(void)
 {
@@ -336,7 +336,8 @@ static bool am_overdue(void)
 		return false;
 	for (tier = 0; tier < IOSCHED_TIERS; tier++) {
 		if (am_next(tier, READ) ||
-		    (am_next(tier, WRITE) && !model_share_used(model.write_share)))
+		    (am_next(tier, WRITE) && !model_reads_alone() &&
+		     !model_share_used(model.write_share)))
 			return true;
 		if (model_count(MODEL_QUEUED, tier) ||
 		    model_in_bounds(tier))

@@ -14,7 +14,7 @@ SHAPES = {"one": {"submit_queues": 1, "hw_queue_depth": 1},
           "many": {"submit_queues": 4, "hw_queue_depth": 4}}
 BOUND = {"depth": 1, "async_depth": 1, "region_depth": 1, "write_share": 1, "window": 1,
          "open_blocks": 1}
-FREE = {"depth": 0, "async_depth": 0, "region_depth": 0, "write_share": 100, "window": 1024,
+FREE = {"depth": 0, "async_depth": 65535, "region_depth": 0, "write_share": 100, "window": 1024,
         "open_blocks": 64}
 
 

@@ -152,9 +152,9 @@ def shorter_bound(disk):
 
 
 def free_tags():
-    """On a device that always has a free tag."""
+    """On a device that always has a free tag. Writes do not wait for reads."""
     with Device("small", queue_depth=64, max_request_kb=256) as device:
-        disk = Disk(device.name, "pai")
+        disk = Disk(device.name, "pai", write_share=100)
         slack_us = lone(disk)
         idle_device(disk)
         for us in (2000, 10000, 50000):

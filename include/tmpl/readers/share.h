@@ -9,9 +9,9 @@
  * waits for those that the device does not complete: when none was dispatched for
  * IOSCHED_SLACK, one more is.
  *
- * Of a device that takes one request at a time, writes use at most write_share percent
- * of the time while reads are queued, or half of it if that is more. After a write, reads
- * are owed their part of the time that it took.
+ * Of a device that takes one request at a time, it is a share of the time: see turns.h. Of
+ * one whose reads are slow beside any write, reads have a part of the time, too: see
+ * phases.h.
  *
  * So a request waits for longer than its deadline and IOSCHED_SLACK only if more of them
  * arrive than the device serves.
@@ -19,17 +19,20 @@
  * (In no paper: their devices take one request or one batch at a time, and no paper
  * bounds the writes that a read waits for.)
  */
-#ifndef _IOSCHED_TMPL_WRITE_SHARE_H
-#define _IOSCHED_TMPL_WRITE_SHARE_H
+#ifndef _IOSCHED_TMPL_READERS_SHARE_H
+#define _IOSCHED_TMPL_READERS_SHARE_H
 
 /* Reads are recent for this long after one was dispatched, in jiffies. */
 #define IOSCHED_READS_RECENT	(HZ / 10)
 
+/* Without a read for this long, in jiffies, there are no readers. */
+#define IOSCHED_READERS_GONE	HZ
+
 /* Writes past their deadline, and those of a device with one tag, have this share. */
 #define IOSCHED_LEAST_SHARE	50U	/* percent */
 
-/* Most time owed to reads, in us, unless a single write took longer. */
-#define IOSCHED_OWED_US		(100 * USEC_PER_MSEC)
+#include "turns.h"
+#include "phases.h"
 
 /* Return true if writes use their share of the dispatch limit, which is above 1. */
 static bool iosched_share_used(struct iosched *io, unsigned int share)
@@ -50,10 +53,12 @@ static bool iosched_writes_full(struct iosched *io, unsigned int tier)
 	if (share == 100)
 		return false;
 	if (iosched_limit(io) == 1)
-		return reads && READ_ONCE(io->owed_us);
+		return iosched_reads_turn(io, reads);
 	if (!reads && time_after_eq(jiffies, READ_ONCE(io->last[READ]) +
 					     IOSCHED_READS_RECENT))
 		return false;
+	if (READ_ONCE(io->phases.alone))
+		return true;
 	if (write && time_after_eq(jiffies, (unsigned long)write->fifo_time))
 		share = max(share, IOSCHED_LEAST_SHARE);
 	return iosched_share_used(io, share);
@@ -72,27 +77,11 @@ static unsigned long iosched_note_dispatch(struct iosched *io,
 {
 	if (!blk_rq_is_passthrough(rq))
 		WRITE_ONCE(io->last[rq_data_dir(rq)], jiffies);
-	if (iosched_limit(io) > 1)
+	if (iosched_limit(io) > 1) {
+		io->turns.since_us = 0;
 		return 0;
-	io->timed_since = ktime_get_ns();
-	return IOSCHED_RQ_TIMED;
-}
-
-/* A request that was dispatched as the only one has completed. Any context. */
-static void iosched_note_time(struct iosched *io, struct request *rq)
-{
-	unsigned int share = max(READ_ONCE(io->write_share), IOSCHED_LEAST_SHARE);
-	unsigned int owed = READ_ONCE(io->owed_us), us;
-	u64 ns = ktime_get_ns() - io->timed_since;
-
-	us = div_u64(min_t(u64, ns, NSEC_PER_SEC), NSEC_PER_USEC);
-	if (rq_data_dir(rq) == READ) {
-		owed -= min(owed, us);
-	} else {
-		us = us * (100 - share) / share;
-		owed = min_t(unsigned int, owed + us, max(us, IOSCHED_OWED_US));
 	}
-	WRITE_ONCE(io->owed_us, owed);
+	return iosched_turn_begins(io, rq);
 }
 
-#endif /* _IOSCHED_TMPL_WRITE_SHARE_H */
+#endif /* _IOSCHED_TMPL_READERS_SHARE_H */

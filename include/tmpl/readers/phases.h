@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Phases in which reads have a device alone. A part of iosched-tmpl.h.
+ *
+ * Some flash takes 10 ms and more to program a page, and its reads wait for that however
+ * few writes are in flight: the device's own buffer keeps all of its flash busy. Only
+ * once the buffer is written are reads fast. So, beside writes, reads get phases of their
+ * own, a half of what write_share leaves of the time, not counting the time in which the
+ * buffer is written, and for as long as this pays:
+ *
+ * mixed	The time of reads is measured. Meanwhile they earn time of their own, a second
+ *		at most.
+ * alone	If reads take IOSCHED_SLOW_READ_US and more, writes wait. First those in
+ *		flight complete, and the device writes its buffer, for IOSCHED_DRAIN_US
+ *		at most. From the first slice on in which a read takes a fourth of what
+ *		it took when mixed, reads use up what they have earned. If no slice is
+ *		that fast the phase did not pay, and twice the time passes until the
+ *		next one.
+ *
+ * A phase ends early when there are no reads, when several priority classes are in use,
+ * and when a write is past its deadline.
+ *
+ * (In no paper.)
+ */
+#ifndef _IOSCHED_TMPL_READERS_PHASES_H
+#define _IOSCHED_TMPL_READERS_PHASES_H
+
+/* Mean time of a read from which phases are tried, in us. */
+#define IOSCHED_SLOW_READ_US	(2 * USEC_PER_MSEC)
+
+/* Time for which reads are counted, while mixed and alone, in us. */
+#define IOSCHED_MIXED_US	(50 * USEC_PER_MSEC)
+#define IOSCHED_SLICE_US	(10 * USEC_PER_MSEC)
+
+/* The shortest and the longest time alone with a buffer that is written, in us. */
+#define IOSCHED_ALONE_US	(100 * USEC_PER_MSEC)
+#define IOSCHED_EARNED_US	USEC_PER_SEC
+
+/* Time for the device to write its buffer, in us. */
+#define IOSCHED_DRAIN_US	(500 * USEC_PER_MSEC)
+
+/* A phase pays if reads take so much less time. */
+#define IOSCHED_PAYS		4U
+
+/* The time between phases doubles so many times at most. */
+#define IOSCHED_FAILED_MAX	6U
+
+/* How a phase ends: with fast reads, without, or before that could be seen. */
+enum iosched_phase_end {
+	IOSCHED_PAID,
+	IOSCHED_FAILED,
+	IOSCHED_CUT,
+};
+
+/* Reads that have completed so far; it wraps around. */
+static unsigned int iosched_reads_done(struct iosched *io)
+{
+	unsigned int tier, done = 0;
+
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		done += atomic_read(&io->done[tier][READ].completed);
+	return done;
+}
+
+/* Percent of the time for reads alone. */
+static unsigned int iosched_alone_percent(struct iosched *io)
+{
+	return max((100 - READ_ONCE(io->write_share)) / 2, 1U);
+}
+
+/* A read that was dispatched has completed. Any context. */
+static void iosched_phases_read(struct iosched *io, struct request *rq)
+{
+	u64 ns = ktime_get_ns() - rq->start_time_ns;
+
+	atomic_add(div_u64(min_t(u64, ns, NSEC_PER_SEC), NSEC_PER_USEC),
+		   &io->reads_us);
+	/* No write was queued for so long. */
+	if (iosched_now_us() - READ_ONCE(io->phases.slice_us) >
+	    8 * IOSCHED_MIXED_US)
+		WRITE_ONCE(io->phases.counting, false);
+}
+
+static void iosched_phase_count(struct iosched *io, u32 now)
+{
+	WRITE_ONCE(io->phases.slice_us, now);
+	WRITE_ONCE(io->phases.counting, true);
+	atomic_set(&io->reads_us, 0);
+	io->phases.reads = iosched_reads_done(io);
+}
+
+static void iosched_phase_end(struct iosched *io, u32 now,
+			      enum iosched_phase_end how)
+{
+	struct iosched_phases *phases = &io->phases;
+
+	WRITE_ONCE(phases->alone, false);
+	if (how == IOSCHED_PAID)
+		phases->failed = 0;
+	else if (how == IOSCHED_FAILED)
+		phases->failed = min(phases->failed + 1, IOSCHED_FAILED_MAX);
+	phases->paid += how == IOSCHED_PAID;
+	phases->alone_us += now - phases->since_us;
+	phases->since_us = now;
+	iosched_phase_count(io, now);
+}
+
+/* Reads and writes are mixed: begin a phase of reads alone if it may pay. */
+static void iosched_phase_mixed(struct iosched *io, u32 now)
+{
+	struct iosched_phases *phases = &io->phases;
+	unsigned int percent = iosched_alone_percent(io), reads, us;
+	u32 past = now - phases->slice_us, mixed = now - phases->since_us;
+
+	if (past < IOSCHED_MIXED_US)
+		return;
+	us = atomic_read(&io->reads_us);
+	reads = iosched_reads_done(io) - phases->reads;
+	iosched_phase_count(io, now);
+	/* If it began long ago, there were no reads meanwhile. */
+	if (reads < 2 || past > 4 * IOSCHED_MIXED_US ||
+	    us / reads < IOSCHED_SLOW_READ_US ||
+	    mixed >> phases->failed <
+	    IOSCHED_ALONE_US * (100 - percent) / percent)
+		return;
+	phases->mixed_us = us / reads;
+	phases->earned_us = min_t(u64, div_u64((u64)mixed * percent, 100 - percent),
+				  IOSCHED_EARNED_US);
+	phases->since_us = now;
+	phases->drain_us = now;
+	phases->fast_us = 0;
+	phases->tried++;
+	WRITE_ONCE(phases->alone, true);
+}
+
+/* Reads are alone: end this phase if it has lasted long enough, or does not pay. */
+static void iosched_phase_alone(struct iosched *io, u32 now)
+{
+	struct iosched_phases *phases = &io->phases;
+	unsigned int reads, us;
+
+	if (now - phases->slice_us < IOSCHED_SLICE_US)
+		return;
+	if (iosched_dir_in_flight(io, WRITE))
+		phases->drain_us = now;
+	us = atomic_read(&io->reads_us);
+	reads = iosched_reads_done(io) - phases->reads;
+	if (!phases->fast_us && reads &&
+	    us / reads <= phases->mixed_us / IOSCHED_PAYS)
+		phases->fast_us = phases->slice_us;
+	iosched_phase_count(io, now);
+	if (phases->fast_us && now - phases->fast_us >= phases->earned_us)
+		iosched_phase_end(io, now, IOSCHED_PAID);
+	else if (!phases->fast_us &&
+		 (now - phases->drain_us >= IOSCHED_DRAIN_US ||
+		  now - phases->since_us >= IOSCHED_DRAIN_US + IOSCHED_EARNED_US))
+		iosched_phase_end(io, now, IOSCHED_FAILED);
+}
+
+/* Return true if reads have gone, or writes may not wait for them. */
+static bool iosched_phase_is_cut(struct iosched *io, unsigned int tier,
+				 struct request *write)
+{
+	bool reads = iosched_first(io, tier, READ) ||
+		     time_before(jiffies, READ_ONCE(io->last[READ]) +
+					  IOSCHED_READS_RECENT);
+
+	return !reads || !iosched_one_tier(io) || iosched_limit(io) == 1 ||
+	       READ_ONCE(io->write_share) == 100 ||
+	       (write && time_after_eq(jiffies, (unsigned long)write->fifo_time));
+}
+
+/* A request of @tier is about to be chosen: see whether a phase begins or ends. */
+static void iosched_phases_step(struct iosched *io, unsigned int tier)
+{
+	struct request *write = iosched_first(io, tier, WRITE);
+	struct iosched_phases *phases = &io->phases;
+	u32 now;
+
+	if (likely(!phases->alone) &&
+	    (!write || iosched_phase_is_cut(io, tier, write)))
+		return;
+	now = iosched_now_us();
+	if (!phases->alone)
+		iosched_phase_mixed(io, now);
+	else if (iosched_phase_is_cut(io, tier, write))
+		iosched_phase_end(io, now, phases->fast_us ? IOSCHED_PAID : IOSCHED_CUT);
+	else
+		iosched_phase_alone(io, now);
+}
+
+#endif /* _IOSCHED_TMPL_READERS_PHASES_H */
