@@ -391,6 +391,27 @@ def selected_cells(quick: bool) -> collections.abc.Iterator[Cell]:
                 yield emulated("selected", preset, name, WORKLOADS[name], quick, selected=True)
 
 
+def program_cells(quick: bool) -> collections.abc.Iterator[Cell]:
+    """Yield cells of programs on a file system of drives of today, with nothing set but the
+    scheduler; none in the quick run. The kernel's own throttling of writeback is on, as it is by
+    default, and off."""
+    for preset in () if quick else presets():
+        if not preset.startswith(TODAY):
+            continue
+        for name, tunables in (("start beside a copy", {}),
+                               ("start beside a copy, wbt off", model.UNTHROTTLED)):
+            ramp = 5000 if preset == "sd" else 2000
+            cell = Cell("programs", preset, name)
+            for seed in range(1, SEEDS + 1):
+                variables = {"SEED": str(seed),
+                             "RAMP": f"{ramp * (1 + PHASE * (seed - 1)):.0f}ms"}
+                cell.runs += [
+                    model.Run(preset, "start", scheduler, tunables,
+                              BEHIND_CACHE.get(preset, {}) | KEPT, variables, simulate=True)
+                    for scheduler in (*model.PEERS, *model.ours())]
+            yield cell
+
+
 def depth_cells(quick: bool) -> collections.abc.Iterator[Cell]:
     """Yield cells of throughput by depth, for curves; none in the quick run."""
     for preset in () if quick else ("pass-ssd1", "piq"):
@@ -431,5 +452,5 @@ def trace_cells(quick: bool) -> collections.abc.Iterator[Cell]:
                 print(f"bench: no {trace} in {TRACE_FOLDER}: skipped", flush=True)
 
 
-KINDS = {"selected": selected_cells, "cpu": cpu_cells, "benefit": benefit_cells,
-         "depth": depth_cells, "trace": trace_cells}
+KINDS = {"selected": selected_cells, "programs": program_cells, "cpu": cpu_cells,
+         "benefit": benefit_cells, "depth": depth_cells, "trace": trace_cells}

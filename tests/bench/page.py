@@ -171,7 +171,7 @@ def benefit_part(results, charts, kind, title):
         yield f"<h3>{html.escape(device)}</h3>"
         if kind == "depth":
             yield image(charts.depths(device, group))
-        else:
+        elif kind != "programs":
             name = f"{kind}-{re.sub('[^A-Za-z0-9.-]+', '-', device)}"
             yield image(charts.cells(name, group)) + image(charts.latencies(name, group))
         for cell in group:
@@ -227,6 +227,7 @@ def parts(results, folder):
                + lock_table(results))
     yield from benefit_part(results, charts, "benefit", "Benefit")
     yield from benefit_part(results, charts, "selected", "As selected")
+    yield from benefit_part(results, charts, "programs", "Programs, as selected")
     yield from benefit_part(results, charts, "depth", "By depth")
     yield from benefit_part(results, charts, "trace", "Recorded traces")
     yield from benefit_part(results, charts, "fleet", "Other machines' drives")

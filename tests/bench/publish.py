@@ -21,8 +21,8 @@ import sys
 import guests
 import locks
 import model
-from results import (COLUMNS, COUNTED, KINDS, MEANING, METRICS, Results, cost_rows, differences,
-                     facts, matrix, size_text, spread, standing, standings)
+from results import (COLUMNS, COUNTED, KINDS, MEANING, METRICS, RATES, START, Results, cost_rows,
+                     differences, facts, matrix, size_text, spread, standing, standings)
 from tables import markdown
 
 FOLDER = model.PROJECT / "Documentation/results"
@@ -100,8 +100,13 @@ def source(results):
 
 def as_selected(results):
     """Yield the lines of the tables of what a scheduler gives with nothing else set."""
-    cells = results.cells("selected")
-    for column in BY_DRIVE if cells else ():
+    yield from by_cell(results, results.cells("selected"), BY_DRIVE)
+    yield from by_cell(results, results.cells("programs"), (START, RATES[1]))
+
+
+def by_cell(results, cells, columns):
+    """Yield the lines of a table for each of the columns, with a row for each cell."""
+    for column in columns if cells else ():
         labels = [*results.peers, *results.ours]
         yield from ["", f"**{column.title()}**", "", *markdown(["drive", "workload", *labels], [
             [f"`{cell['device']}`", cell["workload"],

@@ -17,8 +17,10 @@ RATES = (Column("read", "read_mbps", "MB/s", more=True),
          Column("write", "write_mbps", "MB/s", more=True))
 TIMES = {(way, key): Column(f"{way} {key}", f"{way}_{key}", "ms")
          for way in ("read", "write") for key in ("mean", "p50", "p99", "p99.9", "max")}
+# What a program takes from its start until it has read all of its files.
+START = Column("start", "start_s", "s")
 COLUMNS = (
-    *RATES, *TIMES.values(),
+    START, *RATES, *TIMES.values(),
     Column("WA", "write_amplification", "x"), Column("erases", "erases"),
     Column("units busy", "utilisation", "of 1", more=True),
     Column("of bound", "of_bound", "of 1", more=True),
@@ -28,7 +30,7 @@ METRICS = (*RATES, TIMES["read", "mean"], TIMES["read", "p99"], TIMES["read", "p
            TIMES["write", "p99"])
 # The kinds of cells that are shown, and those that count in the matrix: a depth is a point of a
 # curve, not a workload.
-KINDS = ("selected", "benefit", "depth", "trace")
+KINDS = ("selected", "programs", "benefit", "depth", "trace")
 COUNTED = ("benefit", "trace", "fleet")
 # A difference decides a cell if it is so large, a ratio: where nothing is random any repeats.
 LEAST = 0.005

@@ -9,6 +9,7 @@ import pathlib
 import statistics
 import time
 
+import programs
 from beside import file_system, repeated
 from common import (SIMULATED, counters, end_fio, fio, kernel_since, kernel_stat, make_runs,
                     numbers, prepare, scheduler_file, start_fio, traced)
@@ -118,6 +119,10 @@ def measure(run):
         with NullBlk(**run["keys"]) as device:
             prepare(device, run)
             return cost(device, run)
+    if run["job"] in programs.PROGRAMS:
+        with Device(run["preset"], **run["keys"]) as device, programs.files(device, run):
+            prepare(device, run)
+            return programs.measure(device, run)
     with Device(run["preset"], **run["keys"]) as device, \
             file_system(device, run) if "BESIDE" in run["variables"] \
             else contextlib.nullcontext():
