@@ -76,7 +76,7 @@ HWDB_RESTORE := $(if $(filter /usr,$(PREFIX)),$(HWDB_UPDATE),if ls /etc/udev/hwd
 
 # The source tree of DKMS, below DKMS_ROOT: the schedulers, without the tests.
 DKMS_TREE = $(DKMS_ROOT)/usr/src/ssd-iosched-$(VERSION)
-DKMS_SOURCES := Makefile Kbuild $(POLICIES) $(wildcard include/*.h include/*/*.h) \
+DKMS_SOURCES := Makefile Kbuild $(POLICIES) $(sort $(shell find include -name "*.h")) \
 	scripts/kernel_btf.py
 DKMS_SCRIPTS := scripts/check-abi scripts/find-headers scripts/gen-kernel-header
 
