@@ -44,12 +44,16 @@ STATS = ("tier dir inserted merged dispatched completed expired requeued queued 
                                     for way in ("read", "write"))))
 
 
+READERS = ("owed_us 5\nreads_soon 200\ncame 3\nmissed 1\nwaited_us 400000\nalone 0\ntried 2\n"
+           "paid 1\nalone_us 200000\n")
+
+
 def files_of(scheduler):
     """Return the parsed files of a scheduler, from a debugfs made of text."""
     with tempfile.TemporaryDirectory() as folder:
         place = pathlib.Path(folder, "block/sdx/sched")
         place.mkdir(parents=True)
-        ours = {"stats": STATS, **STATISTICS.get(scheduler, {})}
+        ours = {"stats": STATS, "readers": READERS, **STATISTICS.get(scheduler, {})}
         for name, text in (DEADLINE if scheduler == "mq-deadline" else ours).items():
             (place / name).write_text(text)
         (place / "inflight").write_text("       3        4\n")
@@ -86,6 +90,10 @@ def parsed():
     line, _ = next(top_lines.class_line(queue.classes))
     check(line == "best-effort 3 queued; idle 6 queued", line)
     check(piq["piq"]["batches write"] == 5 and piq["piq"]["conflicts rw"] == 3, "counters of piq")
+    line, _ = next(top_lines.stats_line(piq, {}, 2.0))
+    check(line.endswith("past the queue 6;  writes wait for reads 30 %"), line)
+    line, _ = next(top_lines.stats_line(piq, piq, 2.0))
+    check("wait" not in line, line)
     check([row["waiting"] for row in piq["batches"]] == ["", 4], "a column may be empty")
     check(piq["batches"][0]["units"] == "0-3,8", "a list of units stays one")
 

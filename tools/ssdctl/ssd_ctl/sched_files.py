@@ -10,8 +10,9 @@ from ssd_probe.drive import in_flight, read
 
 # As this project's schedulers print them, and mq-deadline.
 CLASS_NAMES = {"rt": "real-time", "be": "best-effort", "idle": "idle"}
-FILES = {"pass": ("stats", "regions"), "piq": ("stats", "units", "batches", "piq"),
-         "bp": ("stats", "preference", "anticipation"), "pai": ("stats", "classes")}
+COMMON = ("stats", "readers")
+FILES = {"pass": (*COMMON, "regions"), "piq": (*COMMON, "units", "batches", "piq"),
+         "bp": (*COMMON, "preference", "anticipation"), "pai": (*COMMON, "classes")}
 # Rows with a first line of names; the others are lines with names and numbers.
 TABLES = ("stats", "regions", "units", "batches", "classes")
 Row = dict[str, int | str]

@@ -288,8 +288,11 @@ def stats_line(files: dict, before: dict, seconds: float) -> Iterator[Line]:
     for row in files["stats"]:
         grown = changes(row, old.get((row["tier"], row["dir"])), names)
         sums = [a + b for a, b in zip(sums, grown, strict=True)]
+    waited = sum(changes(files["readers"], before.get("readers"), ("waited_us", "alone_us"))
+                 if files.get("readers") else ())
     yield (f"per second:  after the deadline {plain(sums[0] / seconds)}, "
-           f"past the queue {plain(sums[1] / seconds)}"), PLAIN
+           f"past the queue {plain(sums[1] / seconds)}" +
+           (f";  writes wait for reads {waited / seconds / 1e4:.0f} %" if waited else "")), PLAIN
 
 
 def panel(figures: dict, before: dict[str, Parsed], width: int, room: int) -> list[Line]:
