@@ -12,10 +12,10 @@
  *		at most.
  * alone	If reads take IOSCHED_SLOW_READ_US and more, writes wait. First those in
  *		flight complete, and the device writes its buffer, for IOSCHED_DRAIN_US
- *		at most. From the first slice on in which a read takes a fourth of what
- *		it took when mixed, reads use up what they have earned. If no slice is
- *		that fast the phase did not pay, and twice the time passes until the
- *		next one.
+ *		at most. From the first slice on in which reads are four times as fast
+ *		as when mixed, they use up what they have earned. If no slice is that
+ *		fast the phase did not pay, and twice the time passes until the next
+ *		one.
  *
  * A phase ends early when there are no reads, when several priority classes are in use,
  * and when a write is past its deadline.
@@ -39,7 +39,7 @@
 /* Time for the device to write its buffer, in us. */
 #define IOSCHED_DRAIN_US	(500 * USEC_PER_MSEC)
 
-/* A phase pays if reads take so much less time. */
+/* A phase pays if reads are so many times as fast. */
 #define IOSCHED_PAYS		4U
 
 /* The time between phases doubles so many times at most. */
@@ -124,6 +124,7 @@ static void iosched_phase_mixed(struct iosched *io, u32 now)
 	    IOSCHED_ALONE_US * (100 - percent) / percent)
 		return;
 	phases->mixed_us = us / reads;
+	phases->period_us = past / reads;
 	phases->earned_us = min_t(u64, div_u64((u64)mixed * percent, 100 - percent),
 				  IOSCHED_EARNED_US);
 	phases->since_us = now;
@@ -133,20 +134,31 @@ static void iosched_phase_mixed(struct iosched *io, u32 now)
 	WRITE_ONCE(phases->alone, true);
 }
 
+/*
+ * Return true if reads are fast in this slice: they take a fourth of the time, or come four
+ * times as often. The latter is seen sooner, the former with a reader that pauses, too.
+ */
+static bool iosched_reads_are_fast(struct iosched *io, u32 past)
+{
+	unsigned int reads = iosched_reads_done(io) - io->phases.reads;
+	unsigned int us = atomic_read(&io->reads_us);
+
+	return reads &&
+	       (us / reads <= io->phases.mixed_us / IOSCHED_PAYS ||
+		past / reads <= io->phases.period_us / IOSCHED_PAYS);
+}
+
 /* Reads are alone: end this phase if it has lasted long enough, or does not pay. */
 static void iosched_phase_alone(struct iosched *io, u32 now)
 {
 	struct iosched_phases *phases = &io->phases;
-	unsigned int reads, us;
+	u32 past = now - phases->slice_us;
 
-	if (now - phases->slice_us < IOSCHED_SLICE_US)
+	if (past < IOSCHED_SLICE_US)
 		return;
 	if (iosched_dir_in_flight(io, WRITE))
 		phases->drain_us = now;
-	us = atomic_read(&io->reads_us);
-	reads = iosched_reads_done(io) - phases->reads;
-	if (!phases->fast_us && reads &&
-	    us / reads <= phases->mixed_us / IOSCHED_PAYS)
+	if (!phases->fast_us && iosched_reads_are_fast(io, past))
 		phases->fast_us = phases->slice_us;
 	iosched_phase_count(io, now);
 	if (phases->fast_us && now - phases->fast_us >= phases->earned_us)
