@@ -306,6 +306,16 @@ static bool model_share_used(unsigned int share)
 	       (in_flight + 1) * 100 > model_limit() * share;
 }
 
+static bool model_reads_in_flight(void)
+{
+	struct model_request *mr;
+
+	model_for_each(mr)
+		if (mr->state == MODEL_IN_FLIGHT && !mr->polled && mr->dir == READ)
+			return true;
+	return false;
+}
+
 static bool model_reads_recent(void)
 {
 	return model.reads_seen && time_before(jiffies, model.reads_until);
@@ -463,7 +473,8 @@ static bool model_writes_wait(unsigned int tier)
 		return false;
 	if (model_limit() == 1)
 		return model_reads_turn(reads);
-	if (iosched_of(fake.q)->phases.alone && (reads || model_reads_recent()))
+	if (iosched_of(fake.q)->phases.alone &&
+	    (reads || model_reads_recent() || model_reads_in_flight()))
 		return true;
 	if (!time_before(jiffies, write->deadline))
 		share = max(share, 50U);

@@ -175,7 +175,8 @@ static bool iosched_phase_is_cut(struct iosched *io, unsigned int tier,
 {
 	bool reads = iosched_first(io, tier, READ) ||
 		     time_before(jiffies, READ_ONCE(io->last[READ]) +
-					  IOSCHED_READS_RECENT);
+					  IOSCHED_READS_RECENT) ||
+		     (io->phases.alone && iosched_dir_in_flight(io, READ));
 
 	return !reads || !iosched_one_tier(io) || iosched_limit(io) == 1 ||
 	       READ_ONCE(io->write_share) == 100 ||

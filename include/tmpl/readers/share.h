@@ -54,6 +54,8 @@ static bool iosched_writes_full(struct iosched *io, unsigned int tier)
 		return false;
 	if (iosched_limit(io) == 1)
 		return iosched_reads_turn(io, reads);
+	if (READ_ONCE(io->phases.alone) && iosched_dir_in_flight(io, READ))
+		return true;
 	if (!reads && time_after_eq(jiffies, READ_ONCE(io->last[READ]) +
 					     IOSCHED_READS_RECENT))
 		return false;
