@@ -170,8 +170,7 @@ struct iosched_turns {
  * @drain_us: the last time at which writes were seen in flight while reads are alone, in us
  * @slice_us: beginning of the time in which reads are counted, in us
  * @reads: reads that had completed by then
- * @mixed_us: mean time of a read while they were mixed with writes, in us
- * @period_us: mean time between two reads then, in us
+ * @mixed_us: mean time between two reads while they were mixed with writes, in us
  * @earned_us: time for which reads are alone, in us
  * @fast_us: time since when reads are that much faster, in us; 0 if they are not
  * @counting: add up the time of reads. Without the lock.
@@ -189,7 +188,6 @@ struct iosched_phases {
 	u32 slice_us;
 	unsigned int reads;
 	u32 mixed_us;
-	u32 period_us;
 	u32 earned_us;
 	u32 fast_us;
 	bool counting;

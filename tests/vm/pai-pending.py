@@ -110,7 +110,7 @@ def lone(disk):
     other = lone_read(disk)
     disk.select("pai")
     set_bounds(disk, 1000000)
-    disk.set(read_buffer_kb=256, write_buffer_kb=256)
+    disk.set(read_buffer_kb=256, write_buffer_kb=256, write_share=100)
     own = lone_read(disk)
     check(own - other < other // 32,
           f"a lone read takes {other} ns under mq-deadline, {own} ns under pai")
@@ -154,7 +154,7 @@ def shorter_bound(disk):
 def free_tags():
     """On a device that always has a free tag. Writes do not wait for reads."""
     with Device("small", queue_depth=64, max_request_kb=256) as device:
-        disk = Disk(device.name, "pai", write_share=100)
+        disk = Disk(device.name, "pai")
         slack_us = lone(disk)
         idle_device(disk)
         for us in (2000, 10000, 50000):

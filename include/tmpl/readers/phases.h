@@ -12,9 +12,9 @@
  *		at most.
  * alone	If reads take IOSCHED_SLOW_READ_US and more, writes wait. First those in
  *		flight complete, and the device writes its buffer, for IOSCHED_DRAIN_US
- *		at most. From the first slice on in which reads are four times as fast
- *		as when mixed, they use up what they have earned. If no slice is that
- *		fast the phase did not pay, and twice the time passes until the next
+ *		at most. From the first slice on in which reads come four times as often
+ *		as when mixed, they use up what they have earned. If there is no such
+ *		slice the phase did not pay, and twice the time passes until the next
  *		one.
  *
  * A phase ends early when there are no reads, when several priority classes are in use,
@@ -39,7 +39,7 @@
 /* Time for the device to write its buffer, in us. */
 #define IOSCHED_DRAIN_US	(500 * USEC_PER_MSEC)
 
-/* A phase pays if reads are so many times as fast. */
+/* A phase pays if reads come so many times as often. */
 #define IOSCHED_PAYS		4U
 
 /* The time between phases doubles so many times at most. */
@@ -123,8 +123,7 @@ static void iosched_phase_mixed(struct iosched *io, u32 now)
 	    mixed >> phases->failed <
 	    IOSCHED_ALONE_US * (100 - percent) / percent)
 		return;
-	phases->mixed_us = us / reads;
-	phases->period_us = past / reads;
+	phases->mixed_us = past / reads;
 	phases->earned_us = min_t(u64, div_u64((u64)mixed * percent, 100 - percent),
 				  IOSCHED_EARNED_US);
 	phases->since_us = now;
@@ -135,17 +134,14 @@ static void iosched_phase_mixed(struct iosched *io, u32 now)
 }
 
 /*
- * Return true if reads are fast in this slice: they take a fourth of the time, or come four
- * times as often. The latter is seen sooner, the former with a reader that pauses, too.
+ * Return true if reads come four times as often in this slice. Their own time proves
+ * less: while the device writes its buffer some are fast already.
  */
 static bool iosched_reads_are_fast(struct iosched *io, u32 past)
 {
 	unsigned int reads = iosched_reads_done(io) - io->phases.reads;
-	unsigned int us = atomic_read(&io->reads_us);
 
-	return reads &&
-	       (us / reads <= io->phases.mixed_us / IOSCHED_PAYS ||
-		past / reads <= io->phases.period_us / IOSCHED_PAYS);
+	return reads && past / reads <= io->phases.mixed_us / IOSCHED_PAYS;
 }
 
 /* Reads are alone: end this phase if it has lasted long enough, or does not pay. */

@@ -20,7 +20,7 @@ from window import between, seconds, wait_for_first, whole, window
 
 def scheduler_files(device):
     """Return the debugfs files of one of the project's schedulers, {name: text}."""
-    files = [scheduler_file(device, name) for name in ("stats", "piq")]
+    files = [scheduler_file(device, name) for name in ("stats", "piq", "readers")]
     return {file.name: file.read_text() for file in files if file.exists()}
 
 
