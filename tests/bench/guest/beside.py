@@ -3,18 +3,15 @@
 of the device."""
 import contextlib
 import pathlib
-import random
 import subprocess
 import sys
 import tarfile
 
 from common import command
-from file_system import MOUNT, mounted, set_dirty
+from file_system import MOUNT, make_ext4, make_tree, mounted, set_dirty
 
 # ext4 has the first so many MB of the device.
 AREA_MB = 384
-# Of the file system: random ones would place the files elsewhere in each run.
-UUID = "00000000-0000-4000-8000-000000000001"
 TREE_BYTES = 16 << 20
 PLACE = pathlib.Path("/run/beside")
 # Each round ends when its files are on the drive, and removes them.
@@ -27,14 +24,9 @@ ROUNDS = """until [ -e {place}/stop ]; do
 done"""
 
 
-def make_tree(seed):
+def make_archive(seed):
     """Make files of 1 to 128 KB in folders, and a tar file of them, in memory."""
-    chance, total = random.Random(seed), 0
-    while total < TREE_BYTES:
-        path = PLACE / f"tree/{chance.randrange(8)}/{chance.randrange(8)}/{total}"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(bytes(int(2 ** chance.uniform(10, 17))))
-        total += path.stat().st_size
+    make_tree(PLACE / "tree", seed, TREE_BYTES, (10, 17))
     with tarfile.open(PLACE / "tree.tar", "w") as tar:
         tar.add(PLACE / "tree", "tree")
 
@@ -44,11 +36,9 @@ def file_system(device, run):
     """Make ext4 on the device with the files of the run's program. The drive writes during the
     run, not after it."""
     command("rm", "-rf", PLACE)
-    make_tree(run["variables"]["SEED"])
+    make_archive(run["variables"]["SEED"])
     set_dirty(2, 16)
-    command("mkfs.ext4", "-q", "-F", "-U", UUID, "-E",
-            f"lazy_itable_init=1,lazy_journal_init=1,nodiscard,hash_seed={UUID}",
-            device.path, f"{AREA_MB}m")
+    make_ext4(device, AREA_MB)
     with mounted(device, "-o", "noinit_itable"):
         command("cp", "-r", PLACE / "tree", MOUNT)
         command("sync", "-f", MOUNT)

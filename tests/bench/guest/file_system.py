@@ -4,12 +4,34 @@ import contextlib
 import ctypes
 import os
 import pathlib
+import random
 import sys
 import time
 
 from common import command
 
 MOUNT = pathlib.Path("/mnt/bench")
+# Of the file system: random ones would place the files elsewhere in each run.
+UUID = "00000000-0000-4000-8000-000000000001"
+
+
+def make_ext4(device, size_mb):
+    """Make ext4 in the first @size_mb MB of a device, which writes nothing by itself later if it is
+    mounted with noinit_itable."""
+    command("mkfs.ext4", "-q", "-F", "-U", UUID, "-E",
+            f"lazy_itable_init=1,lazy_journal_init=1,nodiscard,hash_seed={UUID}",
+            device.path, f"{size_mb}m")
+
+
+def make_tree(folder, seed, size, powers):
+    """Make files of @size bytes in all in folders below a @folder; @powers: of 2, the smallest and
+    the largest file."""
+    chance, total = random.Random(seed), 0
+    while total < size:
+        path = folder / f"{chance.randrange(8)}/{chance.randrange(8)}/{total}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes(int(2 ** chance.uniform(*powers))))
+        total += path.stat().st_size
 
 
 @contextlib.contextmanager

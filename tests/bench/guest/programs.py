@@ -4,16 +4,13 @@ their files is in the page cache at first."""
 import contextlib
 import os
 import pathlib
-import random
 import subprocess
 import time
 
-from common import command, counters, kernel_stat, wait_for_second
-from file_system import MOUNT, mounted, set_dirty
+from common import counters, kernel_stat, wait_for_second
+from file_system import MOUNT, make_ext4, make_tree, mounted, set_dirty
 from window import seconds
 
-# Of the file system: random ones would place the files elsewhere in each run.
-UUID = "00000000-0000-4000-8000-000000000001"
 AREA_MB = 1024
 # MB of dirty pages at which writeback begins, and at which writers wait. The kernel's defaults are
 # parts of the memory, of which a guest has as much as it was given.
@@ -21,19 +18,9 @@ DIRTY_MB = 32, 64
 # The copy writes so many MB, again and again.
 COPY_MB = 256
 # An application: bytes of its files, the smallest and the largest of them as powers of 2.
-TREE_BYTES, SMALLEST, LARGEST = 24 << 20, 12, 18
+TREE_BYTES, POWERS = 24 << 20, (12, 18)
 # The copy is watched for so many seconds at least.
 WATCHED = 4
-
-
-def make_tree(seed):
-    """Make the files of an application in folders."""
-    chance, total = random.Random(seed), 0
-    while total < TREE_BYTES:
-        path = MOUNT / f"tree/{chance.randrange(8)}/{chance.randrange(8)}/{total}"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(bytes(int(2 ** chance.uniform(SMALLEST, LARGEST))))
-        total += path.stat().st_size
 
 
 @contextlib.contextmanager
@@ -76,11 +63,9 @@ PROGRAMS = {"start": start}
 def files(device, run):
     """Make ext4 with the files of the run's program."""
     set_dirty(*DIRTY_MB)
-    command("mkfs.ext4", "-q", "-F", "-U", UUID, "-E",
-            f"lazy_itable_init=1,lazy_journal_init=1,nodiscard,hash_seed={UUID}",
-            device.path, f"{AREA_MB}m")
+    make_ext4(device, AREA_MB)
     with mounted(device, "-o", "noinit_itable"):
-        make_tree(run["variables"]["SEED"])
+        make_tree(MOUNT / "tree", run["variables"]["SEED"], TREE_BYTES, POWERS)
     with mounted(device, "-o", "noinit_itable"):
         yield
 
