@@ -84,7 +84,8 @@ static void iosched_phases_read(struct iosched *io, struct request *rq)
 static void iosched_phase_count(struct iosched *io, u32 now)
 {
 	WRITE_ONCE(io->phases.slice_us, now);
-	WRITE_ONCE(io->phases.counting, true);
+	/* Of reads alone only the number counts. */
+	WRITE_ONCE(io->phases.counting, !io->phases.alone);
 	atomic_set(&io->reads_us, 0);
 	io->phases.reads = iosched_reads_done(io);
 }
