@@ -94,6 +94,7 @@ static const struct config_key keys[] = {
 	KEY(random_ns, 0, 0, 100000000),
 
 	KEY(queue_depth, 64, 1, 4096),
+	KEY(announced_depth, 0, 0, 4096),
 	KEY(hw_queues, 1, 1, 64),
 	KEY(block_size, 512, 512, 4096),
 	KEY(max_request_kb, 512, 4, 4096),
@@ -437,6 +438,19 @@ static int resolve_capacity(struct ssdemu *dev, char *err)
 	return 0;
 }
 
+static int resolve_host_side(struct ssdemu *dev, char *err)
+{
+	const struct ssdemu_config *cfg = &dev->cfg;
+
+	if (cfg->announced_depth && cfg->announced_depth <= cfg->queue_depth)
+		return refuse(err, "announced_depth=%u: must be 0 or more than queue_depth",
+			      cfg->announced_depth);
+	if (cfg->announced_depth && cfg->hw_queues > 1)
+		return refuse(err, "announced_depth=%u: needs hw_queues=1",
+			      cfg->announced_depth);
+	return 0;
+}
+
 static int resolve_mapping(struct ssdemu *dev, char *err)
 {
 	const struct ssdemu_config *cfg = &dev->cfg;
@@ -517,6 +531,8 @@ int ssdemu_config_resolve(struct ssdemu *dev, char *err)
 		ret = resolve_program(dev, err);
 	if (!ret)
 		ret = resolve_cluster(dev, err);
+	if (!ret)
+		ret = resolve_host_side(dev, err);
 	if (!ret)
 		ret = resolve_mapping(dev, err);
 	if (!ret)

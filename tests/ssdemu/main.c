@@ -33,7 +33,33 @@ static int ssdemu_major;
 
 static void complete_request(struct request *rq)
 {
+	struct ssdemu *dev = rq->q->queuedata;
+
+	if (dev->cfg.announced_depth) {
+		atomic_dec(&dev->served);
+		wake_up(&dev->turn);
+	}
 	blk_mq_end_request(rq, BLK_STS_OK);
+}
+
+/*
+ * With announced_depth, as in the mmc driver, the next request waits in queue_rq() until the
+ * device takes it, and any other one is refused meanwhile. Return false if it is.
+ */
+static bool may_wait(struct ssdemu *dev)
+{
+	return !dev->cfg.announced_depth || !test_and_set_bit(0, &dev->waiting);
+}
+
+/* Wait until the device takes another request. May sleep. */
+static void wait_for_turn(struct ssdemu *dev)
+{
+	if (!dev->cfg.announced_depth)
+		return;
+	wait_event(dev->turn,
+		   atomic_read(&dev->served) < dev->cfg.queue_depth);
+	atomic_inc(&dev->served);
+	clear_bit_unlock(0, &dev->waiting);
 }
 
 static blk_status_t queue_request(struct blk_mq_hw_ctx *hctx,
@@ -56,7 +82,10 @@ static blk_status_t queue_request(struct blk_mq_hw_ctx *hctx,
 	cmd->offset = blk_rq_pos(rq) << SECTOR_SHIFT;
 	cmd->bytes = blk_rq_bytes(rq);
 	cmd->fua = rq->cmd_flags & REQ_FUA;
+	if (!may_wait(dev))
+		return BLK_STS_RESOURCE;
 	blk_mq_start_request(rq);
+	wait_for_turn(dev);
 	ssdemu_run(dev, cmd);
 	return BLK_STS_OK;
 }
@@ -92,10 +121,12 @@ static int make_disk(struct ssdemu *dev)
 
 	dev->tag_set.ops = &ssdemu_mq_ops;
 	dev->tag_set.nr_hw_queues = cfg->hw_queues;
-	dev->tag_set.queue_depth = cfg->queue_depth;
+	dev->tag_set.queue_depth = cfg->announced_depth ?: cfg->queue_depth;
 	dev->tag_set.numa_node = NUMA_NO_NODE;
 	dev->tag_set.cmd_size = sizeof(struct ssdemu_cmd);
 	dev->tag_set.flags = compat_tag_set_flags();
+	if (cfg->announced_depth)
+		dev->tag_set.flags |= BLK_MQ_F_BLOCKING;
 	err = blk_mq_alloc_tag_set(&dev->tag_set);
 	if (err)
 		return err;
@@ -144,6 +175,7 @@ static int init_device(struct ssdemu *dev)
 
 	spin_lock_init(&dev->lock);
 	spin_lock_init(&dev->store_lock);
+	init_waitqueue_head(&dev->turn);
 	xa_init_flags(&dev->store, XA_FLAGS_LOCK_IRQ);
 	err = ssdemu_engine_init(dev);
 	if (!err)

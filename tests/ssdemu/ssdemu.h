@@ -142,7 +142,8 @@ struct ssdemu_config {
 	u32 random_ns;		/* unit time per page of a random request */
 
 	/* host side */
-	u32 queue_depth;	/* tags of a hardware queue */
+	u32 queue_depth;	/* requests that a hardware queue takes */
+	u32 announced_depth;	/* tags of it; 0: queue_depth */
 	u32 hw_queues;
 	u32 block_size;		/* bytes; logical block */
 	u32 max_request_kb;	/* KiB */
@@ -489,6 +490,11 @@ struct ssdemu {
 	u32 page_transfer_ns;		/* channel time of a page */
 	u64 shortest_ns;		/* least time of a page operation */
 	u32 *concat_plane;		/* concat: plane of the n-th region */
+
+	/* announced_depth */
+	wait_queue_head_t turn;
+	atomic_t served;		/* requests of the driver's that the device has */
+	unsigned long waiting;		/* bit 0: a request waits for its turn */
 
 	/* blk-mq */
 	struct list_head list;		/* all devices; ssdemu_mutex */
