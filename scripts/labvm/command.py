@@ -47,6 +47,22 @@ def parse_size(text):
     return int(match[1]) << 10 * " KMGT".index(match[2] or " ")
 
 
+def limited_drive(text):
+    """Return (bytes, I/Os a second or 0) of SIZE[,iops=N]."""
+    size, _, limit = text.partition(",")
+    if not re.fullmatch(r"(iops=[1-9]\d*)?", limit) or text.endswith(","):
+        raise argparse.ArgumentTypeError(f"{text} is not SIZE or SIZE,iops=N")
+    return parse_size(size), int(limit.removeprefix("iops=") or 0)
+
+
+def card(text):
+    """Return the same of a card, whose size is a power of 2."""
+    size, iops = limited_drive(text)
+    if size & (size - 1):
+        raise argparse.ArgumentTypeError(f"{text}: the size of a card is a power of 2")
+    return size, iops
+
+
 def disk_image(text):
     """Return the path of a disk's image."""
     if not os.path.isfile(text):
@@ -104,6 +120,14 @@ def option_parser():
         help="a virtio disk with this image, which keeps what the guest writes")
     add("--nvme", action="append", default=[], type=parse_size, metavar="SIZE",
         help="a scratch NVMe disk, /dev/nvme0n1 and following; may be repeated")
+    add("--sd", action="append", default=[], type=card, metavar="SIZE[,iops=N]",
+        help="an SD card behind the drivers sdhci-pci and mmc_block, /dev/mmcblk0 and following, "
+             "of at most N I/Os a second; may be repeated")
+    add("--usb", action="append", default=[], type=limited_drive, metavar="SIZE[,iops=N]",
+        help="the same of a USB stick behind usb-storage, with the serial number usb0 and "
+             "following: /dev/sda or another one")
+    add("--uas", action="append", default=[], type=limited_drive, metavar="SIZE[,iops=N]",
+        help="the same of a USB drive behind uas, uas0 and following")
     add("--append", action="append", default=[], metavar="ARG",
         help="a kernel argument; may be repeated")
     add("--timeout", type=positive, default=1800, metavar="S",
@@ -143,7 +167,7 @@ def check_simulation(parser, args):
         parser.error(f"--simulate has a kernel of series {SIMULATED} only")
     if args.virtual_time or args.kvm:
         parser.error("--simulate excludes --virtual-time and --kvm")
-    if args.disk or args.nvme:
+    if args.disk or args.nvme or args.sd or args.usb or args.uas:
         parser.error("--simulate has no disks; emulate one with ssdemu or null_blk")
     if args.cpus not in (None, 1):
         parser.error("--simulate has one CPU")
@@ -161,6 +185,8 @@ def parse_args(argv):
     if (args.file or args.package or args.only or args.digest) and not args.virtual_time:
         parser.error("--file, --package, --only, --digest: only with --virtual-time or "
                      "--simulate; otherwise the guest has the host's files")
+    if args.virtual_time and (args.sd or args.usb or args.uas):
+        parser.error("--sd, --usb, --uas: not with --virtual-time; they keep the host's time")
     if args.kvm and args.virtual_time:
         parser.error("--kvm has no virtual time")
     if args.kvm and not os.access("/dev/kvm", os.R_OK | os.W_OK):
@@ -178,6 +204,7 @@ def write_orders(args, command, run):
         file.write(b"".join(os.fsencode(word) + b"\0" for word in command))
     environment = {"LAB_VIRTUAL_TIME": int(args.virtual_time),
                    "LAB_SIMULATED": int(args.simulate), "LAB_DISKS": len(args.disk),
+                   "LAB_CARDS": len(args.sd), "LAB_STICKS": len(args.usb) + len(args.uas),
                    "SEED": os.environ.get("SEED", "1")}
     environment |= {name: os.environ[name] for name in ("DURATION", "TEST_QUICK")
                     if name in os.environ}

@@ -96,10 +96,11 @@ def host_folders(args):
     return options
 
 
-def disk(name, path, device):
-    """Options for a disk with the image at @path."""
+def disk(name, path, device, iops=0):
+    """Options for a disk with the image at @path, of at most @iops I/Os a second; 0: of any."""
+    limit = f",throttling.iops-total={iops}" if iops else ""
     return ["-drive", (f"if=none,id={name},file={quote(path)},format=raw,"
-                       "cache=unsafe,discard=unmap"),
+                       f"cache=unsafe,discard=unmap{limit}"),
             "-device", f"{device},drive={name}"]
 
 
@@ -119,6 +120,32 @@ def disks(args, run):
     for number, size in enumerate(args.nvme):
         path = scratch(f"{run}/nvme{number}", size)
         options += disk(f"nvme{number}", path, f"nvme,serial=lab{number}")
+    return options + cards(args, run) + sticks(args, run)
+
+
+def cards(args, run):
+    """Options for SD cards, each in a host of its own."""
+    options = []
+    for number, (size, iops) in enumerate(args.sd):
+        name = f"sd{number}"
+        options += ["-device", f"sdhci-pci,id=host{number}",
+                    *disk(name, scratch(f"{run}/{name}", size),
+                          f"sd-card,bus=/q35-pcihost/pcie.0/host{number}/sd-bus", iops)]
+    return options
+
+
+def sticks(args, run):
+    """Options for USB drives."""
+    options = ["-device", "qemu-xhci,id=xhci"] if args.usb or args.uas else []
+    for number, (size, iops) in enumerate(args.usb):
+        name = f"usb{number}"
+        options += disk(name, scratch(f"{run}/{name}", size),
+                        f"usb-storage,bus=xhci.0,serial={name}", iops)
+    for number, (size, iops) in enumerate(args.uas):
+        name = f"uas{number}"
+        options += ["-device", f"usb-uas,id={name},bus=xhci.0",
+                    *disk(f"disk-{name}", scratch(f"{run}/{name}", size),
+                          f"scsi-hd,bus={name}.0,serial={name}", iops)]
     return options
 
 
