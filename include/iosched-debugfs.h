@@ -117,6 +117,8 @@ static void iosched_readers(struct iosched *io, struct seq_file *m)
 	seq_printf(m, "owed_us %u\nreads_soon %u\ncame %u\nmissed %u\nwaited_us %llu\n",
 		   READ_ONCE(io->owed_us), turns->soon, turns->came,
 		   turns->missed, turns->waited_us);
+	seq_printf(m, "takes_one %u\nkept %u\n", READ_ONCE(io->driver.one),
+		   READ_ONCE(io->driver.seen));
 	seq_printf(m, "alone %u\ntried %u\npaid %u\nalone_us %llu\n",
 		   phases->alone, phases->tried, phases->paid, phases->alone_us);
 }

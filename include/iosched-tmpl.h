@@ -18,6 +18,7 @@
 #include "tmpl/seal.h"
 #include "tmpl/in-flight.h"
 #include "tmpl/queue.h"
+#include "tmpl/driver.h"
 #include "tmpl/bounds.h"
 #include "tmpl/readers/share.h"
 #include "tmpl/bypass.h"

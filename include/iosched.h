@@ -23,7 +23,8 @@
  *
  * The core dispatches at most as many requests as the device has tags, or
  * @depth. A request dispatched beyond that would wait in hctx->dispatch, where
- * it can no longer be merged or reordered.
+ * it can no longer be merged or reordered. Nor does it fill a driver that lets
+ * requests wait (tmpl/driver.h).
  *
  * No request waits for ever. While a request is held, a completion, an
  * insertion or a timer runs the queue again. The timer is armed for the earliest
@@ -100,7 +101,7 @@ enum {
 #define IOSCHED_RQ_IN_FLIGHT	BIT(1)	/* dispatched, not yet completed */
 #define IOSCHED_RQ_COUNTED	BIT(2)	/* released() is due */
 #define IOSCHED_RQ_POLLED	BIT(3)	/* in flight, in no bound */
-#define IOSCHED_RQ_TIMED	BIT(4)	/* dispatched as the only one */
+#define IOSCHED_RQ_TIMED	BIT(4)	/* of a device that takes one at a time */
 #define IOSCHED_RQ_BYPASS	BIT(5)	/* counted in bypassed; no other bits but: */
 #define IOSCHED_RQ_BYPASS_WRITE	BIT(6)	/* as a write */
 #define IOSCHED_RQ_OVERLOOKED	BIT(7)	/* counted in bypass_done already */
@@ -108,6 +109,9 @@ enum {
 
 /* Longest time after its deadline for which bounds hold a request, in jiffies. */
 #define IOSCHED_SLACK	msecs_to_jiffies(100)
+
+/* Without a read for this long, in jiffies, there are no readers; writers likewise. */
+#define IOSCHED_READERS_GONE	HZ
 
 /**
  * struct iosched_stats - counters of the requests of a tier and direction
@@ -198,6 +202,30 @@ struct iosched_phases {
 };
 
 /**
+ * struct iosched_driver - what the driver gives its device, see tmpl/driver.h
+ * @sleeps: queue_rq() may sleep, and there is one hardware queue
+ * @one: the device takes one request at a time. Without the lock.
+ * @since: time at which a request was last dispatched, in jiffies
+ * @since_us: the same in us. Read without the lock.
+ * @beside: requests in flight at that time. Read without the lock.
+ * @tried: time at which one was last dispatched that may be kept, in jiffies
+ * @task: the task that dispatched the last request if that may be kept. Without the lock.
+ * @seen: how often queue_rq() kept a request. Without the lock.
+ *
+ * Under iosched.lock; for drivers that sleep.
+ */
+struct iosched_driver {
+	bool sleeps;
+	bool one;
+	unsigned long since;
+	u32 since_us;
+	unsigned int beside;
+	unsigned long tried;
+	struct task_struct *task;
+	unsigned int seen;
+};
+
+/**
  * struct iosched - an elevator on a device, first member of the policy's struct
  *
  * Run-time data, under @lock unless it says otherwise:
@@ -216,9 +244,11 @@ struct iosched_phases {
  * @room: lower bound of the free slots below the dispatch limit; 0 means
  *	unknown, recount
  * @overtaken: the last request that was dispatched has overtaken those in @head
- * @timed_since: time at which a request was last dispatched as the only one, in ns
+ * @timed_us: time at which a request that is timed was last dispatched, in us. Read without
+ *	@lock.
  * @turns: waits for the next read
  * @phases: phases of reads alone
+ * @driver: what the driver gives its device
  * @stats: counters
  * @timer: armed while requests are held, for the earliest deadline or the slack
  * @held: all queued requests are held; see iosched_wake(). Atomic.
@@ -226,6 +256,8 @@ struct iosched_phases {
  * @timed_out: the timer has expired; see iosched_overlook(). Without @lock.
  * @unissued: requests that bypass the queue may not be issued yet
  * @done: counters of completions. Atomic.
+ * @last_rq: if the driver sleeps, the last request that was dispatched, or NULL if it
+ *	has completed. Atomic.
  * @reads_us: time of the reads that are counted, in us. Atomic.
  * @owed_us: time owed to reads, in us. Without @lock.
  * @read_done_us: time at which a read completed that was dispatched as the only one, in
@@ -263,9 +295,10 @@ struct iosched {
 	unsigned int room;
 	bool overtaken;
 	bool unissued;
-	u64 timed_since;
+	u32 timed_us;
 	struct iosched_turns turns;
 	struct iosched_phases phases;
+	struct iosched_driver driver;
 	struct iosched_stats stats[IOSCHED_TIERS][IOSCHED_DIRS];
 	struct timer_list timer;
 
@@ -278,6 +311,7 @@ struct iosched {
 		____cacheline_aligned_in_smp;
 	atomic_t bypass_done[IOSCHED_DIRS];
 	atomic_t reads_us;
+	struct request *last_rq;
 	unsigned int owed_us;
 	u32 read_done_us;
 
@@ -599,6 +633,12 @@ static inline void iosched_run(struct iosched *io)
 			return;
 		}
 	blk_mq_run_hw_queues(io->q, true);
+}
+
+/* The time in us, never 0; it wraps around after 71 minutes. */
+static inline u32 iosched_now_us(void)
+{
+	return (u32)div_u64(ktime_get_ns(), NSEC_PER_USEC) | 1;
 }
 
 /* Clear @held. Return true if it was set. */

@@ -8,7 +8,8 @@
 
 /*
  * The dispatch limit: the device's tags, or @depth if that is less. A SCSI device may
- * take fewer commands than its host has tags, as many as it has budget.
+ * take fewer commands than its host has tags, as many as it has budget. Unless @depth is
+ * set, it is less for a driver that gives its device one request at a time.
  */
 static unsigned int iosched_limit(struct iosched *io)
 {
@@ -16,6 +17,7 @@ static unsigned int iosched_limit(struct iosched *io)
 
 	if (io->q->mq_ops->get_budget)
 		most = min_not_zero(most, READ_ONCE(io->q->queue_depth));
+	most = min(most, iosched_driver_limit(io));
 	return min_not_zero(most, READ_ONCE(io->depth));
 }
 
@@ -26,14 +28,34 @@ static bool iosched_find_room(struct iosched *io)
 
 	/*
 	 * Completions since the last count have only added free slots: while
-	 * requests are queued, none begins to bypass the queue.
+	 * requests are queued, none begins to bypass the queue. Of a device that takes
+	 * one at a time, the limit changes.
 	 */
-	if (io->room)
+	if (io->room && likely(!READ_ONCE(io->driver.one)))
 		return true;
 	most = iosched_limit(io);
 	in_flight = iosched_all_in_flight(io);
 	io->room = most - min(in_flight, most);
 	return io->room;
+}
+
+/*
+ * Return true if the driver would let the current task wait with the next request: then
+ * the queue's worker dispatches it. Under the lock.
+ */
+static bool iosched_task_would_wait(struct iosched *io,
+				    struct blk_mq_hw_ctx *hctx)
+{
+	unsigned int limit = iosched_driver_limit(io), in_flight;
+
+	if (likely(limit == UINT_MAX) ||
+	    current_work() == &hctx->run_work.work)
+		return false;
+	in_flight = iosched_all_in_flight(io);
+	if (!in_flight || in_flight >= limit)
+		return false;
+	blk_mq_run_hw_queue(hctx, true);
+	return true;
 }
 
 static bool iosched_is_ready(struct iosched *io, struct request *rq, bool due)

@@ -133,6 +133,8 @@ static bool iosched_can_bypass(struct iosched *io, struct request *rq)
 	    iosched_classes_in_flight(io))
 		return false;
 	/* On a device that takes one at a time, the time of each is counted. */
+	if (READ_ONCE(io->driver.one))
+		return false;
 	limit = iosched_limit(io);
 	if (limit == 1 || iosched_tier_in_flight(io, IOSCHED_BE) >= limit)
 		return false;

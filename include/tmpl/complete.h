@@ -61,6 +61,7 @@ static void iosched_finish_request(struct request *rq)
 	/* Never inserted, or merged. */
 	if (!state)
 		return;
+	iosched_driver_done(io, rq);
 	if (state & IOSCHED_RQ_BYPASS)
 		iosched_bypass_done(io, rq);
 	else
@@ -84,6 +85,7 @@ static void iosched_requeue_request(struct request *rq)
 	}
 	if (!(state & IOSCHED_RQ_IN_FLIGHT))
 		return;
+	iosched_driver_done(io, rq);
 	done = iosched_rq_done(io, rq);
 	iosched_leave_bounds(done, rq, state);
 	iosched_rq_set_state(rq, state & ~(IOSCHED_RQ_IN_FLIGHT |

@@ -111,10 +111,10 @@ static struct request *iosched_pick_bounded(struct iosched *io)
 static struct request *iosched_find_overdue(struct iosched *io,
 					    unsigned long *next)
 {
+	bool lower = false, read_expected = iosched_read_expected(io);
 	struct request *rq, *overdue = NULL;
 	unsigned long now = jiffies, when;
 	unsigned int tier, dir;
-	bool lower = false;
 
 	for (tier = 0; io->tiers >> tier && !overdue; tier++) {
 		for (dir = READ; dir <= WRITE; dir++) {
@@ -124,10 +124,10 @@ static struct request *iosched_find_overdue(struct iosched *io,
 			when = iosched_deadline(io, rq, lower);
 			if (time_after_eq(now, when))
 				when += IOSCHED_SLACK;
-			if (time_after_eq(now, when))
+			if (time_before(now, when))
+				*next = time_before(when, *next) ? when : *next;
+			else if (dir == READ || !read_expected)
 				overdue = iosched_earlier(overdue, rq);
-			else if (time_before(when, *next))
-				*next = when;
 		}
 		/* Counting what is in flight costs; skip it for the last tier. */
 		if (io->tiers >> tier > 1 && iosched_tier_in_use(io, tier))
@@ -158,7 +158,8 @@ static struct request *iosched_overdue_or_arm(struct iosched *io)
 	 * then those of another one that is able have theirs.
 	 */
 	free = iosched_dir_dispatched(io, READ) +
-	       iosched_dir_dispatched(io, WRITE) < iosched_tags(io);
+	       iosched_dir_dispatched(io, WRITE) <
+	       min(iosched_tags(io), iosched_driver_limit(io));
 	if (free || several)
 		rq = iosched_find_overdue(io, &next);
 	if (rq && !free && !iosched_hctx_able(rq->mq_hctx))
@@ -226,6 +227,7 @@ static struct request *iosched_hand_over(struct iosched *io, struct request *rq)
 	} else if (io->room) {
 		io->room--;
 	}
+	iosched_driver_dispatch(io, rq);
 	state |= iosched_note_dispatch(io, rq);
 	WRITE_ONCE(st->dispatched, st->dispatched + 1);
 	iosched_rq_set_state(rq, iosched_rq_state(rq) | state);
@@ -271,7 +273,8 @@ static struct request *iosched_next_request(struct iosched *io,
 	struct request *rq = NULL;
 
 	lockdep_assert_held(&io->lock);
-	if (!io->nr)
+	if (!io->nr || iosched_driver_starts(io) ||
+	    iosched_task_would_wait(io, hctx))
 		return NULL;
 	if (!head)
 		rq = iosched_pick_queued(io, hctx);
@@ -308,6 +311,8 @@ static bool iosched_has_work(struct blk_mq_hw_ctx *hctx)
 {
 	struct iosched *io = iosched_of(hctx->queue);
 
+	if (unlikely(READ_ONCE(io->driver.task) == current) && in_task())
+		iosched_driver_returned(io, hctx);
 	return READ_ONCE(io->nr) && !READ_ONCE(io->held);
 }
 

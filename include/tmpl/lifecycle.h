@@ -70,6 +70,7 @@ static int iosched_init_sched(struct request_queue *q, iosched_init_t *handle)
 	/* The order is the device's: run one hardware queue at a time. */
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
 	iosched_init_async_depth(q, io->async_depth);
+	iosched_driver_init(io);
 	q->elevator = eq;
 	if (IOSCHED_POLICY.start)
 		IOSCHED_POLICY.start(io);

@@ -355,6 +355,180 @@ static void core_test_time_share(struct kunit *test)
 	fake_finish();
 }
 
+/* Dispatch the next request, which the driver starts. */
+static struct request *core_start(struct kunit *test, sector_t sector)
+{
+	struct request *rq = fake_expect(test, sector);
+
+	WRITE_ONCE(rq->state, MQ_RQ_IN_FLIGHT);
+	return rq;
+}
+
+/* A driver that sleeps gets one request after another, each when it has started the last. */
+static void core_test_driver_starts(struct kunit *test)
+{
+	struct core_data *data = core_begin(test);
+	struct request *rq;
+	unsigned int i;
+
+	data->io.driver.sleeps = true;
+	for (i = 0; i < 6; i++)
+		fake_insert(REQ_OP_READ, 100 * i, 8);
+	rq = fake_expect(test, 0);
+	KUNIT_EXPECT_NULL(test, fake_dispatch());
+	KUNIT_EXPECT_TRUE(test, fake_has_work());
+	WRITE_ONCE(rq->state, MQ_RQ_IN_FLIGHT);
+	/* The driver ends or requeues a request without having started it. */
+	fake_complete(fake_expect(test, 100));
+	rq = fake_expect(test, 200);
+	fake_requeue(rq);
+	fake_complete(fake_expect(test, 300));
+	fake_insert_request(rq, true);
+	fake_complete(fake_expect(test, 200));
+	/* One that is not started for long is forgotten. */
+	fake_expect(test, 400);
+	KUNIT_EXPECT_NULL(test, fake_dispatch());
+	fake_advance_ms(100);
+	fake_expect(test, 500);
+	WRITE_ONCE(rq->state, MQ_RQ_IDLE);
+	fake_complete_all();
+	KUNIT_EXPECT_NULL(test, data->io.last_rq);
+	fake_finish();
+}
+
+/*
+ * With a write in flight, dispatch @number of them one by one. The driver keeps each until the
+ * one before has completed, after @us; 0: it takes each at once.
+ */
+static void core_keep(struct kunit *test, unsigned int number, unsigned int us)
+{
+	struct request *rq, *next;
+
+	fake_insert(REQ_OP_WRITE, 0, 8);
+	rq = core_start(test, 0);
+	while (number--) {
+		fake_insert(REQ_OP_WRITE, 0, 8);
+		next = fake_expect(test, 0);
+		/* The run asks for another request, then gives the driver this one. */
+		fake_has_work();
+		WRITE_ONCE(next->state, MQ_RQ_IN_FLIGHT);
+		fake_advance_us(us);
+		if (us)
+			fake_complete(rq);
+		fake_has_work();
+		if (!us)
+			fake_complete(rq);
+		rq = next;
+	}
+	fake_complete(rq);
+}
+
+/* A driver that keeps each request until the one before has completed is known by that. */
+static void core_test_driver_keeps(struct kunit *test)
+{
+	struct core_data *data = core_begin(test);
+	struct iosched *io = &data->io;
+	struct request *rq;
+
+	io->driver.sleeps = true;
+	core_keep(test, 15, 300);
+	KUNIT_EXPECT_EQ(test, io->driver.seen, 15U);
+	/* This shows nothing. */
+	core_keep(test, 1, 100);
+	KUNIT_EXPECT_EQ(test, io->driver.seen, 15U);
+	core_keep(test, 1, 0);
+	KUNIT_EXPECT_EQ(test, io->driver.seen, 7U);
+	KUNIT_EXPECT_FALSE(test, io->driver.one);
+	core_keep(test, 9, 300);
+	KUNIT_EXPECT_TRUE(test, io->driver.one);
+	KUNIT_EXPECT_EQ(test, iosched_limit(io), 2U);
+	/* A depth that is set holds. */
+	fake_set(test, "depth", "8");
+	KUNIT_EXPECT_EQ(test, iosched_limit(io), 8U);
+	fake_set(test, "depth", "0");
+
+	/* The driver may keep a discard for another reason. */
+	fake_insert(REQ_OP_WRITE, 0, 8);
+	rq = core_start(test, 0);
+	fake_worker = &fake.hctx->run_work.work;
+	fake_insert(REQ_OP_DISCARD, 100, 8);
+	core_start(test, 100);
+	KUNIT_EXPECT_NULL(test, io->driver.task);
+	fake_complete(rq);
+	/* It is forgotten when the driver takes a request at once, and again. */
+	fake_complete_all();
+	core_keep(test, 1, 0);
+	KUNIT_EXPECT_TRUE(test, io->driver.one);
+	core_keep(test, 1, 0);
+	KUNIT_EXPECT_FALSE(test, io->driver.one);
+	fake_worker = NULL;
+	fake_finish();
+}
+
+/*
+ * A driver that gives its device one request at a time gets two, the second from the
+ * queue's worker; one while there are reads and writes.
+ */
+static void core_test_driver_takes_one(struct kunit *test)
+{
+	struct core_data *data = core_begin(test);
+	struct iosched *io = &data->io;
+	struct request *first, *second;
+	unsigned int runs;
+
+	io->driver.sleeps = true;
+	io->driver.one = true;
+	io->driver.seen = IOSCHED_DRIVER_SEEN;
+	fake_insert(REQ_OP_WRITE, 0, 8);
+	fake_insert(REQ_OP_WRITE, 100, 8);
+	fake_insert(REQ_OP_WRITE, 200, 8);
+	first = core_start(test, 0);
+	runs = fake_runs;
+	KUNIT_EXPECT_NULL(test, fake_dispatch());
+	KUNIT_EXPECT_EQ(test, fake_runs, runs + 1);
+	fake_worker = &fake.hctx->run_work.work;
+	second = core_start(test, 100);
+	fake_expect_none(test);
+	fake_worker = NULL;
+	fake_insert(REQ_OP_READ, 300, 8);
+	KUNIT_EXPECT_EQ(test, iosched_limit(io), 1U);
+	fake_complete(first);
+	fake_expect_none(test);
+	/* Not even late requests are dispatched now. */
+	fake_advance_ms(6000);
+	io->driver.tried = jiffies;
+	fake_expect_none(test);
+	/* At times the worker tries whether the driver still waits. */
+	io->driver.tried = jiffies - IOSCHED_DRIVER_TRY - 1;
+	KUNIT_EXPECT_EQ(test, iosched_limit(io), 2U);
+	io->driver.tried = jiffies;
+	fake_expect_none(test);
+	fake_complete(second);
+	fake_complete(core_start(test, 300));
+	fake_advance_ms(10);
+	fake_complete(core_start(test, 200));
+	fake_finish();
+}
+
+/* A driver that takes several requests does not keep them. */
+static void core_test_driver_takes_more(struct kunit *test)
+{
+	struct core_data *data = core_begin(test);
+	unsigned int i;
+
+	data->io.driver.sleeps = true;
+	for (i = 0; i < 40; i++)
+		fake_insert(REQ_OP_WRITE, 100 * i, 8);
+	for (i = 0; i < 40; i++) {
+		core_start(test, 100 * i);
+		fake_advance_us(300);
+		fake_has_work();
+	}
+	KUNIT_EXPECT_EQ(test, data->io.driver.seen, 0U);
+	fake_complete_all();
+	fake_finish();
+}
+
 /* A read that comes soon is dispatched before writes that were queued before. */
 static void core_test_next_read(struct kunit *test)
 {
@@ -1708,6 +1882,10 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_budget),
 	KUNIT_CASE(core_test_time_share),
 	KUNIT_CASE(core_test_next_read),
+	KUNIT_CASE(core_test_driver_starts),
+	KUNIT_CASE(core_test_driver_keeps),
+	KUNIT_CASE(core_test_driver_takes_one),
+	KUNIT_CASE(core_test_driver_takes_more),
 	KUNIT_CASE(core_test_owed),
 	KUNIT_CASE(core_test_phases),
 	KUNIT_CASE(core_test_phase_ends),

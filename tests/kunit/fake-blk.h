@@ -66,6 +66,9 @@ static inline u64 fake_ktime_get_ns(void)
 	return fake_ns;
 }
 
+/* The work that executes the test, or NULL. */
+static struct work_struct *fake_worker;
+
 /* Number of times that a run of the hardware queues was requested. */
 static unsigned int fake_runs;
 
@@ -247,6 +250,7 @@ static void fake_free_request(struct request *rq);
 #define queue_delayed_work		fake_queue_delayed_work
 #define cancel_delayed_work		fake_cancel_delayed_work
 #define cancel_work_sync		fake_cancel_work
+#define current_work()			fake_worker
 #define blk_mq_run_hw_queues		fake_run_hw_queues
 #define blk_mq_run_hw_queue		fake_run_hw_queue
 #define blk_mq_sched_mark_restart_hctx	fake_mark_restart_hctx

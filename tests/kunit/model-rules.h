@@ -104,7 +104,7 @@ static struct {
 	bool reads_seen;
 	unsigned long last_write;	/* jiffies */
 	bool overtaken;		/* the last request overtook those of the head */
-	u64 timed_since;		/* ns */
+	u32 timed_since;		/* us */
 	unsigned int owed_us;		/* to reads */
 	u32 read_done, waiting;		/* us, see model_us(); 0: none */
 	unsigned int soon;		/* of 256 */
@@ -385,14 +385,14 @@ static inline void model_turn_begins(struct model_request *mr)
 	model.waiting = 0;
 	if (write && !time_before(jiffies, write->deadline))
 		model.owed_us = min(model.owed_us, 100000U);
-	model.timed_since = fake_ns;
+	model.timed_since = model_us();
 }
 
 /* A request that was dispatched as the only one completes. */
 static inline void model_turn_ends(struct model_request *mr)
 {
-	unsigned int us = div_u64(min_t(u64, fake_ns - model.timed_since,
-					NSEC_PER_SEC), 1000), share;
+	unsigned int us = min_t(u32, model_us() - model.timed_since, 1000000U);
+	unsigned int share;
 
 	if (mr->dir == READ) {
 		model_pay(us);
@@ -434,6 +434,13 @@ static unsigned long model_deadline(struct model_request *mr)
 						  model.write_expire);
 }
 
+/* Return true if writes must wait for reads on a device that takes one request. */
+static bool model_reads_turn(bool reads)
+{
+	return model.write_share < 100 && model.owed_us &&
+	       (reads || model_read_is_near());
+}
+
 /* Return the request that is overdue, so that only a lack of tags can hold it. */
 static struct model_request *model_overdue(void)
 {
@@ -444,6 +451,8 @@ static struct model_request *model_overdue(void)
 	model_for_each(mr) {
 		if (mr->state != MODEL_QUEUED ||
 		    model_oldest(mr->tier, mr->dir) != mr ||
+		    (mr->dir == WRITE && model_limit() == 1 &&
+		     model_reads_turn(false)) ||
 		    time_before(jiffies, model_deadline(mr) + IOSCHED_SLACK))
 			continue;
 		if (!overdue || mr->tier < overdue->tier ||
@@ -453,13 +462,6 @@ static struct model_request *model_overdue(void)
 			overdue = mr;
 	}
 	return overdue;
-}
-
-/* Return true if writes must wait for reads on a device that takes one request. */
-static bool model_reads_turn(bool reads)
-{
-	return model.write_share < 100 && model.owed_us &&
-	       (reads || model_read_is_near());
 }
 
 /* Return true if the tier's writes must leave tags to reads. */

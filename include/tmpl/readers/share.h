@@ -25,9 +25,6 @@
 /* Reads are recent for this long after one was dispatched, in jiffies. */
 #define IOSCHED_READS_RECENT	(HZ / 10)
 
-/* Without a read for this long, in jiffies, there are no readers. */
-#define IOSCHED_READERS_GONE	HZ
-
 /* Writes past their deadline, and those of a device with one tag, have this share. */
 #define IOSCHED_LEAST_SHARE	50U	/* percent */
 
@@ -66,6 +63,13 @@ static bool iosched_writes_full(struct iosched *io, unsigned int tier)
 	return iosched_share_used(io, share);
 }
 
+/* Return true if writes, late ones too, wait for the next read of a device with one tag. */
+static bool iosched_read_expected(struct iosched *io)
+{
+	return iosched_limit(io) == 1 && READ_ONCE(io->write_share) < 100 &&
+	       iosched_reads_turn(io, false);
+}
+
 /* Return true if @rq, which is queued or about to be, is such a write. */
 static bool iosched_must_yield(struct iosched *io, struct request *rq)
 {
@@ -81,7 +85,8 @@ static unsigned long iosched_note_dispatch(struct iosched *io,
 		WRITE_ONCE(io->last[rq_data_dir(rq)], jiffies);
 	if (iosched_limit(io) > 1) {
 		io->turns.since_us = 0;
-		return 0;
+		if (likely(!READ_ONCE(io->driver.one)))
+			return 0;
 	}
 	return iosched_turn_begins(io, rq);
 }

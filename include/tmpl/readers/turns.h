@@ -31,12 +31,6 @@
 /* iosched_turns.soon if all reads come soon; a read changes it by an eighth. */
 #define IOSCHED_ALL_SOON	256U
 
-/* The time in us, never 0; it wraps around after 71 minutes. */
-static u32 iosched_now_us(void)
-{
-	return (u32)div_u64(ktime_get_ns(), NSEC_PER_USEC) | 1;
-}
-
 /* Reads get @us of the time that they are owed. */
 static void iosched_pay(struct iosched *io, unsigned int us)
 {
@@ -153,21 +147,23 @@ static unsigned long iosched_turn_begins(struct iosched *io, struct request *rq)
 	if (READ_ONCE(io->owed_us) > IOSCHED_OWED_LATE_US && write &&
 	    time_after_eq(jiffies, (unsigned long)write->fifo_time))
 		WRITE_ONCE(io->owed_us, IOSCHED_OWED_LATE_US);
-	io->timed_since = ktime_get_ns();
+	WRITE_ONCE(io->timed_us, iosched_now_us());
 	return IOSCHED_RQ_TIMED;
 }
 
-/* A request that was dispatched as the only one has completed. Any context. */
+/*
+ * A request that is timed has completed. Any context. If the next one was dispatched
+ * meanwhile, the device has been busy with it since.
+ */
 static void iosched_turn_ends(struct iosched *io, struct request *rq)
 {
 	unsigned int share = max(READ_ONCE(io->write_share), IOSCHED_LEAST_SHARE);
-	u64 ns = ktime_get_ns() - io->timed_since;
-	unsigned int owed, us;
+	u32 since = READ_ONCE(io->timed_us), now = iosched_now_us();
+	unsigned int owed, us = min_t(u32, now - since, USEC_PER_SEC);
 
-	us = div_u64(min_t(u64, ns, NSEC_PER_SEC), NSEC_PER_USEC);
 	if (rq_data_dir(rq) == READ) {
 		iosched_pay(io, us);
-		WRITE_ONCE(io->read_done_us, iosched_now_us());
+		WRITE_ONCE(io->read_done_us, now);
 		return;
 	}
 	owed = READ_ONCE(io->owed_us);

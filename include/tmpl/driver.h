@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What a driver gives its device at a time. A part of iosched-tmpl.h.
+ *
+ * The block layer takes requests from the elevator until there are none or no tags, and
+ * only then gives the driver the first one. A driver may announce more tags than its
+ * device takes, and let queue_rq() wait: mmc has 64 for a card without a command queue,
+ * which takes one request. All others would wait where they can be neither merged nor
+ * reordered.
+ *
+ * So if queue_rq() may sleep (BLK_MQ_F_BLOCKING) and there is one hardware queue, a request
+ * is dispatched only after the driver has started the one before. Then a driver that waits
+ * has one that is served and one that waits.
+ *
+ * If queue_rq() keeps the next one until the one before has completed, again and again, the
+ * device takes one at a time. The dispatch limit is 2 then: the driver prepares the next
+ * request meanwhile. It is 1 while there are both reads and writes, which then take turns
+ * (readers/turns.h); but every ten seconds it is 2 once, to see whether the driver still waits.
+ *
+ * Most kernels run the queue in the task that inserts a request, which would wait in
+ * queue_rq() for requests of others, for a second and more. So only the queue's own worker
+ * dispatches the second request.
+ *
+ * (In no paper.)
+ */
+#ifndef _IOSCHED_TMPL_DRIVER_H
+#define _IOSCHED_TMPL_DRIVER_H
+
+/* Least time for which queue_rq() keeps a request that must wait, in us. */
+#define IOSCHED_DRIVER_US	200U
+
+/* So many times more often than not, and half as often for a device that is known. */
+#define IOSCHED_DRIVER_SEEN	16U
+
+/* Requests that such a driver has. */
+#define IOSCHED_DRIVER_HAS	2U
+
+/* Between tries beside reads and writes, in jiffies: each costs a request's time. */
+#define IOSCHED_DRIVER_TRY	(10 * HZ)
+
+/* Longest time until a driver ought to start a request, in jiffies. */
+#define IOSCHED_DRIVER_STARTS	max(msecs_to_jiffies(10), 1UL)
+
+/* A driver that is told of several requests at once, or of budgets, takes several. */
+static void iosched_driver_init(struct iosched *io)
+{
+	const struct blk_mq_ops *ops = io->q->mq_ops;
+
+	io->driver.sleeps = io->q->tag_set->flags & BLK_MQ_F_BLOCKING &&
+			    io->q->nr_hw_queues == 1 && !ops->commit_rqs &&
+			    !ops->get_budget;
+	io->driver.tried = jiffies;
+}
+
+/* Return true if there are readers, or writers. Under the lock. */
+static bool iosched_present(struct iosched *io, unsigned int dir)
+{
+	unsigned int tier;
+
+	if (io->alone && rq_data_dir(io->alone) == dir)
+		return true;
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		if (!list_empty(&io->fifo[tier][dir]))
+			return true;
+	return time_before(jiffies, READ_ONCE(io->last[dir]) +
+				    IOSCHED_READERS_GONE);
+}
+
+/*
+ * Most requests in flight if the device is known to take one at a time and @depth is not
+ * set, otherwise UINT_MAX. Then under the lock.
+ */
+static unsigned int iosched_driver_limit(struct iosched *io)
+{
+	if (likely(!READ_ONCE(io->driver.one)) || READ_ONCE(io->depth))
+		return UINT_MAX;
+	if (!iosched_present(io, READ) || !iosched_present(io, WRITE))
+		return 2;
+	return time_after(jiffies, io->driver.tried + IOSCHED_DRIVER_TRY) &&
+	       iosched_all_in_flight(io) ? 2 : 1;
+}
+
+/*
+ * Return true if the driver has not started the last request that was dispatched. The
+ * block layer asks again once it has: the request is in the list of the run that asks, or in
+ * hctx->dispatch. If it has completed meanwhile, its memory is still a request.
+ */
+static bool iosched_driver_has_not(struct iosched *io)
+{
+	struct request *rq = READ_ONCE(io->last_rq);
+
+	return rq && !blk_mq_request_started(rq);
+}
+
+/* Return true if it may still start that request before it gets another. Under the lock. */
+static bool iosched_driver_starts(struct iosched *io)
+{
+	return iosched_driver_has_not(io) &&
+	       time_before(jiffies, io->driver.since + IOSCHED_DRIVER_STARTS);
+}
+
+/* @rq is dispatched and not yet counted. Under the lock. */
+static void iosched_driver_dispatch(struct iosched *io, struct request *rq)
+{
+	struct iosched_driver *driver = &io->driver;
+	bool sample;
+
+	if (likely(!driver->sleeps))
+		return;
+	WRITE_ONCE(io->last_rq, rq);
+	driver->since = jiffies;
+	WRITE_ONCE(driver->since_us, iosched_now_us());
+	WRITE_ONCE(driver->beside, iosched_all_in_flight(io));
+	/* Others, such as discards, a driver may do in queue_rq(). */
+	sample = driver->beside && (req_op(rq) == REQ_OP_READ ||
+				    req_op(rq) == REQ_OP_WRITE);
+	if (sample)
+		driver->tried = jiffies;
+	WRITE_ONCE(driver->task, sample ? current : NULL);
+}
+
+/*
+ * The task that dispatched the last request, while others were in flight, asks for more.
+ * Unless the driver has refused that request, learn from the time for which queue_rq()
+ * kept it. Without the lock: a sample may be wrong.
+ */
+static void iosched_driver_returned(struct iosched *io,
+				    struct blk_mq_hw_ctx *hctx)
+{
+	struct iosched_driver *driver = &io->driver;
+	unsigned int beside = READ_ONCE(driver->beside), in_flight;
+	unsigned int seen = READ_ONCE(driver->seen);
+	bool kept;
+
+	if (!list_empty_careful(&hctx->dispatch)) {
+		WRITE_ONCE(driver->task, NULL);
+		return;
+	}
+	/* The run still collects requests. */
+	if (iosched_driver_has_not(io))
+		return;
+	WRITE_ONCE(driver->task, NULL);
+	kept = iosched_now_us() - READ_ONCE(driver->since_us) >=
+	       IOSCHED_DRIVER_US;
+	in_flight = iosched_all_in_flight(io);
+	if (max(beside, in_flight) > IOSCHED_DRIVER_HAS)
+		seen = 0;
+	else if (kept && in_flight <= beside)
+		seen = min(seen + 1, IOSCHED_DRIVER_SEEN);
+	else if (!kept && in_flight > beside)
+		seen /= 2;
+	WRITE_ONCE(driver->seen, seen);
+	WRITE_ONCE(driver->one, seen >= (READ_ONCE(driver->one) ?
+					 IOSCHED_DRIVER_SEEN / 2 :
+					 IOSCHED_DRIVER_SEEN));
+}
+
+/* @rq has completed, or is requeued. Any context. */
+static void iosched_driver_done(struct iosched *io, struct request *rq)
+{
+	if (unlikely(READ_ONCE(io->last_rq) == rq))
+		cmpxchg(&io->last_rq, rq, NULL);
+}
+
+#endif /* _IOSCHED_TMPL_DRIVER_H */
