@@ -122,7 +122,7 @@ def measure(run):
     if run["job"] in programs.PROGRAMS:
         with Device(run["preset"], **run["keys"]) as device, programs.files(device, run):
             prepare(device, run)
-            return programs.measure(device, run)
+            return programs.measure(device, run) | {"scheduler": scheduler_files(device)}
     with Device(run["preset"], **run["keys"]) as device, \
             file_system(device, run) if "BESIDE" in run["variables"] \
             else contextlib.nullcontext():
