@@ -24,20 +24,17 @@ BESIDE = {"offset": "8m", "size": "32m", "time_based": 1, "runtime": "6s"}
 # A reader beside a deep writer, of a card that takes 100 4k requests a second.
 JOBS = {"reader": {**BESIDE, "rw": "randread", "iodepth": 1, "ioengine": "psync"},
         "writer": {**BESIDE, "rw": "randwrite", "iodepth": 64}}
-# The folder of the driver, and the part of a drive's path in sysfs that it is bound to.
+# The driver of a drive: the folder of what it is bound to, and how that is named in the drive's
+# path.
 DRIVERS = {"mmcblk": ("mmc/drivers/mmcblk", r"mmc\d+:\w+"),
            "usb-storage": ("usb/drivers/usb-storage", r"\d+-\d+:\d\.\d"),
            "uas": ("usb/drivers/uas", r"\d+-\d+:\d\.\d")}
 
 
-def bound_to(folder, pattern):
-    """Return {name of a drive: what the driver in @folder is bound to for it}."""
-    found = {}
-    for drive in pathlib.Path("/sys/block").iterdir():
-        names = [part for part in drive.resolve().parts if re.fullmatch(pattern, part)]
-        if names and pathlib.Path("/sys/bus", folder, names[-1]).exists():
-            found[drive.name] = names[-1]
-    return found
+def part_of(drive, pattern):
+    """Return the last name in a drive's path in sysfs that matches, or None."""
+    names = [part for part in drive.resolve().parts if re.fullmatch(pattern, part)]
+    return names[-1] if names else None
 
 
 class Drive:
@@ -45,20 +42,37 @@ class Drive:
 
     def __init__(self, driver):
         self.driver = driver
-        self.folder = pathlib.Path("/sys/bus", DRIVERS[driver][0])
-        wait_for(self.found, f"a drive behind {driver}")
-        self.name, self.device = next(iter(self.found().items()))
+        folder, self.pattern = DRIVERS[driver]
+        self.folder = pathlib.Path("/sys/bus", folder)
+        self.find()
+        path = pathlib.Path("/sys/block", self.name)
+        self.bound, self.host = (part_of(path, pattern) for pattern in (self.pattern, r"host\d+"))
 
-    def found(self):
-        return bound_to(*DRIVERS[self.driver])
+    def names(self):
+        """Return the names of the drives that the driver has."""
+        bound = {drive.name: part_of(drive, self.pattern)
+                 for drive in pathlib.Path("/sys/block").iterdir()}
+        return [name for name, to in bound.items() if to and (self.folder / to).exists()]
+
+    def find(self):
+        """Wait for the drive, and take its name."""
+        wait_for(self.names, f"the drive behind {self.driver}")
+        self.name = self.names()[0]
 
     def take_out(self):
-        (self.folder / "unbind").write_text(self.device)
+        """Remove the drive from the kernel. xhci does not survive it if uas is unbound on QEMU."""
+        if self.host:
+            pathlib.Path("/sys/block", self.name, "device/delete").write_text("1")
+        else:
+            (self.folder / "unbind").write_text(self.bound)
 
     def put_in(self):
-        (self.folder / "bind").write_text(self.device)
-        wait_for(self.found, f"the drive behind {self.driver} again")
-        self.name = next(iter(self.found()))
+        """Give the kernel the drive again."""
+        if self.host:
+            pathlib.Path("/sys/class/scsi_host", self.host, "scan").write_text("- - -")
+        else:
+            (self.folder / "bind").write_text(self.bound)
+        self.find()
 
 
 def switched(drives):
