@@ -44,8 +44,8 @@ STATS = ("tier dir inserted merged dispatched completed expired requeued queued 
                                     for way in ("read", "write"))))
 
 
-READERS = ("owed_us 5\nreads_soon 200\ncame 3\nmissed 1\nwaited_us 400000\nalone 0\ntried 2\n"
-           "paid 1\nalone_us 200000\n")
+READERS = ("owed_us 5\nreads_soon 200\ncame 3\nmissed 1\nwaited_us 400000\ntakes_one 1\nkept 16\n"
+           "alone 0\ntried 2\npaid 1\nalone_us 200000\n")
 
 
 def files_of(scheduler):
@@ -91,7 +91,8 @@ def parsed():
     check(line == "best-effort 3 queued; idle 6 queued", line)
     check(piq["piq"]["batches write"] == 5 and piq["piq"]["conflicts rw"] == 3, "counters of piq")
     line, _ = next(top_lines.stats_line(piq, {}, 2.0))
-    check(line.endswith("past the queue 6;  writes wait for reads 30 %"), line)
+    check(line.endswith("past the queue 6;  writes wait for reads 30 %;  "
+                        "the drive takes one at a time"), line)
     line, _ = next(top_lines.stats_line(piq, piq, 2.0))
     check("wait" not in line, line)
     check([row["waiting"] for row in piq["batches"]] == ["", 4], "a column may be empty")

@@ -292,7 +292,9 @@ def stats_line(files: dict, before: dict, seconds: float) -> Iterator[Line]:
                  if files.get("readers") else ())
     yield (f"per second:  after the deadline {plain(sums[0] / seconds)}, "
            f"past the queue {plain(sums[1] / seconds)}" +
-           (f";  writes wait for reads {waited / seconds / 1e4:.0f} %" if waited else "")), PLAIN
+           (f";  writes wait for reads {waited / seconds / 1e4:.0f} %" if waited else "") +
+           (";  the drive takes one at a time" if files.get("readers", {}).get("takes_one") else "")
+           ), PLAIN
 
 
 def panel(figures: dict, before: dict[str, Parsed], width: int, room: int) -> list[Line]:
