@@ -16,7 +16,7 @@ endif
 BUILD := $(CURDIR)/build/$(KVER)
 POLICIES := $(wildcard *-iosched.c)
 # DKMS has the schedulers only.
-SOURCES := Kbuild $(POLICIES) include $(wildcard tests/ioload tests/kunit tests/ssdemu)
+SOURCES := Kbuild $(POLICIES) include $(wildcard tests/ioload tests/kunit tests/ssdemu tests/tide)
 # A kernel of scripts/fetch-kernel that is of a later release than this machine has the
 # /usr of that release.
 NEWER_USR = $(wildcard $(HEADERS)/../../../build-usr)

@@ -6,7 +6,7 @@
  * IOSCHED_NAME			name of the scheduler, a string
  * IOSCHED_POLICY		its struct iosched_policy
  * IOSCHED_POLICY_TUNABLES	list of its tunables, see tmpl/tunables.h
- * IOSCHED_POLICY_DEBUGFS	its debugfs files, struct blk_mq_debugfs_attr
+ * IOSCHED_POLICY_DEBUGFS	(opt) its debugfs files, struct blk_mq_debugfs_attr
  *
  * The compiler turns each hook into a direct call, or omits it. The template
  * defines the elevator_type and the module's entry points.
@@ -34,7 +34,9 @@
 #ifdef CONFIG_BLK_DEBUG_FS
 static const struct blk_mq_debugfs_attr iosched_debugfs_attrs[] = {
 	IOSCHED_CORE_DEBUGFS,
+#ifdef IOSCHED_POLICY_DEBUGFS
 	IOSCHED_POLICY_DEBUGFS,
+#endif
 	{},
 };
 #endif

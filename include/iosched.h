@@ -339,14 +339,14 @@ struct iosched {
  * @load: (opt) the module is being loaded: set up what its devices share. May
  *	sleep, no lock. Negative errno on failure.
  * @unload: (opt) undo load(); no device has the scheduler. May sleep, no lock.
- * @init: set up the policy's part of a device, whose settings are set. May sleep,
+ * @init: (opt) set up the policy's part of a device, whose settings are set. May sleep,
  *	no lock. The queue may still have another scheduler, and keep it if the
  *	switch fails, so this must not change the queue. Negative errno on
  *	failure; exit() is then not called. Do not fail for what the settings
  *	are: a driver that changes its number of hardware queues has the
  *	scheduler start again from the module's parameters. 7.2 gives up that
  *	change if this fails, older kernels leave the device without one.
- * @exit: undo init(). May sleep, no lock. No request is queued or in flight, and
+ * @exit: (opt) undo init(). May sleep, no lock. No request is queued or in flight, and
  *	no debugfs file is being read.
  * @start: (opt) the queue, which is frozen, has the scheduler from now on. No lock.
  * @stop: (opt) the queue, which is frozen and has no request, no longer has the

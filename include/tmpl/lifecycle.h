@@ -33,7 +33,7 @@ static struct iosched *iosched_new(struct request_queue *q)
 	iosched_tunables_init(io);
 	io->last[READ] = jiffies - IOSCHED_READERS_GONE;
 	io->last[WRITE] = jiffies;
-	ret = IOSCHED_POLICY.init(io);
+	ret = IOSCHED_POLICY.init ? IOSCHED_POLICY.init(io) : 0;
 	if (ret) {
 		kfree(io);
 		return ERR_PTR(ret);
@@ -51,7 +51,8 @@ static inline void *iosched_new_data(struct request_queue *q)
 
 static void iosched_free(void *data)
 {
-	IOSCHED_POLICY.exit(data);
+	if (IOSCHED_POLICY.exit)
+		IOSCHED_POLICY.exit(data);
 	kfree(data);
 }
 

@@ -15,7 +15,7 @@ GUEST_RUN = "/lab"
 # {module: name} of the project's schedulers.
 SCHEDULERS = {f"{name}-iosched.ko": name for name in (
     os.path.basename(path).removesuffix("-iosched.c")
-    for path in glob.glob(f"{PROJECT}/*-iosched.c"))}
+    for path in glob.glob(f"{PROJECT}/*-iosched.c"))} | {"tide.ko": "tide"}
 # The modules that mount the root file system.
 BOOT_MODULES = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay")
 

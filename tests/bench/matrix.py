@@ -156,6 +156,8 @@ def beside(program: str) -> Workload:
     return Workload("beside", {"BESIDE": program}, None, drives=TODAY)
 
 
+# Schedulers with nothing set: tide is the core without a policy of a paper.
+COMPARED = (*model.PEERS, *model.ours(), "tide")
 TODAY = ("nvme", "qlc", "sata", "sd")
 WORKLOADS_QUICK = {
     "8 threads, 4k random mixed": Workload("threads", {}, 64),
@@ -320,7 +322,7 @@ def emulated(kind: str, preset: str, name: str, workload: Workload, quick: bool,
                       simulate=True, label=label)
             for scheduler, label, tunables in (
                 competitors(preset, both) if not selected else
-                ((each, each, {}) for each in (*model.PEERS, *model.ours())))]
+                ((each, each, {}) for each in COMPARED))]
     return cell
 
 
@@ -408,7 +410,7 @@ def program_cells(quick: bool) -> collections.abc.Iterator[Cell]:
                 cell.runs += [
                     model.Run(preset, "start", scheduler, tunables,
                               BEHIND_CACHE.get(preset, {}) | KEPT, variables, simulate=True)
-                    for scheduler in (*model.PEERS, *model.ours())]
+                    for scheduler in COMPARED]
             yield cell
 
 

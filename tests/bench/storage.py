@@ -23,7 +23,7 @@ PROGRAM = "runs.py"
 IN_GUEST = ("tests/bench/guest", "tests/lib/ssd.py", "tests/lib/checks.py", "scripts/read-trace",
             "scripts/ssdemu")
 # The project's files that decide a result, as git knows them, without presets and jobs.
-SOURCES = (*IN_GUEST, "Kbuild", "*-iosched.c", "include", "tests/ioload", "tests/ssdemu/*.[ch]",
+SOURCES = (*IN_GUEST, "Kbuild", "*-iosched.c", "include", "tests/ioload", "tests/tide", "tests/ssdemu/*.[ch]",
            "tests/ssdemu/Kbuild", "scripts/labvm", "scripts/lab-guest", "scripts/sim-kernel*")
 # What the guests of emulated devices are.
 GUEST = ("I/O: scripts/lab --simulate (User Mode Linux, instructions take no time); instructions: "

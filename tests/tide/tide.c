@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * tide: the core alone, to compare the policies with, and an example of one.
+ *
+ * What keeps reads fast beside writes is what the core does for every policy
+ * (include/tmpl/readers/, include/tmpl/driver.h). This one adds no order of its own:
+ *
+ *  1. The request that came first is dispatched, of the highest priority class in use.
+ *  2. While writes have to leave the device to reads, it is the read that came first.
+ *  3. While no request is queued, requests bypass the scheduler.
+ *
+ * (In no paper.)
+ */
+#include "iosched-debugfs.h"
+
+#define IOSCHED_NAME "tide"
+
+static struct request *tide_select(struct iosched *io, unsigned int tier,
+				   bool reads_only)
+{
+	lockdep_assert_held(&io->lock);
+	return reads_only ? iosched_first(io, tier, READ) :
+			    iosched_first_come(io, tier);
+}
+
+static bool tide_take_alone(struct iosched *io, struct request *rq)
+{
+	return true;
+}
+
+static bool tide_may_bypass(struct iosched *io)
+{
+	return true;
+}
+
+/* Tunables: type, name, default, least, most, setter, description */
+#define TIDE_TUNABLES(T, C)						\
+	T(iosched, bypass, 1, 0, 1, iosched_set,			\
+	  "issue requests directly while none is queued")
+
+static const struct iosched_policy tide_policy = {
+	.size		= sizeof(struct iosched),
+	.select		= tide_select,
+	.take_alone	= tide_take_alone,
+	.may_bypass	= tide_may_bypass,
+};
+
+#define IOSCHED_POLICY		tide_policy
+#define IOSCHED_POLICY_TUNABLES	TIDE_TUNABLES
+#include "iosched-tmpl.h"
+
+MODULE_AUTHOR("The ssd-iosched developers");
+MODULE_DESCRIPTION("The core of the I/O schedulers for SSDs, without a policy of a paper");
+MODULE_LICENSE("GPL");
+MODULE_ALIAS("tide-iosched");
