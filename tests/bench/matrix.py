@@ -156,6 +156,11 @@ def beside(program: str) -> Workload:
     return Workload("beside", {"BESIDE": program}, None, drives=TODAY)
 
 
+# {name of the cell: (program, job of ioload beside it, tunables)}
+PROGRAMS = {"start beside a copy": ("start", "", {}),
+            "start beside a copy, wbt off": ("start", "", model.UNTHROTTLED),
+            "key-value store beside a backup": ("store", "backup", {}),
+            "package installation beside 4 sync readers": ("install", "beside", {})}
 # Schedulers with nothing set: tide is the core without a policy of a paper.
 COMPARED = (*model.PEERS, *model.ours(), "tide")
 TODAY = ("nvme", "qlc", "sata", "sd")
@@ -396,19 +401,18 @@ def selected_cells(quick: bool) -> collections.abc.Iterator[Cell]:
 def program_cells(quick: bool) -> collections.abc.Iterator[Cell]:
     """Yield cells of programs on a file system of drives of today, with nothing set but the
     scheduler; none in the quick run. The kernel's own throttling of writeback is on, as it is by
-    default, and off."""
+    default, and off for a row."""
     for preset in () if quick else presets():
         if not preset.startswith(TODAY):
             continue
-        for name, tunables in (("start beside a copy", {}),
-                               ("start beside a copy, wbt off", model.UNTHROTTLED)):
-            ramp = 5000 if preset == "sd" else 2000
+        ramp, length = (5000, 20000) if preset == "sd" else (2000, 4000)
+        for name, (program, load, tunables) in PROGRAMS.items():
             cell = Cell("programs", preset, name)
             for seed in range(1, SEEDS + 1):
-                variables = {"SEED": str(seed),
+                variables = {"SEED": str(seed), "RUNTIME": f"{length}ms", "LOAD": load,
                              "RAMP": f"{ramp * (1 + PHASE * (seed - 1)):.0f}ms"}
                 cell.runs += [
-                    model.Run(preset, "start", scheduler, tunables,
+                    model.Run(preset, program, scheduler, tunables,
                               BEHIND_CACHE.get(preset, {}) | KEPT, variables, simulate=True)
                     for scheduler in COMPARED]
             yield cell

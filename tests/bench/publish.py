@@ -21,7 +21,7 @@ import sys
 import guests
 import locks
 import model
-from results import (COLUMNS, COUNTED, KINDS, MEANING, METRICS, RATES, START, Results, cost_rows,
+from results import (COLUMNS, COUNTED, KINDS, MEANING, METRICS, PROGRAMS, RATES, Results, cost_rows,
                      differences, facts, matrix, size_text, spread, standing, standings)
 from tables import markdown
 
@@ -101,16 +101,20 @@ def source(results):
 def as_selected(results):
     """Yield the lines of the tables of what a scheduler gives with nothing else set."""
     yield from by_cell(results, results.cells("selected"), BY_DRIVE)
-    yield from by_cell(results, results.cells("programs"), (START, RATES[1]))
+    yield from by_cell(results, results.cells("programs"), (*PROGRAMS, *RATES))
 
 
 def by_cell(results, cells, columns):
-    """Yield the lines of a table for each of the columns, with a row for each cell."""
-    for column in columns if cells else ():
-        labels = [*results.peers, *results.ours]
+    """Yield the lines of a table for each of the columns, with a row for each cell that has it."""
+    labels = [*results.peers, *results.ours]
+    for column in columns:
+        shown = [cell for cell in cells
+                 if any(column.get in cell["results"][label] for label in labels)]
+        if not shown:
+            continue
         yield from ["", f"**{column.title()}**", "", *markdown(["drive", "workload", *labels], [
             [f"`{cell['device']}`", cell["workload"],
-             *(spread(cell, label, column) for label in labels)] for cell in cells])]
+             *(spread(cell, label, column) for label in labels)] for cell in shown])]
 
 
 def overview(results):

@@ -17,10 +17,11 @@ RATES = (Column("read", "read_mbps", "MB/s", more=True),
          Column("write", "write_mbps", "MB/s", more=True))
 TIMES = {(way, key): Column(f"{way} {key}", f"{way}_{key}", "ms")
          for way in ("read", "write") for key in ("mean", "p50", "p99", "p99.9", "max")}
-# What a program takes from its start until it has read all of its files.
-START = Column("start", "start_s", "s")
+# Of programs: the start of an application, a store's reads and how late they are, an installation.
+PROGRAMS = (Column("start", "start_s", "s"), Column("store", "ops_s", "1/s", more=True),
+            Column("store p99", "op_p99", "ms"), Column("installation", "install_s", "s"))
 COLUMNS = (
-    START, *RATES, *TIMES.values(),
+    *PROGRAMS, *RATES, *TIMES.values(),
     Column("WA", "write_amplification", "x"), Column("erases", "erases"),
     Column("units busy", "utilisation", "of 1", more=True),
     Column("of bound", "of_bound", "of 1", more=True),

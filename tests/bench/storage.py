@@ -23,8 +23,8 @@ PROGRAM = "runs.py"
 IN_GUEST = ("tests/bench/guest", "tests/lib/ssd.py", "tests/lib/checks.py", "scripts/read-trace",
             "scripts/ssdemu")
 # The project's files that decide a result, as git knows them, without presets and jobs.
-SOURCES = (*IN_GUEST, "Kbuild", "*-iosched.c", "include", "tests/ioload", "tests/tide", "tests/ssdemu/*.[ch]",
-           "tests/ssdemu/Kbuild", "scripts/labvm", "scripts/lab-guest", "scripts/sim-kernel*")
+SOURCES = (*IN_GUEST, "Kbuild", "*-iosched.c", "include", "tests/ioload", "tests/tide",
+           "tests/ssdemu/*.[ch]", "tests/ssdemu/Kbuild", "scripts/labvm", "scripts/lab-guest", "scripts/sim-kernel*")
 # What the guests of emulated devices are.
 GUEST = ("I/O: scripts/lab --simulate (User Mode Linux, instructions take no time); instructions: "
          "scripts/lab --virtual-time (1 CPU, 1 instruction = 1 ns)")
@@ -119,8 +119,9 @@ def run_files(run: model.Run) -> list[pathlib.Path]:
     preset and the logs that are replayed."""
     found = []
     # A benchmark of a guest's program has no file.
-    if (model.JOBS / f"{run.job}.fio").exists():
-        found.append(model.JOBS / f"{run.job}.fio")
+    for job in (run.job, run.variables.get("LOAD")):
+        if (model.JOBS / f"{job}.fio").exists():
+            found.append(model.JOBS / f"{job}.fio")
     if run.preset != model.NULL_BLK:
         found.append(model.PRESETS / f"{run.preset}.conf")
     if "LOG" in run.variables:
