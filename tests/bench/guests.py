@@ -133,7 +133,7 @@ def run_guest(runs: list[model.Run], name: str, folder: pathlib.Path, progress: 
 
     files = sorted({path for run in runs for path in storage.run_files(run)})
     lab(program_command(program, "plan.json"), log, handle,
-        storage.guest_options(program, runs[0].simulate),
+        storage.options_of(runs[0], program),
         [("plan.json", plan), *((path.relative_to(model.PROJECT), path) for path in files)])
     if next(waiting, None):
         raise model.Failed(f"a result is missing, log: {log}")

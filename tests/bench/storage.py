@@ -17,6 +17,8 @@ import model
 
 # The guest's program for a plan of fio jobs on devices.
 PROGRAM = "runs.py"
+# {job of a run: Debian packages that only its guest needs}
+PACKAGES = {"store": ("rocksdb-tools",), "install": ("dpkg", "tar")}
 # The project's files in each guest of the benchmark. The fio jobs and the presets of its runs
 # are added file by file (run_files()): a changed job then leaves the image, and with it the
 # results of all other jobs, as they were.
@@ -24,7 +26,8 @@ IN_GUEST = ("tests/bench/guest", "tests/lib/ssd.py", "tests/lib/checks.py", "scr
             "scripts/ssdemu")
 # The project's files that decide a result, as git knows them, without presets and jobs.
 SOURCES = (*IN_GUEST, "Kbuild", "*-iosched.c", "include", "tests/ioload", "tests/tide",
-           "tests/ssdemu/*.[ch]", "tests/ssdemu/Kbuild", "scripts/labvm", "scripts/lab-guest", "scripts/sim-kernel*")
+           "tests/ssdemu/*.[ch]", "tests/ssdemu/Kbuild", "scripts/labvm", "scripts/lab-guest",
+           "scripts/sim-kernel*")
 # What the guests of emulated devices are.
 GUEST = ("I/O: scripts/lab --simulate (User Mode Linux, instructions take no time); instructions: "
          "scripts/lab --virtual-time (1 CPU, 1 instruction = 1 ns)")
@@ -63,7 +66,7 @@ class Store:
 
     def image(self, run: model.Run) -> list[str]:
         """Return the digests of the guest that decide the result of a run."""
-        options = guest_options(self.program, run.simulate)
+        options = options_of(run, self.program)
         if options not in self.images:
             self.images[options] = lab_digests(options)
         return image_of(self.images[options], run)
@@ -82,7 +85,7 @@ class Store:
                           for path in run_files(run) if path.read_text() != text_of(path)})
         if not changed:
             # All runs of a guest have the same options.
-            now = lab_digests.__wrapped__(guest_options(self.program, runs[0].simulate))
+            now = lab_digests.__wrapped__(options_of(runs[0], self.program))
             if any(image_of(now, run) != self.image(run) for run in runs):
                 changed = ["the guest's image"]
         if changed:
@@ -139,6 +142,12 @@ def guest_options(program: str = PROGRAM, simulate: bool = False) -> tuple[str, 
             *(f"--package={name}" for name in (head[1].split() if head else [])))
 
 
+def options_of(run: model.Run, program: str = PROGRAM) -> tuple[str, ...]:
+    """Return the same for a guest of runs like this one."""
+    return (*guest_options(program, run.simulate),
+            *(f"--package={name}" for name in PACKAGES.get(run.job, ())))
+
+
 @functools.cache
 def lab_digests(options: tuple[str, ...]) -> dict[str, str]:
     """Return digests of all that decides the figures of a guest of scripts/lab with these
@@ -159,8 +168,7 @@ def image_of(digests: dict[str, str], run: model.Run) -> list[str]:
 def image_digest(runs: list[model.Run], program: str = PROGRAM) -> str:
     """Return a digest of the guests that make @runs of a @program. The first call takes some
     seconds."""
-    found = [lab_digests(guest_options(program, simulate))
-             for simulate in sorted({run.simulate for run in runs})]
+    found = [lab_digests(options) for options in sorted({options_of(run, program) for run in runs})]
     return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
 
 

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# packages: rocksdb-tools dpkg tar
 """Inside the guest: make the runs of a plan, each a fio job on a new device. Print a line
 of JSON for each: what happens in a window of the run, or fio's result of all of it, and the
 device's counters."""
