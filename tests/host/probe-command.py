@@ -478,7 +478,7 @@ ADVICE = {"pass-ssd1": ("pass", {"region_size_mb": 2048, "region_depth": 4, "dep
                                  "write_share": 100, "write_batch": 4}),
           "piq": ("piq", {"page_size_kb": 4, "channels": 8, "chips": 8, "dies": 1, "planes": 1,
                           "allocation": "cwdp", "level": "chip"}),
-          "bp-transcend": ("bp", {"block_size_kb": 1024, "open_blocks": 1, "depth": 2}),
+          "bp-transcend": ("bp", {"block_size_kb": 1024, "open_blocks": 1}),
           "pai-a": ("pai", {"clustered_page_kb": 16, "clustered_block_kb": 4096,
                             "read_buffer_kb": 256, "write_buffer_kb": 255, "split": "pasa"})}
 

@@ -104,9 +104,7 @@ def bp_tunables(values: Values) -> dict[str, int | str]:
     block = block_kb(values)
     if not block:
         return {}
-    found = known(block_size_kb=block, open_blocks=whole(values, "open_blocks", BP_OPEN))
-    # BP needs a backlog: a drive that serves one request at a time gets one more to prepare.
-    return found | ({"depth": 2} if whole(values, "read_depth", 2) else {})
+    return known(block_size_kb=block, open_blocks=whole(values, "open_blocks", BP_OPEN))
 
 
 def pai_tunables(values: Values) -> dict[str, int | str]:
