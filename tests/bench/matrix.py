@@ -407,6 +407,9 @@ def program_cells(quick: bool) -> collections.abc.Iterator[Cell]:
             continue
         ramp, length = (5000, 20000) if preset == "sd" else (2000, 4000)
         for name, (program, load, tunables) in PROGRAMS.items():
+            # Under none the store is not even open after minutes: its reads never come first.
+            if (preset, program) == ("sd", "store"):
+                continue
             cell = Cell("programs", preset, name)
             for seed in range(1, SEEDS + 1):
                 variables = {"SEED": str(seed), "RUNTIME": f"{length}ms", "LOAD": load,
