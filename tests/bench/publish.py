@@ -107,6 +107,8 @@ def as_selected(results):
 def by_cell(results, cells, columns):
     """Yield the lines of a table for each of the columns, with a row for each cell that has it."""
     labels = [*results.peers, *results.ours]
+    # The core alone.
+    labels += ["tide"] * any("tide" in cell["results"] for cell in cells)
     for column in columns:
         shown = [cell for cell in cells
                  if any(column.get in cell["results"][label] for label in labels)]
@@ -128,7 +130,7 @@ def overview(results):
                  *markdown(by_drive_head(results), by_drive(results)), ""]
     if selected:
         lines = ["## As selected", "", "Nothing is set but the scheduler. Means of the seeds, with "
-                 "the 95 % interval of the mean.", *selected, "", *lines]
+                 "the 95 % interval of the mean. `tide` is the core alone.", *selected, "", *lines]
     if results.cells("cpu"):
         head = [label for label in cost_rows(results)[0][1] if label != "none"]
         lines += ["## What an elevator costs", "",
