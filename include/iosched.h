@@ -205,8 +205,7 @@ struct iosched_phases {
  * struct iosched_driver - what the driver gives its device, see tmpl/driver.h
  * @sleeps: queue_rq() may sleep, and there is one hardware queue
  * @one: the device takes one request at a time. Without the lock.
- * @since: time at which a request was last dispatched, in jiffies
- * @since_us: the same in us. Read without the lock.
+ * @since_us: time at which a request was last dispatched, in us. Read without the lock.
  * @beside: requests in flight at that time. Read without the lock.
  * @tried: time at which one was last dispatched that may be kept, in jiffies
  * @task: the task that dispatched the last request if that may be kept. Without the lock.
@@ -217,7 +216,6 @@ struct iosched_phases {
 struct iosched_driver {
 	bool sleeps;
 	bool one;
-	unsigned long since;
 	u32 since_us;
 	unsigned int beside;
 	unsigned long tried;

@@ -39,25 +39,6 @@ static bool iosched_find_room(struct iosched *io)
 	return io->room;
 }
 
-/*
- * Return true if the driver would let the current task wait with the next request: then
- * the queue's worker dispatches it. Under the lock.
- */
-static bool iosched_task_would_wait(struct iosched *io,
-				    struct blk_mq_hw_ctx *hctx)
-{
-	unsigned int limit = iosched_driver_limit(io), in_flight;
-
-	if (likely(limit == UINT_MAX) ||
-	    current_work() == &hctx->run_work.work)
-		return false;
-	in_flight = iosched_all_in_flight(io);
-	if (!in_flight || in_flight >= limit)
-		return false;
-	blk_mq_run_hw_queue(hctx, true);
-	return true;
-}
-
 static bool iosched_is_ready(struct iosched *io, struct request *rq, bool due)
 {
 	return !IOSCHED_POLICY.ready || IOSCHED_POLICY.ready(io, rq, due);

@@ -38,8 +38,8 @@
 /* Between tries beside reads and writes, in jiffies: each costs a request's time. */
 #define IOSCHED_DRIVER_TRY	(10 * HZ)
 
-/* Longest time until a driver ought to start a request, in jiffies. */
-#define IOSCHED_DRIVER_STARTS	max(msecs_to_jiffies(10), 1UL)
+/* Longest time until a driver ought to start a request, in us. */
+#define IOSCHED_DRIVER_STARTS	(10 * USEC_PER_MSEC)
 
 /* A driver that is told of several requests at once, or of budgets, takes several. */
 static void iosched_driver_init(struct iosched *io)
@@ -96,7 +96,26 @@ static bool iosched_driver_has_not(struct iosched *io)
 static bool iosched_driver_starts(struct iosched *io)
 {
 	return iosched_driver_has_not(io) &&
-	       time_before(jiffies, io->driver.since + IOSCHED_DRIVER_STARTS);
+	       iosched_now_us() - io->driver.since_us < IOSCHED_DRIVER_STARTS;
+}
+
+/*
+ * Return true if the driver would let the current task wait with the next request: then
+ * the queue's worker dispatches it. Under the lock.
+ */
+static bool iosched_task_would_wait(struct iosched *io,
+				    struct blk_mq_hw_ctx *hctx)
+{
+	unsigned int limit = iosched_driver_limit(io), in_flight;
+
+	if (likely(limit == UINT_MAX) ||
+	    current_work() == &hctx->run_work.work)
+		return false;
+	in_flight = iosched_all_in_flight(io);
+	if (!in_flight || in_flight >= limit)
+		return false;
+	blk_mq_run_hw_queue(hctx, true);
+	return true;
 }
 
 /* @rq is dispatched and not yet counted. Under the lock. */
@@ -108,7 +127,6 @@ static void iosched_driver_dispatch(struct iosched *io, struct request *rq)
 	if (likely(!driver->sleeps))
 		return;
 	WRITE_ONCE(io->last_rq, rq);
-	driver->since = jiffies;
 	WRITE_ONCE(driver->since_us, iosched_now_us());
 	WRITE_ONCE(driver->beside, iosched_all_in_flight(io));
 	/* Others, such as discards, a driver may do in queue_rq(). */
