@@ -167,7 +167,7 @@ def check_simulation(parser, args):
         parser.error(f"--simulate has a kernel of series {SIMULATED} only")
     if args.virtual_time or args.kvm:
         parser.error("--simulate excludes --virtual-time and --kvm")
-    if args.disk or args.nvme or args.sd or args.usb or args.uas:
+    if args.disk or args.nvme:
         parser.error("--simulate has no disks; emulate one with ssdemu or null_blk")
     if args.cpus not in (None, 1):
         parser.error("--simulate has one CPU")
@@ -186,7 +186,8 @@ def parse_args(argv):
         parser.error("--file, --package, --only, --digest: only with --virtual-time or "
                      "--simulate; otherwise the guest has the host's files")
     if args.virtual_time and (args.sd or args.usb or args.uas):
-        parser.error("--sd, --usb, --uas: not with --virtual-time; they keep the host's time")
+        parser.error("--sd, --usb, --uas: not with --virtual-time or --simulate; they keep the "
+                     "host's time")
     if args.kvm and args.virtual_time:
         parser.error("--kvm has no virtual time")
     if args.kvm and not os.access("/dev/kvm", os.R_OK | os.W_OK):

@@ -161,8 +161,8 @@ PROGRAMS = {"start beside a copy": ("start", "", {}),
             "start beside a copy, wbt off": ("start", "", model.UNTHROTTLED),
             "key-value store beside a backup": ("store", "backup", {}),
             "package installation beside 4 sync readers": ("install", "beside", {})}
-# Schedulers with nothing set: tide is the core without a policy of a paper.
-COMPARED = (*model.PEERS, *model.ours(), "tide")
+# Schedulers with nothing set.
+COMPARED = (*model.PEERS, *model.ours(), model.ALONE)
 TODAY = ("nvme", "qlc", "sata", "sd")
 WORKLOADS_QUICK = {
     "8 threads, 4k random mixed": Workload("threads", {}, 64),

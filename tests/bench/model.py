@@ -12,6 +12,8 @@ JOBS = BENCH / "jobs"
 PRESETS = PROJECT / "tests/ssdemu/presets"
 KERNEL = "6.12"
 PEERS = ("none", "mq-deadline", "kyber", "bfq")
+# The core without a policy of a paper: tests/tide/.
+ALONE = "tide"
 # Figures that have no unit of time; "instructions" has none on the devices it is counted on.
 RATIOS = ("write_amplification", "erases", "units_busy", "utilisation", "of_bound")
 PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99)

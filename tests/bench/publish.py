@@ -107,8 +107,7 @@ def as_selected(results):
 def by_cell(results, cells, columns):
     """Yield the lines of a table for each of the columns, with a row for each cell that has it."""
     labels = [*results.peers, *results.ours]
-    # The core alone.
-    labels += ["tide"] * any("tide" in cell["results"] for cell in cells)
+    labels += [model.ALONE] * any(model.ALONE in cell["results"] for cell in cells)
     for column in columns:
         shown = [cell for cell in cells
                  if any(column.get in cell["results"][label] for label in labels)]

@@ -52,4 +52,5 @@ static const struct iosched_policy tide_policy = {
 MODULE_AUTHOR("The ssd-iosched developers");
 MODULE_DESCRIPTION("The core of the I/O schedulers for SSDs, without a policy of a paper");
 MODULE_LICENSE("GPL");
+/* A module NAME-iosched needs none. */
 MODULE_ALIAS("tide-iosched");
