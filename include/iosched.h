@@ -258,6 +258,7 @@ struct iosched_driver {
  *	has completed. Atomic.
  * @reads_us: time of the reads that are counted, in us. Atomic.
  * @owed_us: time owed to reads, in us. Without @lock.
+ * @over_us: time that reads had beyond that and have not made up for, in us. Without @lock.
  * @read_done_us: time at which a read completed that was dispatched as the only one, in
  *	us; 0 once the next one is queued. Without @lock.
  * @bypassed: requests that bypass the queue or did, by direction. Atomic.
@@ -311,6 +312,7 @@ struct iosched {
 	atomic_t reads_us;
 	struct request *last_rq;
 	unsigned int owed_us;
+	unsigned int over_us;
 	u32 read_done_us;
 
 	atomic_t bypassed[IOSCHED_DIRS] ____cacheline_aligned_in_smp;

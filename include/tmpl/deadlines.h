@@ -34,6 +34,15 @@ static unsigned long iosched_deadline(struct iosched *io, struct request *rq,
 	       msecs_to_jiffies(io->prio_aging_expire);
 }
 
+/* The oldest request of a FIFO if it may be dispatched, or NULL. */
+static struct request *iosched_oldest_ready(struct iosched *io,
+					    struct list_head *fifo)
+{
+	struct request *rq = iosched_oldest(fifo);
+
+	return rq && iosched_is_ready(io, rq, true) ? rq : NULL;
+}
+
 /*
  * The oldest request of a FIFO if its deadline has passed and it may be dispatched,
  * or NULL. @lower: see iosched_deadline().
@@ -46,11 +55,8 @@ static struct request *iosched_due(struct iosched *io, struct list_head *fifo,
 
 	if (!rq || time_before(now, iosched_deadline(io, rq, lower)))
 		return NULL;
-	rq = iosched_oldest(fifo);
-	if (time_before(now, iosched_deadline(io, rq, lower)) ||
-	    !iosched_is_ready(io, rq, true))
-		return NULL;
-	return rq;
+	rq = iosched_oldest_ready(io, fifo);
+	return rq && !time_before(now, iosched_deadline(io, rq, lower)) ? rq : NULL;
 }
 
 /* Of two requests, either of which may be NULL, the one with the earlier deadline. */

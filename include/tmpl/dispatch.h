@@ -17,6 +17,8 @@ static struct request *iosched_pick(struct iosched *io, unsigned int tier,
 	rq = iosched_expired(io, tier, now, reads_only);
 	if (!rq && reads_only && !iosched_first(io, tier, READ))
 		return NULL;
+	if (!rq && !reads_only && iosched_writes_turn(io))
+		rq = iosched_oldest_ready(io, &io->fifo[tier][WRITE]);
 	if (!rq)
 		return IOSCHED_POLICY.select(io, tier, reads_only);
 	iosched_note(io, IOSCHED_NAME " expired %llu",
@@ -203,7 +205,7 @@ static struct request *iosched_take_alone(struct iosched *io)
 	if (!IOSCHED_POLICY.take_alone || !rq)
 		return NULL;
 	if (!iosched_one_tier(io) || !iosched_find_room(io) ||
-	    iosched_must_yield(io, rq) ||
+	    iosched_must_yield(io, rq) || iosched_writes_turn(io) ||
 	    time_after_eq(jiffies, (unsigned long)rq->fifo_time) ||
 	    !IOSCHED_POLICY.take_alone(io, rq)) {
 		iosched_sort_alone(io);

@@ -586,6 +586,38 @@ static void core_test_owed(struct kunit *test)
 	fake_finish();
 }
 
+/* Reads that were queued before a write get 100 ms beyond their part; @share: write_share. */
+static void core_over(struct kunit *test, const char *share, unsigned int reads)
+{
+	unsigned int i;
+
+	core_begin(test);
+	fake_set(test, "depth", "1");
+	fake_set(test, "write_share", share);
+	for (i = 0; i < 20; i++)
+		fake_insert(REQ_OP_READ, 100 * i, 8);
+	fake_insert(REQ_OP_WRITE, 10000, 8);
+	fake_insert(REQ_OP_WRITE, 10100, 8);
+	for (i = 0; i < reads; i++)
+		core_serve(test, 100 * i, 10);
+	core_serve(test, 10000, 10);
+	if (reads < 20) {
+		/* The write has made up for 7.5 ms, and owes 2.5 ms. */
+		core_serve(test, 100 * i++, 10);
+		core_serve(test, 10100, 10);
+	}
+	for (; i < 20; i++)
+		core_serve(test, 100 * i, 10);
+	fake_complete_all();
+	fake_finish();
+}
+
+static void core_test_over(struct kunit *test)
+{
+	core_over(test, "75", 10);
+	core_over(test, "100", 20);
+}
+
 /* A read that takes @us, beside writes that are queued. */
 static void core_read(struct kunit *test, unsigned int us)
 {
@@ -602,7 +634,7 @@ static unsigned int core_reads(struct kunit *test, unsigned int us, bool alone)
 	struct iosched_phases *phases = &iosched_of(fake.q)->phases;
 	u64 since = fake_ns;
 
-	while (phases->alone != alone && fake_ns - since < NSEC_PER_SEC)
+	while (phases->alone != alone && fake_ns - since < 2 * NSEC_PER_SEC)
 		core_read(test, us);
 	return div_u64(fake_ns - since, NSEC_PER_MSEC);
 }
@@ -638,18 +670,18 @@ static void core_test_phases(struct kunit *test)
 	core_serve(test, 0, 0);
 	KUNIT_EXPECT_EQ(test, phases->paid, 1U);
 
-	/* Slow reads: after 100 ms times 88 to 12 they are alone, and stay slow. */
-	core_expect_ms(test, core_reads(test, 5000, true), 700, 820);
+	/* Slow reads: after 200 ms times 88 to 12 they are alone, and stay slow. */
+	core_expect_ms(test, core_reads(test, 5000, true), 1460, 1530);
 	core_expect_ms(test, core_reads(test, 5000, false), 500, 530);
 	core_serve(test, 100, 0);
 	KUNIT_EXPECT_EQ(test, phases->failed, 1U);
 	KUNIT_EXPECT_EQ(test, phases->tried, 2U);
-	core_expect_ms(test, core_reads(test, 5000, true), 1000, 1010);
+	core_expect_ms(test, core_reads(test, 5000, true), 2000, 2010);
 
 	/* Fast ones have no need. */
-	core_expect_ms(test, core_reads(test, 5000, true), 100, 900);
-	core_expect_ms(test, core_reads(test, 1000, false), 100, 300);
-	core_expect_ms(test, core_reads(test, 1900, true), 1000, 1010);
+	core_expect_ms(test, core_reads(test, 5000, true), 900, 1060);
+	core_expect_ms(test, core_reads(test, 1000, false), 390, 450);
+	core_expect_ms(test, core_reads(test, 1900, true), 2000, 2010);
 	fake_finish();
 }
 
@@ -1887,6 +1919,7 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_driver_takes_one),
 	KUNIT_CASE(core_test_driver_takes_more),
 	KUNIT_CASE(core_test_owed),
+	KUNIT_CASE(core_test_over),
 	KUNIT_CASE(core_test_phases),
 	KUNIT_CASE(core_test_phase_ends),
 	KUNIT_CASE(core_test_held_until_dispatch),

@@ -106,6 +106,7 @@ static struct {
 	bool overtaken;		/* the last request overtook those of the head */
 	u32 timed_since;		/* us */
 	unsigned int owed_us;		/* to reads */
+	unsigned int over_us;		/* that reads had beyond that */
 	u32 read_done, waiting;		/* us, see model_us(); 0: none */
 	unsigned int soon;		/* of 256 */
 	bool refused;		/* the last dispatch returned no request */
@@ -392,15 +393,20 @@ static inline void model_turn_begins(struct model_request *mr)
 static inline void model_turn_ends(struct model_request *mr)
 {
 	unsigned int us = min_t(u32, model_us() - model.timed_since, 1000000U);
-	unsigned int share;
+	unsigned int share, all;
 
 	if (mr->dir == READ) {
+		if (us > model.owed_us)
+			model.over_us += us - model.owed_us;
+		model.over_us = min(model.over_us, 100000U);
 		model_pay(us);
 		model.read_done = model_us();
 		return;
 	}
 	share = max(model.write_share, 50U);
+	all = us;
 	us = us * (100 - share) / share;
+	model.over_us = all - us < model.over_us ? model.over_us - (all - us) : 0;
 	model.owed_us = min(model.owed_us + us, 1000000U);
 }
 
@@ -484,6 +490,16 @@ static bool model_writes_wait(unsigned int tier)
 	       time_before(jiffies, model.last_write + IOSCHED_SLACK);
 }
 
+/* Return the write that is next because reads have had more than their part, or NULL. */
+static struct model_request *model_writes_turn(unsigned int tier)
+{
+	struct model_request *write = model_oldest(tier, WRITE);
+
+	return write && model_limit() == 1 && model.over_us == 100000 &&
+	       model.write_share < 100 && !model_writes_wait(tier) &&
+	       model_ready(write) ? write : NULL;
+}
+
 /* Return the next request within all bounds. */
 static struct model_request *model_next_bounded(void)
 {
@@ -519,6 +535,9 @@ static struct model_request *model_next_bounded(void)
 				return mr ? mr : write;
 			if (model_writes_wait(tier) && !model_oldest(tier, READ))
 				return NULL;
+			write = model_writes_turn(tier);
+			if (write)
+				return write;
 			return model.policy->select(tier,
 						    model_writes_wait(tier));
 		}

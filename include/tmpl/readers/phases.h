@@ -33,7 +33,7 @@
 #define IOSCHED_SLICE_US	(10 * USEC_PER_MSEC)
 
 /* The shortest and the longest time alone with a buffer that is written, in us. */
-#define IOSCHED_ALONE_US	(100 * USEC_PER_MSEC)
+#define IOSCHED_ALONE_US	(200 * USEC_PER_MSEC)
 #define IOSCHED_EARNED_US	USEC_PER_SEC
 
 /* Time for the device to write its buffer, in us. */

@@ -10,6 +10,9 @@
  * itself for that long. Once a queued write is past its deadline, it is
  * IOSCHED_OWED_LATE_US at most.
  *
+ * Reads get half of the time at most, whatever the policy prefers: once they have had
+ * IOSCHED_OVER_US more than they are owed and writes made good, the oldest write is next.
+ *
  * Most programs send one read after another, so that none is queued when one completes.
  * Writes also wait for the next one, for IOSCHED_AWAIT_US after a read has completed, if
  * most reads come that soon. The time in which the device was idle is a part of what
@@ -22,8 +25,11 @@
 #define _IOSCHED_TMPL_READERS_TURNS_H
 
 /* Most time owed to reads, and most beside a write that is past its deadline, in us. */
-#define IOSCHED_OWED_US		USEC_PER_SEC
+#define IOSCHED_OWED_US		((unsigned int)USEC_PER_SEC)
 #define IOSCHED_OWED_LATE_US	(100 * USEC_PER_MSEC)
+
+/* Time of reads beyond what they are owed from which a write is next, in us. */
+#define IOSCHED_OVER_US		((unsigned int)(100 * USEC_PER_MSEC))
 
 /* Longest wait for the next read, in us. */
 #define IOSCHED_AWAIT_US	(2 * USEC_PER_MSEC)
@@ -62,6 +68,13 @@ static u32 iosched_await_us(struct iosched *io)
 static bool iosched_reads_turn(struct iosched *io, bool reads)
 {
 	return READ_ONCE(io->owed_us) && (reads || iosched_await_us(io));
+}
+
+/* Return true if a write is next because reads have had more than their part. Under the lock. */
+static bool iosched_writes_turn(struct iosched *io)
+{
+	return unlikely(READ_ONCE(io->over_us) >= IOSCHED_OVER_US) &&
+	       READ_ONCE(io->write_share) < 100 && iosched_limit(io) == 1;
 }
 
 static void iosched_learn_soon(struct iosched *io, bool soon)
@@ -159,16 +172,22 @@ static void iosched_turn_ends(struct iosched *io, struct request *rq)
 {
 	unsigned int share = max(READ_ONCE(io->write_share), IOSCHED_LEAST_SHARE);
 	u32 since = READ_ONCE(io->timed_us), now = iosched_now_us();
-	unsigned int owed, us = min_t(u32, now - since, USEC_PER_SEC);
+	unsigned int us = min_t(u32, now - since, USEC_PER_SEC);
+	unsigned int owed, over, earned;
 
+	owed = READ_ONCE(io->owed_us);
+	over = READ_ONCE(io->over_us);
 	if (rq_data_dir(rq) == READ) {
+		over += us - min(us, owed);
+		WRITE_ONCE(io->over_us, min(over, IOSCHED_OVER_US));
 		iosched_pay(io, us);
 		WRITE_ONCE(io->read_done_us, now);
 		return;
 	}
-	owed = READ_ONCE(io->owed_us);
-	us = us * (100 - share) / share;
-	WRITE_ONCE(io->owed_us, min_t(unsigned int, owed + us, IOSCHED_OWED_US));
+	earned = us * (100 - share) / share;
+	over -= min(over, us - earned);
+	WRITE_ONCE(io->over_us, over);
+	WRITE_ONCE(io->owed_us, min(owed + earned, IOSCHED_OWED_US));
 }
 
 #endif /* _IOSCHED_TMPL_READERS_TURNS_H */
