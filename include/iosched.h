@@ -205,10 +205,13 @@ struct iosched_phases {
  * struct iosched_driver - what the driver gives its device, see tmpl/driver.h
  * @sleeps: queue_rq() may sleep, and there is one hardware queue
  * @one: the device takes one request at a time. Without the lock.
- * @since_us: time at which a request was last dispatched, in us. Read without the lock.
- * @beside: requests in flight at that time. Read without the lock.
+ * @since_us: time at which a request was last dispatched, in us
  * @tried: time at which one was last dispatched that may be kept, in jiffies
- * @task: the task that dispatched the last request if that may be kept. Without the lock.
+ * @task: the task that dispatched the sample: a request that may be kept. NULL if there is
+ *	none. Without the lock.
+ * @sampled: that request, only to compare it. Read without the lock.
+ * @sampled_us: time at which it was dispatched, in us. Read without the lock.
+ * @beside: requests in flight at that time. Read without the lock.
  * @seen: how often queue_rq() kept a request. Without the lock.
  *
  * Under iosched.lock; for drivers that sleep.
@@ -217,9 +220,11 @@ struct iosched_driver {
 	bool sleeps;
 	bool one;
 	u32 since_us;
-	unsigned int beside;
 	unsigned long tried;
 	struct task_struct *task;
+	struct request *sampled;
+	u32 sampled_us;
+	unsigned int beside;
 	unsigned int seen;
 };
 

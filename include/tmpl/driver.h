@@ -29,6 +29,9 @@
 /* Least time for which queue_rq() keeps a request that must wait, in us. */
 #define IOSCHED_DRIVER_US	200U
 
+/* A task that has not returned for so long is no longer in queue_rq(), in us. */
+#define IOSCHED_DRIVER_SAMPLE	(100 * USEC_PER_MSEC)
+
 /* So many times more often than not, and half as often for a device that is known. */
 #define IOSCHED_DRIVER_SEEN	16U
 
@@ -122,25 +125,37 @@ static bool iosched_task_would_wait(struct iosched *io,
 static void iosched_driver_dispatch(struct iosched *io, struct request *rq)
 {
 	struct iosched_driver *driver = &io->driver;
-	bool sample;
+	struct task_struct *task = READ_ONCE(driver->task);
+	unsigned int beside;
+	u32 now;
 
 	if (likely(!driver->sleeps))
 		return;
+	now = iosched_now_us();
 	WRITE_ONCE(io->last_rq, rq);
-	WRITE_ONCE(driver->since_us, iosched_now_us());
-	WRITE_ONCE(driver->beside, iosched_all_in_flight(io));
-	/* Others, such as discards, a driver may do in queue_rq(). */
-	sample = driver->beside && (req_op(rq) == REQ_OP_READ ||
-				    req_op(rq) == REQ_OP_WRITE);
-	if (sample)
+	driver->since_us = now;
+	beside = iosched_all_in_flight(io);
+	if (beside)
 		driver->tried = jiffies;
-	WRITE_ONCE(driver->task, sample ? current : NULL);
+	/* Another task is in queue_rq(), and was the first. */
+	if (task && task != current &&
+	    now - driver->sampled_us < IOSCHED_DRIVER_SAMPLE)
+		return;
+	/* Others, such as discards, a driver may do in queue_rq(). */
+	if (!beside || (req_op(rq) != REQ_OP_READ && req_op(rq) != REQ_OP_WRITE)) {
+		WRITE_ONCE(driver->task, NULL);
+		return;
+	}
+	WRITE_ONCE(driver->sampled, rq);
+	WRITE_ONCE(driver->sampled_us, now);
+	WRITE_ONCE(driver->beside, beside);
+	WRITE_ONCE(driver->task, current);
 }
 
 /*
- * The task that dispatched the last request, while others were in flight, asks for more.
- * Unless the driver has refused that request, learn from the time for which queue_rq()
- * kept it. Without the lock: a sample may be wrong.
+ * The task whose request is the sample asks for more. Unless the driver has refused that
+ * request, learn from the time for which queue_rq() kept it. Without the lock: a sample may
+ * be wrong.
  */
 static void iosched_driver_returned(struct iosched *io,
 				    struct blk_mq_hw_ctx *hctx)
@@ -155,10 +170,11 @@ static void iosched_driver_returned(struct iosched *io,
 		return;
 	}
 	/* The run still collects requests. */
-	if (iosched_driver_has_not(io))
+	if (READ_ONCE(io->last_rq) == READ_ONCE(driver->sampled) &&
+	    iosched_driver_has_not(io))
 		return;
 	WRITE_ONCE(driver->task, NULL);
-	kept = iosched_now_us() - READ_ONCE(driver->since_us) >=
+	kept = iosched_now_us() - READ_ONCE(driver->sampled_us) >=
 	       IOSCHED_DRIVER_US;
 	in_flight = iosched_all_in_flight(io);
 	if (max(beside, in_flight) > IOSCHED_DRIVER_HAS)

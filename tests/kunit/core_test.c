@@ -558,10 +558,7 @@ static void core_test_next_read(struct kunit *test)
 	fake_finish();
 }
 
-/*
- * What is owed to reads adds up to a second; beside a write that is past its deadline it
- * is 100 ms at most.
- */
+/* What is owed to reads adds up to a second, also beside a write that is past its deadline. */
 static void core_test_owed(struct kunit *test)
 {
 	struct iosched *io;
@@ -577,12 +574,13 @@ static void core_test_owed(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, io->owed_us, (unsigned int)IOSCHED_OWED_US);
 	fake_insert(REQ_OP_WRITE, 0, 8);
-	for (i = 0; i < 6; i++) {
+	for (i = 0; i < 20; i++) {
 		fake_insert(REQ_OP_READ, 1000 + 100 * i, 8);
 		core_serve(test, 1000 + 100 * i, 50);
 	}
-	fake_insert(REQ_OP_READ, 2000, 8);
+	fake_insert(REQ_OP_READ, 5000, 8);
 	core_serve(test, 0, 50);
+	core_serve(test, 5000, 0);
 	fake_finish();
 }
 

@@ -374,8 +374,6 @@ static inline void model_turn_arrival(struct model_request *mr)
 /* A request is dispatched as the only one. Only a dispatch that is refused begins a wait. */
 static inline void model_turn_begins(struct model_request *mr)
 {
-	struct model_request *write = model_oldest(mr->tier, WRITE);
-
 	if (model.waiting) {
 		model_pay(model_us() - model.waiting);
 		if (mr->dir == WRITE && model_us() - model.read_done >= 2000) {
@@ -384,8 +382,6 @@ static inline void model_turn_begins(struct model_request *mr)
 		}
 	}
 	model.waiting = 0;
-	if (write && !time_before(jiffies, write->deadline))
-		model.owed_us = min(model.owed_us, 100000U);
 	model.timed_since = model_us();
 }
 

@@ -7,8 +7,7 @@
  * it if that is more: after a write, reads are owed their part of the time that it took.
  * Writes wait while reads are owed time and queued. What is owed adds up to
  * IOSCHED_OWED_US: a program that begins to read beside a writer has the device to
- * itself for that long. Once a queued write is past its deadline, it is
- * IOSCHED_OWED_LATE_US at most.
+ * itself for that long, also if writes are past their deadlines.
  *
  * Reads get half of the time at most, whatever the policy prefers: once they have had
  * IOSCHED_OVER_US more than they are owed and writes made good, the oldest write is next.
@@ -24,9 +23,8 @@
 #ifndef _IOSCHED_TMPL_READERS_TURNS_H
 #define _IOSCHED_TMPL_READERS_TURNS_H
 
-/* Most time owed to reads, and most beside a write that is past its deadline, in us. */
+/* Most time owed to reads, in us. */
 #define IOSCHED_OWED_US		((unsigned int)USEC_PER_SEC)
-#define IOSCHED_OWED_LATE_US	(100 * USEC_PER_MSEC)
 
 /* Time of reads beyond what they are owed from which a write is next, in us. */
 #define IOSCHED_OVER_US		((unsigned int)(100 * USEC_PER_MSEC))
@@ -153,13 +151,8 @@ static void iosched_turns_wait_ends(struct iosched *io, struct request *rq)
 /* @rq is dispatched as the only one: return the bits of its state. Under the lock. */
 static unsigned long iosched_turn_begins(struct iosched *io, struct request *rq)
 {
-	struct request *write = iosched_first(io, iosched_rq_tier(rq), WRITE);
-
 	if (io->turns.since_us)
 		iosched_turns_wait_ends(io, rq);
-	if (READ_ONCE(io->owed_us) > IOSCHED_OWED_LATE_US && write &&
-	    time_after_eq(jiffies, (unsigned long)write->fifo_time))
-		WRITE_ONCE(io->owed_us, IOSCHED_OWED_LATE_US);
 	WRITE_ONCE(io->timed_us, iosched_now_us());
 	return IOSCHED_RQ_TIMED;
 }
