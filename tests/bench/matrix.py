@@ -34,7 +34,7 @@ BUSY = TIMED | {"completion_nsec": 300000, "hw_queue_depth": 16}
 class Cell:
     """Runs on a device with a workload that differ in scheduler and seed only.
 
-    kind        selected, cpu, benefit, depth, trace, or fleet
+    kind        selected, programs, front, cpu, benefit, depth, trace, or fleet
     ordering    more requests are outstanding than the device takes, so that there is something
                 to order; None if it depends
     """
@@ -161,8 +161,9 @@ PROGRAMS = {"start beside a copy": ("start", "", {}),
             "start beside a copy, wbt off": ("start", "", model.UNTHROTTLED),
             "key-value store beside a backup": ("store", "backup", {}),
             "package installation beside 4 sync readers": ("install", "beside", {})}
-# Schedulers with nothing set.
-COMPARED = (*model.PEERS, *model.ours(), model.ALONE)
+# Values of write_share by which the front of reads and writes is drawn, of the recommended one.
+FRONT, RECOMMENDED = (5, 10, 25, 50, 75, 90, 100), "pass"
+FRONT_PROGRAMS = ("start beside a copy", "key-value store beside a backup")
 TODAY = ("nvme", "qlc", "sata", "sd")
 WORKLOADS_QUICK = {
     "8 threads, 4k random mixed": Workload("threads", {}, 64),
@@ -228,6 +229,9 @@ WINDOWS = {("bp-",): (2000, 12000, 3000), ("pai-c",): (3000, 8000, 3000),
            ("nvme", "qlc", "sata"): (1000, 5000, 500)}
 # {drives: factor}: the quick run's times are shorter by this factor.
 SHORTER = {TODAY: 12, ("",): 4}
+# ms: with nothing set, ours let reads be alone for a while on such a drive, every 2 s. A window lasts
+# for many of these phases.
+PHASED = {"qlc": 20000}
 # Seconds of real time that a full run takes on an idle CPU, where none was measured before.
 SECONDS = {("null_blk",): 4, ("bp-", "pass-", "pai-d", "qlc", "sd"): 0.4, ("nvme",): 3, ("",): 1.2}
 # The window begins later with each seed, by this part of it: seeds differ in phase too, also
@@ -258,13 +262,14 @@ def queue_depth(preset: str) -> int:
     return model.preset_keys(preset).get("queue_depth", 64)
 
 
-def times(preset: str, writes: bool, seed: int, quick: bool) -> dict[str, str]:
-    """Return the variables RAMP and RUNTIME of a run."""
+def times(preset: str, writes: bool, seed: int, quick: bool, window: int | None = None
+          ) -> dict[str, str]:
+    """Return the variables RAMP and RUNTIME of a run; @window: ms, None as in WINDOWS."""
     ramp, long, short = next(times for names, times in WINDOWS.items()
                              if preset.startswith(names))
     shorter = (next(factor for names, factor in SHORTER.items() if preset.startswith(names))
                if quick else 1)
-    length = (long if writes else short) // shorter
+    length = window or (long if writes else short) // shorter
     ramp = max((ramp if writes else ramp // 10) // shorter,
                model.preset_keys(preset).get("write_buffer_kb", 0) // BUFFERED_KB_MS)
     return {"RAMP": f"{ramp + length * PHASE * (seed - 1):.0f}ms", "RUNTIME": f"{length}ms"}
@@ -294,6 +299,24 @@ def competitors(preset: str, both: bool) -> collections.abc.Iterator[tuple[str, 
             yield scheduler, f"{scheduler} defaults", {}
 
 
+def selected(preset: str) -> collections.abc.Iterator[tuple[str, str, dict]]:
+    """Yield the same with nothing set but the scheduler; and of this project's what a user keeps
+    with ssdctl persist who has asked ssd-probe, if that sets more."""
+    for scheduler in (*model.PEERS, *model.ours(), model.ALONE):
+        yield scheduler, scheduler, {}
+    for scheduler in model.ours():
+        found = probed.tunables(scheduler, preset)
+        if found:
+            yield scheduler, f"{scheduler} as probed", {f"iosched/{name}": value
+                                                         for name, value in found.items()}
+
+
+def front(_preset: str) -> collections.abc.Iterator[tuple[str, str, dict]]:
+    """Yield the same for each point of the front."""
+    for share in FRONT:
+        yield RECOMMENDED, f"{RECOMMENDED} {share} %", {"iosched/write_share": share}
+
+
 def keys_of(preset: str, workload: Workload) -> dict[str, int]:
     """Return the keys that replace the preset's."""
     return (ADAPTED.get(preset, {})
@@ -303,9 +326,9 @@ def keys_of(preset: str, workload: Workload) -> dict[str, int]:
 
 def emulated(kind: str, preset: str, name: str, workload: Workload, quick: bool,
              seeded: collections.abc.Callable[[int], dict[str, str]] | None = None,
-             selected: bool = False) -> Cell:
+             among: collections.abc.Callable | None = None) -> Cell:
     """Return a cell on an emulated device. @seeded: the variables of a seed's run; None: its
-    times. @selected: nothing is set but the scheduler."""
+    times. @among: the competitors, with nothing set but what it yields."""
     tags = queue_depth(preset)
     workload = workload.on(tags)
     ordering = None if workload.outstanding is None else workload.outstanding > tags
@@ -313,7 +336,7 @@ def emulated(kind: str, preset: str, name: str, workload: Workload, quick: bool,
     # At least twice the tags, so that requests can wait in the scheduler; as many as are
     # outstanding, so that none waits for a place in it. Without a scheduler there is none.
     places = max(REQUESTS, 2 * tags, workload.outstanding or 0)
-    backlog = ({"nr_requests": places} if not selected and (ordering or tags < REQUESTS / 2) else
+    backlog = ({"nr_requests": places} if not among and (ordering or tags < REQUESTS / 2) else
                {})
     both = (kind == "benefit" and name in WORKLOADS_QUICK and preset not in UNTUNED
             and not quick)
@@ -326,8 +349,7 @@ def emulated(kind: str, preset: str, name: str, workload: Workload, quick: bool,
                       {} if scheduler == "none" else backlog | tunables, keys, variables,
                       simulate=True, label=label)
             for scheduler, label, tunables in (
-                competitors(preset, both) if not selected else
-                ((each, each, {}) for each in COMPARED))]
+                among(preset) if among else competitors(preset, both))]
     return cell
 
 
@@ -389,36 +411,55 @@ def benefit_cells(quick: bool) -> collections.abc.Iterator[Cell]:
             yield emulated("benefit", preset, name, workload, quick)
 
 
-def selected_cells(quick: bool) -> collections.abc.Iterator[Cell]:
-    """Yield cells of readers beside writers on drives of today, with nothing set but the scheduler:
-    what a user gets who selects one; none in the quick run."""
-    for preset in () if quick else presets():
-        if preset.startswith(TODAY):
-            for name in SELECTED:
-                yield emulated("selected", preset, name, WORKLOADS[name], quick, selected=True)
-
-
-def program_cells(quick: bool) -> collections.abc.Iterator[Cell]:
-    """Yield cells of programs on a file system of drives of today, with nothing set but the
-    scheduler; none in the quick run. The kernel's own throttling of writeback is on, as it is by
-    default, and off for a row."""
+def beside_writers(kind: str, quick: bool, among: collections.abc.Callable
+                   ) -> collections.abc.Iterator[Cell]:
+    """Yield cells of readers beside writers on drives of today, with nothing set but what @among
+    yields; none in the quick run."""
     for preset in () if quick else presets():
         if not preset.startswith(TODAY):
             continue
-        ramp, length = (5000, 20000) if preset == "sd" else (2000, 4000)
-        for name, (program, load, tunables) in PROGRAMS.items():
-            # Under none the store is not even open after minutes: its reads never come first.
-            if (preset, program) == ("sd", "store"):
-                continue
-            cell = Cell("programs", preset, name)
+        for name in SELECTED:
+            yield emulated(kind, preset, name, WORKLOADS[name], quick,
+                           lambda seed, preset=preset: times(preset, True, seed, False,
+                                                             PHASED.get(preset)), among)
+
+
+def programs(kind: str, quick: bool, names: collections.abc.Iterable[str],
+             among: collections.abc.Callable) -> collections.abc.Iterator[Cell]:
+    """Yield cells of programs on a file system of drives of today, as beside_writers() does. The
+    kernel's own throttling of writeback is on, as it is by default, and off for a row."""
+    for preset in () if quick else presets():
+        if not preset.startswith(TODAY):
+            continue
+        ramp, length = (5000, 20000) if preset == "sd" else (2000, PHASED.get(preset, 4000))
+        for name in names:
+            program, load, tunables = PROGRAMS[name]
+            cell = Cell(kind, preset, name)
             for seed in range(1, SEEDS + 1):
                 variables = {"SEED": str(seed), "RUNTIME": f"{length}ms", "LOAD": load,
                              "RAMP": f"{ramp * (1 + PHASE * (seed - 1)):.0f}ms"}
                 cell.runs += [
-                    model.Run(preset, program, scheduler, tunables,
-                              BEHIND_CACHE.get(preset, {}) | KEPT, variables, simulate=True)
-                    for scheduler in COMPARED]
+                    model.Run(preset, program, scheduler, tunables | more,
+                              BEHIND_CACHE.get(preset, {}) | KEPT, variables, simulate=True,
+                              label=label)
+                    for scheduler, label, more in among(preset)]
             yield cell
+
+
+def selected_cells(quick: bool) -> collections.abc.Iterator[Cell]:
+    """Yield cells with nothing set but the scheduler: what a user gets who selects one."""
+    yield from beside_writers("selected", quick, selected)
+
+
+def program_cells(quick: bool) -> collections.abc.Iterator[Cell]:
+    """Yield cells of programs with nothing set but the scheduler."""
+    yield from programs("programs", quick, PROGRAMS, selected)
+
+
+def front_cells(quick: bool) -> collections.abc.Iterator[Cell]:
+    """Yield cells of the recommended scheduler with each share for writes."""
+    yield from beside_writers("front", quick, front)
+    yield from programs("front", quick, FRONT_PROGRAMS, front)
 
 
 def depth_cells(quick: bool) -> collections.abc.Iterator[Cell]:
@@ -461,5 +502,5 @@ def trace_cells(quick: bool) -> collections.abc.Iterator[Cell]:
                 print(f"bench: no {trace} in {TRACE_FOLDER}: skipped", flush=True)
 
 
-KINDS = {"selected": selected_cells, "programs": program_cells, "cpu": cpu_cells,
-         "benefit": benefit_cells, "depth": depth_cells, "trace": trace_cells}
+KINDS = {"selected": selected_cells, "programs": program_cells, "front": front_cells,
+         "cpu": cpu_cells, "benefit": benefit_cells, "depth": depth_cells, "trace": trace_cells}

@@ -171,7 +171,7 @@ def benefit_part(results, charts, kind, title):
         yield f"<h3>{html.escape(device)}</h3>"
         if kind == "depth":
             yield image(charts.depths(device, group))
-        elif kind != "programs":
+        elif kind not in ("programs", "front"):
             name = f"{kind}-{re.sub('[^A-Za-z0-9.-]+', '-', device)}"
             yield image(charts.cells(name, group)) + image(charts.latencies(name, group))
         for cell in group:
@@ -225,9 +225,10 @@ def parts(results, folder):
     if saved.get("locks"):
         yield (f"<h2>With several CPUs</h2><p class=label>{locks.MEANING}</p>"
                + lock_table(results))
-    yield from benefit_part(results, charts, "benefit", "Benefit")
     yield from benefit_part(results, charts, "selected", "As selected")
     yield from benefit_part(results, charts, "programs", "Programs, as selected")
+    yield from benefit_part(results, charts, "front", "With other values of write_share")
+    yield from benefit_part(results, charts, "benefit", "Benefit")
     yield from benefit_part(results, charts, "depth", "By depth")
     yield from benefit_part(results, charts, "trace", "Recorded traces")
     yield from benefit_part(results, charts, "fleet", "Other machines' drives")

@@ -22,7 +22,8 @@ import guests
 import locks
 import model
 from results import (COLUMNS, COUNTED, KINDS, MEANING, METRICS, PROGRAMS, RATES, Results, cost_rows,
-                     differences, facts, matrix, size_text, spread, standing, standings)
+                     differences, facts, labels_of, matrix, reaches, size_text, spread, standing,
+                     standings)
 from tables import markdown
 
 FOLDER = model.PROJECT / "Documentation/results"
@@ -106,11 +107,10 @@ def as_selected(results):
 
 def by_cell(results, cells, columns):
     """Yield the lines of a table for each of the columns, with a row for each cell that has it."""
-    labels = [*results.peers, *results.ours]
-    labels += [model.ALONE] * any(model.ALONE in cell["results"] for cell in cells)
+    labels = sorted(labels_of(cells), key=lambda label: label.partition(" ")[0] in results.ours)
     for column in columns:
         shown = [cell for cell in cells
-                 if any(column.get in cell["results"][label] for label in labels)]
+                 if any(column.get in row for row in cell["results"].values())]
         if not shown:
             continue
         yield from ["", f"**{column.title()}**", "", *markdown(["drive", "workload", *labels], [
@@ -118,18 +118,43 @@ def by_cell(results, cells, columns):
              *(spread(cell, label, column) for label in labels)] for cell in shown])]
 
 
+def front(results):
+    """Yield the lines of the tables of the front, and of the peers that it does not reach."""
+    beside = {(cell["device"], cell["workload"]): cell
+              for cell in results.cells("selected", "programs")}
+    cells = results.cells("front")
+    yield from by_cell(results, cells, (*PROGRAMS[:2], *RATES))
+    rows = []
+    for cell in cells:
+        peers = beside.get((cell["device"], cell["workload"]))
+        if peers:
+            found = {peer: reaches(cell, peers, peer) for peer in results.peers}
+            rows.append([f"`{cell['device']}`", cell["workload"], *(
+                ", ".join(label.partition(" ")[2] for label in found[peer]) or "none"
+                for peer in results.peers)])
+    if rows:
+        yield from ["", "Values of `write_share` with which neither readers nor writers get less "
+                    "than under the peer, outside the interval:", "",
+                    *markdown(["drive", "workload", *results.peers], rows)]
+
+
 def overview(results):
     """Return the lines of the summary's tables."""
-    selected = [*as_selected(results)]
+    selected, points = [*as_selected(results)], [*front(results)]
     lines = [*compared(results)]
     if lines:
         lines = [MEANING, "", *lines, "## Drive by drive", "",
                  "Ours against each peer, over the workloads of a drive; in brackets the number of "
                  "workloads in which ours is better : worse.", "",
                  *markdown(by_drive_head(results), by_drive(results)), ""]
+    if points:
+        lines = ["## The front", "", "The recommended scheduler with other values of "
+                 "`write_share`; 75 is the default. Nothing else is set.", *points, "", *lines]
     if selected:
         lines = ["## As selected", "", "Nothing is set but the scheduler. Means of the seeds, with "
-                 "the 95 % interval of the mean. `tide` is the core alone.", *selected, "", *lines]
+                 "the 95 % interval of the mean. `tide` is the core alone. As probed: with the "
+                 "tunables that `ssd-probe` prints for the drive and `ssdctl persist` keeps; where "
+                 "there is no such row or entry it prints none.", *selected, "", *lines]
     if results.cells("cpu"):
         head = [label for label in cost_rows(results)[0][1] if label != "none"]
         lines += ["## What an elevator costs", "",

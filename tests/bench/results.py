@@ -31,7 +31,7 @@ METRICS = (*RATES, TIMES["read", "mean"], TIMES["read", "p99"], TIMES["read", "p
            TIMES["write", "p99"])
 # The kinds of cells that are shown, and those that count in the matrix: a depth is a point of a
 # curve, not a workload.
-KINDS = ("selected", "programs", "benefit", "depth", "trace")
+KINDS = ("selected", "programs", "front", "benefit", "depth", "trace")
 COUNTED = ("benefit", "trace", "fleet")
 # A difference decides a cell if it is so large, a ratio: where nothing is random any repeats.
 LEAST = 0.005
@@ -50,7 +50,7 @@ than the drive takes, so there is something to order."""
 
 def spread(cell, label: str, column) -> str:
     """Return the mean of a scheduler's figure with its interval as text."""
-    values = cell["results"][label].get(column.get, [])
+    values = cell["results"].get(label, {}).get(column.get, [])
     none = values.count(None)
     if none or not values:
         return f"no I/O, {none} of {len(values)} seeds" if none else ""
@@ -138,6 +138,23 @@ def compared(cell, label: str, peer: str, column) -> tuple[list[float], int] | N
     # A lower bound does not show that a scheduler is ahead.
     first = label if sign > 0 else peer
     return logs, 0 if column.get in cell["bounds"][first] else sign
+
+
+def front_columns(cell) -> tuple[Column, Column]:
+    """Return what readers get in a cell of a front, and what writers get."""
+    reads = next(column for column in (*PROGRAMS, RATES[0])
+                 if any(column.get in row for row in cell["results"].values()))
+    return reads, RATES[1]
+
+
+def reaches(front, cell, peer: str) -> list[str]:
+    """Return the labels of the points of a @front that are behind a @peer of @cell neither in what
+    readers get nor in what writers get."""
+    both = cell | {"results": cell["results"] | front["results"],
+                   "bounds": cell["bounds"] | front["bounds"]}
+    signs = {label: [(compared(both, label, peer, column) or ([], 0))[1]
+                     for column in front_columns(front)] for label in front["results"]}
+    return [label for label, found in signs.items() if min(found) >= 0]
 
 
 def standing(cells: list, label: str, peer: str, column) -> Standing | None:
