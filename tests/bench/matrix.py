@@ -229,8 +229,8 @@ WINDOWS = {("bp-",): (2000, 12000, 3000), ("pai-c",): (3000, 8000, 3000),
            ("nvme", "qlc", "sata"): (1000, 5000, 500)}
 # {drives: factor}: the quick run's times are shorter by this factor.
 SHORTER = {TODAY: 12, ("",): 4}
-# ms: with nothing set, ours let reads be alone for a while on such a drive, every 2 s. A window lasts
-# for many of these phases.
+# ms: with nothing set, ours let reads be alone on such a drive for a while, every 2 s. A window
+# lasts for many of these phases.
 PHASED = {"qlc": 20000}
 # Seconds of real time that a full run takes on an idle CPU, where none was measured before.
 SECONDS = {("null_blk",): 4, ("bp-", "pass-", "pai-d", "qlc", "sd"): 0.4, ("nvme",): 3, ("",): 1.2}
