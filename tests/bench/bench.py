@@ -36,12 +36,12 @@ def by_guest(cells):
     """Yield the list of runs of each guest. It does not depend on the results that are known:
     a figure repeats to the last digit only after the same runs in its guest. The peers and each
     of this project's schedulers have guests of their own, because a changed scheduler makes the
-    results of its own runs void."""
+    results of its own runs void; so have programs that need other packages."""
     together = {}
     for cell in cells:
         for run in cell.runs:
             own = run.scheduler if run.scheduler in model.ours() else ""
-            together.setdefault((cell.device, own, run.simulate), []).append(run)
+            together.setdefault((cell.device, own, storage.options_of(run)), []).append(run)
     for runs in together.values():
         for at in range(0, len(runs), MOST_RUNS):
             yield runs[at:at + MOST_RUNS]
