@@ -25,7 +25,8 @@ FOLDER = model.PROJECT / "build/demo"
 OURS = "pass"
 SCHEDULERS = (*model.PEERS, OURS)
 # A drive of the PASS paper, and a drive of today on which PASS must not lose.
-CELLS = (("pass-ssd1", "files", {}), ("sata", "readers", {"RAMP": "250ms", "RUNTIME": "2000ms"}))
+CELLS = (("pass-ssd1", "files", {}),
+         ("sata", "readers", {"DELAY": "1000ms", "RAMP": "1250ms", "RUNTIME": "2000ms"}))
 COLUMNS = (*(Column(way, f"{way}_mbps", "MB/s", more=True) for way in ("read", "write")),
            *(Column(f"{way} {key}", f"{way}_{key}", "ms") for way, key in (
                ("read", "mean"), ("read", "p99"), ("read", "p99.9"), ("write", "mean"),

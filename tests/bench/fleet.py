@@ -248,7 +248,7 @@ def measure(path: pathlib.Path, quick: bool) -> tuple[list[matrix.Cell], list[st
     does. Raise Failed if there is nothing to return."""
     drives = read_hosts(path)
     seconds = 1 if quick else 30
-    times = {"RAMP": "250ms" if quick else "5s", "RUNTIME": f"{seconds}s"}
+    times = {"RAMP": "1500ms" if quick else "5s", "RUNTIME": f"{seconds}s"}
     workloads = {name: workload.on(TAGS) for name, workload in
                  (matrix.WORKLOADS_QUICK if quick else matrix.WORKLOADS).items()
                  if not workload.drives}

@@ -28,6 +28,8 @@ TIMED = {"size": 1024, "irqmode": 2, "completion_nsec": 10000, "submit_queues": 
          "poll_queues": 0, "hw_queue_depth": 256, "max_sectors": 2560}
 # A drive that is slower than the CPU: all its tags are in use, and more requests wait.
 BUSY = TIMED | {"completion_nsec": 300000, "hw_queue_depth": 16}
+# ms: of programs beside each other the second begins so much later.
+DELAY = 1000
 
 
 @dataclasses.dataclass
@@ -142,7 +144,8 @@ def sequential(rw: str) -> Workload:
 
 def readers(write: str, bs: str, depth: int = 0) -> Workload:
     """Return a workload of synchronous readers beside a writer of this depth; 0: deep."""
-    return Workload("interference", {"WRITE": write, "BS": bs, "DEPTH": str(depth)}, 4 + depth,
+    return Workload("interference", {"WRITE": write, "BS": bs, "DEPTH": str(depth),
+                                     "DELAY": f"{DELAY}ms"}, 4 + depth,
                     deep=not depth)
 
 
@@ -185,7 +188,7 @@ WORKLOADS = WORKLOADS_QUICK | {
        random(rw, depth, 50, size, drives=("pass-",))
        for name, rw in (("read", "randread"), ("mixed", "randrw"))
        for size in ("8g", "16g") for depth in (64, 128)},
-    "database and its log, backup": Workload("database", {}, 21, deep=True,
+    "database and its log, backup": Workload("database", {"DELAY": f"{DELAY}ms"}, 21, deep=True,
                                              drives=(*TODAY, "pass-")),
     "untar beside 4 sync readers": beside("untar"),
     "copy beside 4 sync readers": beside("copy"),
@@ -260,6 +263,13 @@ def presets() -> list[str]:
 def queue_depth(preset: str) -> int:
     """Return the number of requests that the drive takes at a time."""
     return model.preset_keys(preset).get("queue_depth", 64)
+
+
+def delayed(variables: dict[str, str]) -> dict[str, str]:
+    """Return the variables of a run with the ramp that it has: in ms, after the delay."""
+    if "DELAY" not in variables:
+        return variables
+    return variables | {"RAMP": f"{int(variables['RAMP'].removesuffix('ms')) + DELAY}ms"}
 
 
 def times(preset: str, writes: bool, seed: int, quick: bool, window: int | None = None
@@ -342,8 +352,8 @@ def emulated(kind: str, preset: str, name: str, workload: Workload, quick: bool,
             and not quick)
     cell = Cell(kind, preset, name, [], ordering)
     for seed in range(1, (SEEDS_QUICK if quick else SEEDS) + 1):
-        variables = workload.variables | {"SEED": str(seed)} | (
-            seeded(seed) if seeded else times(preset, workload.writes, seed, quick))
+        variables = delayed(workload.variables | {"SEED": str(seed)} | (
+            seeded(seed) if seeded else times(preset, workload.writes, seed, quick)))
         cell.runs += [
             model.Run(preset, workload.job, scheduler,
                       {} if scheduler == "none" else backlog | tunables, keys, variables,

@@ -95,6 +95,7 @@ enum ioload_order { ORDER_SEQUENTIAL, ORDER_RANDOM };
  * @offset: first byte of the thread's part of the device
  * @size: bytes of that part, a multiple of @block
  * @think_us: pause after each batch; begins when the batch has completed
+ * @delay_us: before the first I/O
  * @rate: of the I/Os of each direction, in 1/s, if @sync; 0: no limit. A thread
  *	  that has fallen behind catches up, as fio does.
  * @flush: the device's cache is flushed after so many writes, if @sync; 0: never
@@ -114,6 +115,7 @@ struct ioload_settings {
 	u64 offset;
 	u64 size;
 	u64 think_us;
+	u64 delay_us;
 	u32 rate;
 	u32 flush;
 	u64 wake_ns;
@@ -348,7 +350,7 @@ static void ioload_wait(struct ioload_thread *thread)
 /* Return when a thread with a rate may make its next I/O of a direction. */
 static u64 ioload_due(const struct ioload_thread *thread, bool write)
 {
-	return ioload_started_ns +
+	return ioload_started_ns + thread->set.delay_us * NSEC_PER_USEC +
 	       div_u64(thread->made[write] * NSEC_PER_SEC, thread->set.rate);
 }
 
@@ -438,6 +440,7 @@ static int ioload_work(void *data)
 {
 	struct ioload_thread *thread = data;
 
+	ioload_sleep(thread->set.delay_us * NSEC_PER_USEC);
 	ioload_begin(thread);
 	if (thread->nr_steps)
 		ioload_replay(thread);
@@ -583,8 +586,8 @@ static int ioload_start(void)
 
 enum {
 	TOKEN_ORDER, TOKEN_READS, TOKEN_BLOCK, TOKEN_DEPTH, TOKEN_BATCH,
-	TOKEN_OFFSET, TOKEN_SIZE, TOKEN_THINK_US, TOKEN_RATE, TOKEN_FLUSH,
-	TOKEN_WAKE_NS, TOKEN_SYNC, TOKEN_DSYNC, TOKEN_LOGGED, TOKEN_SEED,
+	TOKEN_OFFSET, TOKEN_SIZE, TOKEN_THINK_US, TOKEN_DELAY_US, TOKEN_RATE,
+	TOKEN_FLUSH, TOKEN_WAKE_NS, TOKEN_SYNC, TOKEN_DSYNC, TOKEN_LOGGED, TOKEN_SEED,
 	TOKEN_UNKNOWN
 };
 
@@ -597,6 +600,7 @@ static const match_table_t ioload_tokens = {
 	{ TOKEN_OFFSET, "offset=%u" },
 	{ TOKEN_SIZE, "size=%u" },
 	{ TOKEN_THINK_US, "think_us=%u" },
+	{ TOKEN_DELAY_US, "delay_us=%u" },
 	{ TOKEN_RATE, "rate=%u" },
 	{ TOKEN_FLUSH, "flush=%u" },
 	{ TOKEN_WAKE_NS, "wake_ns=%u" },
@@ -621,6 +625,9 @@ static int ioload_set(struct ioload_settings *set, int token, u64 value)
 		return 0;
 	case TOKEN_THINK_US:
 		set->think_us = value;
+		return 0;
+	case TOKEN_DELAY_US:
+		set->delay_us = value;
 		return 0;
 	case TOKEN_WAKE_NS:
 		set->wake_ns = value;
@@ -672,6 +679,7 @@ static bool ioload_valid(const struct ioload_settings *set)
 	       (set->sync ? set->depth == 1 : !set->rate && !set->flush) &&
 	       set->reads <= 100 && !(set->offset & 511) &&
 	       set->think_us <= MAX_PAUSE_US &&
+	       set->delay_us <= MAX_PAUSE_US &&
 	       set->wake_ns <= MAX_PAUSE_US * NSEC_PER_USEC &&
 	       set->size >= set->block &&
 	       div_u64(set->size, set->block) <= U32_MAX;
