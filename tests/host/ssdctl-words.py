@@ -1,7 +1,8 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
 # The man page and the completions of ssdctl know every command and option, those of ssd-probe every
-# option; bash and zsh complete them; ssdctl, DKMS and the build support the same kernels
+# option; bash and zsh complete them; ssdctl, DKMS and the build support the same kernels; all that
+# names schedulers names those that there are
 # quick: host
 
 import pathlib
@@ -132,7 +133,27 @@ def same_kernels():
               f"dkms.conf: {series}")
 
 
+def same_schedulers():
+    """What names this project's schedulers names those that have a source, and no other."""
+    there = {path.name.removesuffix("-iosched.c") for path in PROJECT.glob("*-iosched.c")}
+    for path, pattern in (
+            ("dkms.conf", r'^BUILT_MODULE_NAME\[\d\]="(\w+)-iosched"'),
+            ("Kbuild", r"^obj-\S+\s*\+= (\w+)-iosched\.o"),
+            ("Kconfig", r'The scheduler is called "(\w+)"'),
+            ("debian/control", r"^ modules: (.+?)\. "),
+            ("packaging/ssd-iosched.spec.in", r"^The I/O schedulers (.+?), which"),
+            ("tools/ssd-probe/ssd_probe/settings.py", r"^SCHEDULERS = (.+)"),
+            ("tools/ssdctl/completion/ssdctl.bash", r'local schedulers="(.+)"'),
+            ("tools/ssdctl/completion/_ssdctl", r"local schedulers='(.+)'"),
+            ("tools/ssdctl/udev/60-ssd-iosched.hwdb", r"^# SCHEDULER +(.+)")):
+        found = re.findall(pattern, (PROJECT / path).read_text(), re.M)
+        words = {*re.findall(r"[\w-]+", " ".join(found))} - {*schedulers.ALL[:4], "and", "or"}
+        check(words == there, f"{path} names {sorted(words)}")
+    check({*schedulers.MARKS} == {*schedulers.ALL[1:]}, "each scheduler has a mark")
+
+
 def main():
+    same_schedulers()
     all_named()
     probe_named()
     completes()

@@ -21,7 +21,8 @@ from labvm.whole import Drive, System  # noqa: E402
 SKIP = 4
 KEPT = PROJECT / "build/systems"
 NAMES = ("ssd-iosched-dkms", "ssd-iosched-utils")
-MODULES = ("bp", "pai", "pass", "piq")
+MODULES = tuple(sorted(path.name.removesuffix("-iosched.c")
+                       for path in PROJECT.glob("*-iosched.c")))
 # A drive of each kind, what its rule keeps, and what it then has.
 CHOICES = {
     Drive("disk", "DISK1"): "pass depth=24 region_size_mb=512",

@@ -11,6 +11,7 @@ SMALL_KB = 4
 # Most requests of a region that is one unit: the unit serves one, others are on their way to it. On
 # the drive of PASS's paper 3 and 4 are best; with 8 one writer's stream keeps reads out.
 UNIT_DEPTH = 4
+# The project's schedulers, for all tools. tests/host/ssdctl-words.py compares all that names them.
 SCHEDULERS = ("pass", "piq", "bp", "pai")
 Values = dict[str, float | int | str | bool | None]
 

@@ -33,7 +33,7 @@ def add_even_unsure(parser: argparse.ArgumentParser):
 def add_choice(parser: argparse.ArgumentParser):
     """Add the arguments that name a choice."""
     parser.add_argument("scheduler", nargs="?", metavar="SCHEDULER",
-                        help="none, mq-deadline, kyber, bfq, pass, piq, bp or pai")
+                        help=", ".join(schedulers.ALL[:-1]) + f" or {schedulers.ALL[-1]}")
     parser.add_argument("settings", nargs="*", metavar="NAME=VALUE", default=[],
                         help="a tunable of the scheduler, or nr_requests, wbt_lat_usec or "
                              "read_ahead_kb of the queue; other tunables get their defaults")

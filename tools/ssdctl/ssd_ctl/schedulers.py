@@ -14,14 +14,16 @@ from ssd_ctl.choice import QUEUE, VALUE, Choice
 from ssd_probe.drive import Drive, chosen, read
 from ssd_probe.former import SETTLE_S, write
 from ssd_probe.packages import with_sbin
+from ssd_probe.settings import SCHEDULERS
 
-OURS = ("pass", "piq", "bp", "pai")
+OURS = SCHEDULERS
 # The oldest kernel that ours are built for, as dkms.conf has it.
 OLDEST = (6, 1)
 # Where the package ssd-iosched-dkms has the source of ours.
 SOURCE = pathlib.Path("/usr/src")
 KERNELS = ("mq-deadline", "kyber", "bfq")
 NONE = "none"
+ALL = (NONE, *KERNELS, *OURS)
 # A tunable of each that no other one has.
 MARKS = {"pass": "region_size_mb", "piq": "buffered_writes", "bp": "block_size_kb",
          "pai": "clustered_page_kb", "mq-deadline": "writes_starved", "kyber": "read_lat_nsec",
@@ -87,7 +89,7 @@ def support(drives: list[Drive]) -> dict[str, str]:
 def available(drive: Drive) -> list[str]:
     """Return the schedulers that can be selected for a drive: none, the kernel's, then ours."""
     found = support([drive])
-    return [NONE, *(name for name in (*KERNELS, *OURS) if found[name] != MISSING)]
+    return [name for name in ALL if name == NONE or found[name] != MISSING]
 
 
 def tunables(drive: Drive) -> dict[str, str]:
