@@ -211,7 +211,7 @@ check: ## a part of the tests, in a quarter of an hour: builds, unit tests, prog
 check-all: ## all tests on their kernels, in an hour; what a change has to pass
 	scripts/setup build lab debug tools deb systems
 	$(MAKE) tools
-	tests/run
+	tests/run $(if $(AFTER),--after $(AFTER))
 
 check-packages: ## the packages in whole Debian systems, lintian, rpm and makepkg
 	scripts/setup build lab tools deb packages systems
