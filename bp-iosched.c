@@ -238,31 +238,28 @@ static void bp_removed(struct iosched *io, struct request *rq,
  */
 
 /*
- * Writes use their share of the device: the next read of the queue of @oldest, or NULL.
- * The queue's turn and batch go on.
+ * It is the turn of one direction, whose oldest request is @oldest: the next one of its
+ * queue. The queue's turn and batch go on.
  */
-static struct request *bp_take_read(struct bp_data *bd, struct request *oldest)
+static struct request *bp_take_only(struct bp_data *bd, struct request *oldest)
 {
-	struct bp_queue *queue;
-	struct request *rq;
+	struct bp_queue *queue = bp_base(bd, queue, oldest);
+	unsigned int dir = rq_data_dir(oldest);
+	struct request *rq = bp_next(bd, queue, dir);
 
-	if (!oldest)
-		return NULL;
-	queue = bp_base(bd, queue, oldest);
-	rq = bp_ascending(queue, READ);
-	queue->pos[READ] = iosched_rq_end(rq);
+	queue->pos[dir] = iosched_rq_end(rq);
 	return rq;
 }
 
 static struct request *bp_select(struct iosched *io, unsigned int tier,
-				 bool reads_only)
+				 unsigned int only)
 {
 	struct bp_data *bd = bp_of(io);
 	struct bp_queue *queue;
 
 	lockdep_assert_held(&io->lock);
-	if (reads_only)
-		return bp_take_read(bd, iosched_first(io, tier, READ));
+	if (only != IOSCHED_ANY)
+		return bp_take_only(bd, iosched_first(io, tier, only));
 	queue = bp_base(bd, turn, tier);
 	return queue ? bp_take(bd, queue) : NULL;
 }

@@ -374,7 +374,7 @@ static bool pai_may_hold(struct pai_data *pd, unsigned int tier)
 
 /* Rules 7 and 8 for the requests that rules 3 to 5 let be dispatched; then rule 9. */
 static struct request *pai_select(struct iosched *io, unsigned int tier,
-				  bool reads_only)
+				  unsigned int only)
 {
 	struct pai_data *pd = pai_of(io);
 	struct request *read, *write, *rq;
@@ -382,9 +382,12 @@ static struct request *pai_select(struct iosched *io, unsigned int tier,
 
 	lockdep_assert_held(&io->lock);
 	/* No read is held: there is no write for it to let pass. */
-	if (reads_only)
+	if (only == READ)
 		return pai_stream_begin(iosched_first(io, tier, READ));
-	if (hold) {
+	if (only == WRITE) {
+		rq = hold ? pai_next(pd, tier, WRITE) :
+			    iosched_first(io, tier, WRITE);
+	} else if (hold) {
 		read = pai_next(pd, tier, READ);
 		write = pai_next(pd, tier, WRITE);
 		if (!read && !write)

@@ -350,18 +350,18 @@ static struct pass_queue *pass_least(struct pass_data *pd, struct pass_lap *lap)
 
 /* The next request of the lap, or NULL if no sub-queue can dispatch one. */
 static struct request *pass_go_on(struct pass_data *pd, struct pass_lap *lap,
-				  bool reads_only)
+				  unsigned int only)
 {
 	struct pass_queue *queue;
 
-	if (lap->dir == WRITE && reads_only)
+	if (only != IOSCHED_ANY && lap->dir != only)
 		return NULL;
 	queue = pass_least(pd, lap);
 	return queue ? pass_take(pd, lap, queue) : NULL;
 }
 
 static struct request *pass_select(struct iosched *io, unsigned int tier,
-				   bool reads_only)
+				   unsigned int only)
 {
 	struct pass_data *pd = pass_of(io);
 	struct pass_lap *lap = &pd->lap[tier];
@@ -369,11 +369,11 @@ static struct request *pass_select(struct iosched *io, unsigned int tier,
 	struct request *rq;
 
 	lockdep_assert_held(&io->lock);
-	rq = pass_go_on(pd, lap, reads_only);
+	rq = pass_go_on(pd, lap, only);
 	if (rq)
 		return rq;
 	pass_next_lap(lap);
-	rq = pass_go_on(pd, lap, reads_only);
+	rq = pass_go_on(pd, lap, only);
 	if (!rq) {
 		/* All requests are held: the lap goes on later. */
 		lap->dir = !lap->dir;

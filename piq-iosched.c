@@ -555,9 +555,12 @@ static struct request *piq_pick(struct piq_data *pd, unsigned int tier,
 	return entry ? entry->item : NULL;
 }
 
-/* Rules 3 and 5: reads before writes, but for a prioritised write batch. */
+/*
+ * Rules 3 and 5: reads before writes, but for a prioritised write batch, and if it is
+ * the turn of writes only.
+ */
 static struct request *piq_in_order(struct piq_data *pd, unsigned int tier,
-				    bool reads_only)
+				    unsigned int only)
 {
 	struct piq_map *map = piq_map_of(pd);
 	u64 now = ktime_get_ns();
@@ -568,7 +571,7 @@ static struct request *piq_in_order(struct piq_data *pd, unsigned int tier,
 	piq_admit(pd, tier, READ);
 	piq_admit(pd, tier, WRITE);
 
-	batch = reads_only ? NULL : piq_prioritise(pd, tier, now);
+	batch = only == READ ? NULL : piq_prioritise(pd, tier, now);
 	if (batch) {
 		struct cb_queue *queue = &map->queue[tier][WRITE];
 		struct cb_entry *entry;
@@ -579,12 +582,12 @@ static struct request *piq_in_order(struct piq_data *pd, unsigned int tier,
 			return entry->item;
 		cb_claim(queue, batch, map->taken);
 	}
-	rq = piq_pick(pd, tier, READ, now);
-	return rq || reads_only ? rq : piq_pick(pd, tier, WRITE, now);
+	rq = only == WRITE ? NULL : piq_pick(pd, tier, READ, now);
+	return rq || only == READ ? rq : piq_pick(pd, tier, WRITE, now);
 }
 
 static struct request *piq_select(struct iosched *io, unsigned int tier,
-				  bool reads_only)
+				  unsigned int only)
 {
 	struct piq_data *pd = piq_of(io);
 	struct piq_map *map = piq_map_of(pd);
@@ -594,14 +597,14 @@ static struct request *piq_select(struct iosched *io, unsigned int tier,
 	piq_try(pd);
 	/* The scheme noop holds no request. */
 	if (!piq_schemes[pd->scheme].reads_first || piq_is_free(pd))
-		return reads_only ? iosched_first(io, tier, READ) :
-				    iosched_first_come(io, tier);
+		return only == IOSCHED_ANY ? iosched_first_come(io, tier) :
+					     iosched_first(io, tier, only);
 	if (!piq_settle(pd) && map->stuck & BIT(tier))
 		return NULL;
-	rq = piq_in_order(pd, tier, reads_only);
+	rq = piq_in_order(pd, tier, only);
 	if (!rq) {
 		pd->trial.conflicts = true;
-		if (!reads_only)
+		if (only == IOSCHED_ANY)
 			map->stuck |= BIT(tier);
 	}
 	return rq;

@@ -92,6 +92,8 @@ enum {
 
 /* Directions, as in rq_data_dir(): discards and write-zeroes are writes. */
 #define IOSCHED_DIRS	2
+/* Either direction. */
+#define IOSCHED_ANY	IOSCHED_DIRS
 
 /* Sectors in a KB. */
 #define IOSCHED_KB_SECTORS	(SZ_1K >> SECTOR_SHIFT)
@@ -376,8 +378,9 @@ struct iosched {
  *	saves a queue run that could not dispatch it.
  * @select: return the request of a tier to dispatch next, which the core then
  *	dispatches; NULL to hold all of them until iosched_wake() is called.
- *	@reads_only: writes are queued, but use their share of the device, and reads are
- *	queued: return a read, or NULL; not NULL if nothing is in flight.
+ *	@only: the direction whose turn it is, of which some are queued, or IOSCHED_ANY. For
+ *	READ, as writes use their share of the device, not NULL if nothing is in flight. If
+ *	it is NULL for WRITE, it is called again for IOSCHED_ANY.
  * @take_alone: (opt) take @rq, the only queued request, to dispatch it; return
  *	false if it may not be dispatched now; it is sorted then. Neither
  *	place() nor select() was called, nor will removed() be: do what they
@@ -411,7 +414,7 @@ struct iosched_policy {
 			  sector_t start, sector_t end);
 	bool (*ready)(struct iosched *io, struct request *rq, bool due);
 	struct request *(*select)(struct iosched *io, unsigned int tier,
-				  bool reads_only);
+				  unsigned int only);
 	bool (*take_alone)(struct iosched *io, struct request *rq);
 	void (*dispatched)(struct iosched *io, struct request *rq);
 	bool (*may_bypass)(struct iosched *io);

@@ -151,7 +151,7 @@ static bool bp_anticipatory_take_alone(struct bp_data *bd, struct request *rq)
 {
 	if (bd->antic.awaited || bp_anticipatory_may_wait(bd, rq))
 		return false;
-	bp_take_only(bd, bp_anticipatory_queue(bd, rq), rq);
+	bp_take_lone(bd, bp_anticipatory_queue(bd, rq), rq);
 	return true;
 }
 

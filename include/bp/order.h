@@ -213,22 +213,25 @@ static void bp_advance(struct bp_data *bd, struct bp_queue *queue,
 	queue->pos[dir] = iosched_rq_end(rq);
 }
 
+/* The next request of a direction of a queue that has some. */
+static struct request *bp_next(struct bp_data *bd, struct bp_queue *queue,
+			       unsigned int dir)
+{
+	return dir == WRITE && bd->preference ? bp_preferred(bd, queue) :
+						bp_ascending(queue, dir);
+}
+
 /* The next request of a queue that has some. */
 static struct request *bp_take(struct bp_data *bd, struct bp_queue *queue)
 {
-	unsigned int dir = bp_direction(queue);
-	struct request *rq;
+	struct request *rq = bp_next(bd, queue, bp_direction(queue));
 
-	if (dir == WRITE && bd->preference)
-		rq = bp_preferred(bd, queue);
-	else
-		rq = bp_ascending(queue, dir);
 	bp_advance(bd, queue, rq);
 	return rq;
 }
 
 /* bp_take() if the only request of the queue is @rq, which is in no tree. */
-static void bp_take_only(struct bp_data *bd, struct bp_queue *queue,
+static void bp_take_lone(struct bp_data *bd, struct bp_queue *queue,
 			 struct request *rq)
 {
 	if (rq_data_dir(rq) == WRITE && bd->preference)

@@ -34,15 +34,6 @@ static unsigned long iosched_deadline(struct iosched *io, struct request *rq,
 	       msecs_to_jiffies(io->prio_aging_expire);
 }
 
-/* The oldest request of a FIFO if it may be dispatched, or NULL. */
-static struct request *iosched_oldest_ready(struct iosched *io,
-					    struct list_head *fifo)
-{
-	struct request *rq = iosched_oldest(fifo);
-
-	return rq && iosched_is_ready(io, rq, true) ? rq : NULL;
-}
-
 /*
  * The oldest request of a FIFO if its deadline has passed and it may be dispatched,
  * or NULL. @lower: see iosched_deadline().
@@ -55,8 +46,11 @@ static struct request *iosched_due(struct iosched *io, struct list_head *fifo,
 
 	if (!rq || time_before(now, iosched_deadline(io, rq, lower)))
 		return NULL;
-	rq = iosched_oldest_ready(io, fifo);
-	return rq && !time_before(now, iosched_deadline(io, rq, lower)) ? rq : NULL;
+	rq = iosched_oldest(fifo);
+	if (time_before(now, iosched_deadline(io, rq, lower)) ||
+	    !iosched_is_ready(io, rq, true))
+		return NULL;
+	return rq;
 }
 
 /* Of two requests, either of which may be NULL, the one with the earlier deadline. */
@@ -70,18 +64,17 @@ static struct request *iosched_earlier(struct request *a, struct request *b)
 
 /*
  * The request of a tier whose deadline passed first and that may be dispatched, or NULL.
- * If the device is slower than the deadlines allow, all requests are due: writes then
- * still leave a part of it to reads (@reads_only).
+ * If the device is slower than the deadlines allow, all requests are due: each direction
+ * then still has its part of it (@only, see select()).
  */
 static struct request *iosched_expired(struct iosched *io, unsigned int tier,
-				       unsigned long now, bool reads_only)
+				       unsigned long now, unsigned int only)
 {
 	struct list_head *fifo = io->fifo[tier];
-	struct request *read = iosched_due(io, &fifo[READ], now, false);
 
-	if (reads_only)
-		return read;
-	return iosched_earlier(read,
+	if (only != IOSCHED_ANY)
+		return iosched_due(io, &fifo[only], now, false);
+	return iosched_earlier(iosched_due(io, &fifo[READ], now, false),
 			       iosched_due(io, &fifo[WRITE], now, false));
 }
 

@@ -5,24 +5,42 @@
 #ifndef _IOSCHED_TMPL_DISPATCH_H
 #define _IOSCHED_TMPL_DISPATCH_H
 
+/* The direction whose turn it is among the requests of a tier, or IOSCHED_ANY. */
+static unsigned int iosched_turn(struct iosched *io, unsigned int tier)
+{
+	if (!iosched_first(io, tier, WRITE))
+		return IOSCHED_ANY;
+	if (iosched_writes_full(io, tier))
+		return READ;
+	return iosched_writes_turn(io) ? WRITE : IOSCHED_ANY;
+}
+
+/* The next request of a tier: one that is late, or the policy's. @only: see select(). */
+static struct request *iosched_pick_only(struct iosched *io, unsigned int tier,
+					 unsigned long now, unsigned int only)
+{
+	struct request *rq = iosched_expired(io, tier, now, only);
+
+	if (!rq)
+		return IOSCHED_POLICY.select(io, tier, only);
+	iosched_note(io, IOSCHED_NAME " expired %llu",
+		     (unsigned long long)blk_rq_pos(rq));
+	return rq;
+}
+
 static struct request *iosched_pick(struct iosched *io, unsigned int tier,
 				    unsigned long now)
 {
 	struct request *rq;
-	bool reads_only;
+	unsigned int only;
 
 	iosched_phases_step(io, tier);
-	reads_only = iosched_first(io, tier, WRITE) &&
-		     iosched_writes_full(io, tier);
-	rq = iosched_expired(io, tier, now, reads_only);
-	if (!rq && reads_only && !iosched_first(io, tier, READ))
+	only = iosched_turn(io, tier);
+	if (only == READ && !iosched_first(io, tier, READ))
 		return NULL;
-	if (!rq && !reads_only && iosched_writes_turn(io))
-		rq = iosched_oldest_ready(io, &io->fifo[tier][WRITE]);
-	if (!rq)
-		return IOSCHED_POLICY.select(io, tier, reads_only);
-	iosched_note(io, IOSCHED_NAME " expired %llu",
-		     (unsigned long long)blk_rq_pos(rq));
+	rq = iosched_pick_only(io, tier, now, only);
+	if (!rq && only == WRITE)
+		rq = iosched_pick_only(io, tier, now, IOSCHED_ANY);
 	return rq;
 }
 
@@ -205,7 +223,7 @@ static struct request *iosched_take_alone(struct iosched *io)
 	if (!IOSCHED_POLICY.take_alone || !rq)
 		return NULL;
 	if (!iosched_one_tier(io) || !iosched_find_room(io) ||
-	    iosched_must_yield(io, rq) || iosched_writes_turn(io) ||
+	    iosched_must_yield(io, rq) ||
 	    time_after_eq(jiffies, (unsigned long)rq->fifo_time) ||
 	    !IOSCHED_POLICY.take_alone(io, rq)) {
 		iosched_sort_alone(io);

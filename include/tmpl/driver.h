@@ -135,8 +135,6 @@ static void iosched_driver_dispatch(struct iosched *io, struct request *rq)
 	WRITE_ONCE(io->last_rq, rq);
 	driver->since_us = now;
 	beside = iosched_all_in_flight(io);
-	if (beside)
-		driver->tried = jiffies;
 	/* Another task is in queue_rq(), and was the first. */
 	if (task && task != current &&
 	    now - driver->sampled_us < IOSCHED_DRIVER_SAMPLE)
@@ -146,6 +144,7 @@ static void iosched_driver_dispatch(struct iosched *io, struct request *rq)
 		WRITE_ONCE(driver->task, NULL);
 		return;
 	}
+	driver->tried = jiffies;
 	WRITE_ONCE(driver->sampled, rq);
 	WRITE_ONCE(driver->sampled_us, now);
 	WRITE_ONCE(driver->beside, beside);
@@ -165,14 +164,13 @@ static void iosched_driver_returned(struct iosched *io,
 	unsigned int seen = READ_ONCE(driver->seen);
 	bool kept;
 
-	if (!list_empty_careful(&hctx->dispatch)) {
-		WRITE_ONCE(driver->task, NULL);
+	/* It is refused, or the run still collects requests. */
+	if (READ_ONCE(io->last_rq) == READ_ONCE(driver->sampled) &&
+	    iosched_driver_has_not(io)) {
+		if (!list_empty_careful(&hctx->dispatch))
+			WRITE_ONCE(driver->task, NULL);
 		return;
 	}
-	/* The run still collects requests. */
-	if (READ_ONCE(io->last_rq) == READ_ONCE(driver->sampled) &&
-	    iosched_driver_has_not(io))
-		return;
 	WRITE_ONCE(driver->task, NULL);
 	kept = iosched_now_us() - READ_ONCE(driver->sampled_us) >=
 	       IOSCHED_DRIVER_US;
@@ -192,6 +190,9 @@ static void iosched_driver_returned(struct iosched *io,
 /* @rq has completed, or is requeued. Any context. */
 static void iosched_driver_done(struct iosched *io, struct request *rq)
 {
+	/* The task has not asked for more: it no longer is in queue_rq(). */
+	if (unlikely(READ_ONCE(io->driver.sampled) == rq))
+		WRITE_ONCE(io->driver.task, NULL);
 	if (unlikely(READ_ONCE(io->last_rq) == rq))
 		cmpxchg(&io->last_rq, rq, NULL);
 }

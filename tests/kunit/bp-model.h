@@ -413,6 +413,13 @@ static unsigned int bm_direction(unsigned int tier, long queue)
 	return q->dir;
 }
 
+static struct model_request *bm_next(unsigned int tier, long queue,
+				     unsigned int dir)
+{
+	return dir == WRITE && bm.preference ? bm_preferred(tier, queue) :
+		bm_ascending(tier, queue, dir, bm.queue[tier][queue].pos[dir]);
+}
+
 static struct model_request *bm_take(unsigned int tier, long queue)
 {
 	struct bm_queue *q = &bm.queue[tier][queue];
@@ -422,10 +429,7 @@ static struct model_request *bm_take(unsigned int tier, long queue)
 	if (dir != q->dir)
 		q->batch_end = jiffies + bm.batch_ms[dir];
 	q->dir = dir;
-	if (dir == WRITE && bm.preference)
-		mr = bm_preferred(tier, queue);
-	else
-		mr = bm_ascending(tier, queue, dir, q->pos[dir]);
+	mr = bm_next(tier, queue, dir);
 	q->pos[dir] = mr->end;
 	return mr;
 }
@@ -537,25 +541,22 @@ static long bm_turn(unsigned int tier)
 }
 
 /* Return the next read of the queue of @mr, or NULL. */
-static struct model_request *bm_take_read(unsigned int tier,
+static struct model_request *bm_take_only(unsigned int tier,
 					  struct model_request *mr)
 {
-	sector_t *pos;
+	struct bm_queue *q = &bm.queue[tier][mr->priv[0]];
 
-	if (!mr)
-		return NULL;
-	pos = &bm.queue[tier][mr->priv[0]].pos[READ];
-	mr = bm_ascending(tier, mr->priv[0], READ, *pos);
-	*pos = mr->end;
+	mr = bm_next(tier, mr->priv[0], mr->dir);
+	q->pos[mr->dir] = mr->end;
 	return mr;
 }
 
-static struct model_request *bm_select(unsigned int tier, bool reads_only)
+static struct model_request *bm_select(unsigned int tier, unsigned int only)
 {
 	long queue = BM_SHARED;
 
-	if (reads_only)
-		return bm_take_read(tier, model_oldest(tier, READ));
+	if (only != IOSCHED_ANY)
+		return bm_take_only(tier, model_oldest(tier, only));
 	if (bm.base == BP_FAIR)
 		queue = bm_turn(tier);
 	else if (bm_anticipate(tier) || bm_linger(tier))

@@ -87,11 +87,12 @@ static bool core_ready(struct iosched *io, struct request *rq, bool due)
 }
 
 static struct request *core_select(struct iosched *io, unsigned int tier,
-				   bool reads_only)
+				   unsigned int only)
 {
-	struct request *rq = iosched_from(&io->sort[tier][READ], 0), *write;
+	struct request *rq, *write;
 
-	write = reads_only ? NULL : iosched_from(&io->sort[tier][WRITE], 0);
+	rq = only == WRITE ? NULL : iosched_from(&io->sort[tier][READ], 0);
+	write = only == READ ? NULL : iosched_from(&io->sort[tier][WRITE], 0);
 	if (write && (!rq || core_of(io)->writes_first))
 		rq = write;
 	return rq && core_ready(io, rq, false) ? rq : NULL;

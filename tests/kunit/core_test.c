@@ -510,6 +510,40 @@ static void core_test_driver_takes_one(struct kunit *test)
 	fake_finish();
 }
 
+/* While one task is in queue_rq(), the request of another one is no sample. */
+static void core_test_driver_one_sample(struct kunit *test)
+{
+	struct core_data *data = core_begin(test);
+	struct iosched_driver *driver = &data->io.driver;
+	struct task_struct *other = current + 1;
+	struct request *rq[3];
+	unsigned int i;
+
+	driver->sleeps = true;
+	for (i = 0; i < 3; i++)
+		fake_insert(REQ_OP_WRITE, 100 * i, 8);
+	for (i = 0; i < 2; i++)
+		rq[i] = core_start(test, 100 * i);
+	KUNIT_EXPECT_PTR_EQ(test, driver->sampled, rq[1]);
+	driver->task = other;
+	rq[2] = core_start(test, 200);
+	KUNIT_EXPECT_PTR_EQ(test, driver->task, other);
+	KUNIT_EXPECT_PTR_EQ(test, driver->sampled, rq[1]);
+	/* Others say nothing of it, and it is none once it has completed. */
+	fake_has_work();
+	KUNIT_EXPECT_PTR_EQ(test, driver->task, other);
+	fake_complete(rq[1]);
+	KUNIT_EXPECT_NULL(test, driver->task);
+	/* A task that has not come back for so long is not in queue_rq() any longer. */
+	driver->task = other;
+	fake_advance_ms(200);
+	fake_insert(REQ_OP_WRITE, 300, 8);
+	core_start(test, 300);
+	KUNIT_EXPECT_PTR_EQ(test, driver->task, current);
+	fake_complete_all();
+	fake_finish();
+}
+
 /* A driver that takes several requests does not keep them. */
 static void core_test_driver_takes_more(struct kunit *test)
 {
@@ -592,6 +626,8 @@ static void core_over(struct kunit *test, const char *share, unsigned int reads)
 	core_begin(test);
 	fake_set(test, "depth", "1");
 	fake_set(test, "write_share", share);
+	/* Most are late: that does not change it. */
+	fake_set(test, "read_expire", "50");
 	for (i = 0; i < 20; i++)
 		fake_insert(REQ_OP_READ, 100 * i, 8);
 	fake_insert(REQ_OP_WRITE, 10000, 8);
@@ -600,7 +636,7 @@ static void core_over(struct kunit *test, const char *share, unsigned int reads)
 		core_serve(test, 100 * i, 10);
 	core_serve(test, 10000, 10);
 	if (reads < 20) {
-		/* The write has made up for 7.5 ms, and owes 2.5 ms. */
+		/* The write has made up for 6.7 ms, and reads are owed 3.3 ms. */
 		core_serve(test, 100 * i++, 10);
 		core_serve(test, 10100, 10);
 	}
@@ -614,6 +650,29 @@ static void core_test_over(struct kunit *test)
 {
 	core_over(test, "75", 10);
 	core_over(test, "100", 20);
+}
+
+/* Once there are no reads, writes make up for what reads had: the policy orders them again. */
+static void core_test_over_ends(struct kunit *test)
+{
+	struct iosched *io;
+	unsigned int i;
+
+	core_begin(test);
+	io = iosched_of(fake.q);
+	fake_set(test, "depth", "1");
+	fake_set(test, "write_share", "50");
+	for (i = 0; i < 12; i++) {
+		fake_insert(REQ_OP_READ, 100 * i, 8);
+		core_serve(test, 100 * i, 10);
+	}
+	KUNIT_EXPECT_EQ(test, io->over_us, IOSCHED_OVER_US);
+	for (i = 0; i < 12; i++) {
+		fake_insert(REQ_OP_WRITE, 100 * i, 8);
+		core_serve(test, 100 * i, 10);
+	}
+	KUNIT_EXPECT_EQ(test, io->over_us, 0U);
+	fake_finish();
 }
 
 /* A read that takes @us, beside writes that are queued. */
@@ -1823,11 +1882,12 @@ static bool cm_ready(struct model_request *mr)
 	return !cm_limit || counted < cm_limit;
 }
 
-static struct model_request *cm_select(unsigned int tier, bool reads_only)
+static struct model_request *cm_select(unsigned int tier, unsigned int only)
 {
-	struct model_request *mr = model_lowest(tier, READ, 0, -1);
+	struct model_request *mr;
 
-	if (!mr && !reads_only)
+	mr = only == WRITE ? NULL : model_lowest(tier, READ, 0, -1);
+	if (!mr && only != READ)
 		mr = model_lowest(tier, WRITE, 0, -1);
 	return mr && cm_ready(mr) ? mr : NULL;
 }
@@ -1916,8 +1976,10 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_driver_keeps),
 	KUNIT_CASE(core_test_driver_takes_one),
 	KUNIT_CASE(core_test_driver_takes_more),
+	KUNIT_CASE(core_test_driver_one_sample),
 	KUNIT_CASE(core_test_owed),
 	KUNIT_CASE(core_test_over),
+	KUNIT_CASE(core_test_over_ends),
 	KUNIT_CASE(core_test_phases),
 	KUNIT_CASE(core_test_phase_ends),
 	KUNIT_CASE(core_test_held_until_dispatch),

@@ -41,7 +41,7 @@ struct model_request {
  * @start: (opt) a sequence starts: reset the model and draw settings
  * @select: take and return the next request of the tier; NULL for none. May
  *	change the state of the policy's model, since the request is dispatched.
- *	@reads_only: take a read, or none.
+ *	@only: the direction to take from, or IOSCHED_ANY.
  * @ready: (opt) return true if the policy's bounds allow a dispatch now
  * @may_merge: (opt) return true if one request may cover sectors [start, end)
  * @queued: (opt) the request was queued, not at the head
@@ -68,7 +68,7 @@ struct model_policy {
 	sector_t capacity;
 	unsigned int spread;
 	void (*start)(struct kunit *test);
-	struct model_request *(*select)(unsigned int tier, bool reads_only);
+	struct model_request *(*select)(unsigned int tier, unsigned int only);
 	bool (*ready)(struct model_request *mr);
 	bool (*may_merge)(unsigned int dir, sector_t start, sector_t end);
 	void (*queued)(struct model_request *mr);
@@ -382,7 +382,8 @@ static inline void model_turn_begins(struct model_request *mr)
 		}
 	}
 	model.waiting = 0;
-	model.timed_since = model_us();
+	if (!mr->polled)
+		model.timed_since = model_us();
 }
 
 /* A request that was dispatched as the only one completes. */
@@ -402,7 +403,9 @@ static inline void model_turn_ends(struct model_request *mr)
 	share = max(model.write_share, 50U);
 	all = us;
 	us = us * (100 - share) / share;
-	model.over_us = all - us < model.over_us ? model.over_us - (all - us) : 0;
+	if (!model.owed_us)
+		all -= us;
+	model.over_us -= min(all, model.over_us);
 	model.owed_us = min(model.owed_us + us, 1000000U);
 }
 
@@ -486,22 +489,38 @@ static bool model_writes_wait(unsigned int tier)
 	       time_before(jiffies, model.last_write + IOSCHED_SLACK);
 }
 
-/* Return the write that is next because reads have had more than their part, or NULL. */
-static struct model_request *model_writes_turn(unsigned int tier)
+/* Return the direction whose turn it is. */
+static unsigned int model_turn(unsigned int tier)
 {
-	struct model_request *write = model_oldest(tier, WRITE);
+	if (!model_oldest(tier, WRITE))
+		return IOSCHED_ANY;
+	if (model_writes_wait(tier))
+		return READ;
+	return model_limit() == 1 && model.over_us == 100000 &&
+	       model.write_share < 100 && model_tiers() == 1 ?
+		WRITE : IOSCHED_ANY;
+}
 
-	return write && model_limit() == 1 && model.over_us == 100000 &&
-	       model.write_share < 100 && !model_writes_wait(tier) &&
-	       model_ready(write) ? write : NULL;
+/* Return the next request of a tier: a late one, or the policy's. */
+static struct model_request *model_next_only(unsigned int tier, unsigned int only)
+{
+	struct model_request *read, *write;
+
+	read = only == WRITE ? NULL : model_due(tier, READ, jiffies);
+	write = only == READ ? NULL : model_due(tier, WRITE, jiffies);
+	if (read && write)
+		return time_after(read->deadline, write->deadline) ? write : read;
+	if (read || write)
+		return read ? read : write;
+	return model.policy->select(tier, only);
 }
 
 /* Return the next request within all bounds. */
 static struct model_request *model_next_bounded(void)
 {
-	struct model_request *mr, *write;
 	unsigned long now = jiffies, then;
-	unsigned int tier;
+	struct model_request *mr;
+	unsigned int tier, only;
 
 	if (model_full())
 		return NULL;
@@ -521,21 +540,12 @@ static struct model_request *model_next_bounded(void)
 	}
 	for (tier = 0; tier < IOSCHED_TIERS; tier++) {
 		if (model_count(MODEL_QUEUED, tier)) {
-			mr = model_due(tier, READ, now);
-			write = model_writes_wait(tier) ? NULL :
-				model_due(tier, WRITE, now);
-			if (mr && write)
-				return time_after(mr->deadline,
-						  write->deadline) ? write : mr;
-			if (mr || write)
-				return mr ? mr : write;
-			if (model_writes_wait(tier) && !model_oldest(tier, READ))
+			only = model_turn(tier);
+			if (only == READ && !model_oldest(tier, READ))
 				return NULL;
-			write = model_writes_turn(tier);
-			if (write)
-				return write;
-			return model.policy->select(tier,
-						    model_writes_wait(tier));
+			mr = model_next_only(tier, only);
+			return mr || only != WRITE ? mr :
+			       model_next_only(tier, IOSCHED_ANY);
 		}
 		if (model_tiers() > 1 && model_in_bounds(tier))
 			return NULL;

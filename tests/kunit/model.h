@@ -59,9 +59,9 @@ static bool model_dispatch(struct kunit *test)
 			model.policy->dispatched(mr);
 	}
 	model_issue(mr->dir);
-	mr->timed = model_limit() == 1;
+	mr->timed = model_limit() == 1 && !mr->polled;
 	model_unqueue(mr, MODEL_IN_FLIGHT);
-	if (mr->timed)
+	if (model_limit() == 1)
 		model_turn_begins(mr);
 	else
 		model.waiting = 0;
@@ -318,6 +318,7 @@ static void model_drain(struct kunit *test)
 static void model_start(struct kunit *test, const struct model_policy *policy,
 			u32 of_seed)
 {
+	static const unsigned int shares[] = { 5, 75, 100 };
 	u64 operations = model.operations;
 	struct iosched *io;
 
@@ -333,7 +334,7 @@ static void model_start(struct kunit *test, const struct model_policy *policy,
 	io->read_expire = 100;
 	io->write_expire = 300;
 	io->prio_aging_expire = 700;
-	io->write_share = fake_random(2) ? 5 : 100;
+	io->write_share = shares[fake_random(ARRAY_SIZE(shares))];
 	model.last_write = jiffies;
 	model.soon = 128;
 	model.write_share = io->write_share;

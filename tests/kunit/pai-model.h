@@ -287,15 +287,15 @@ static struct model_request *am_in_block(struct model_request *oldest, bool hold
 	return mr ? mr : oldest;
 }
 
-static struct model_request *am_select(unsigned int tier, bool reads_only)
+static struct model_request *am_select(unsigned int tier, unsigned int only)
 {
-	struct model_request *mr, *next[IOSCHED_DIRS];
+	struct model_request *mr, *next[IOSCHED_DIRS] = {};
 	bool hold = am_any_better(tier);
 	unsigned int dir;
 
-	if (reads_only)
+	if (only == READ)
 		return am_stream(model_oldest(tier, READ));
-	for (dir = READ; dir <= WRITE; dir++) {
+	for (dir = only == WRITE ? WRITE : READ; dir <= WRITE; dir++) {
 		mr = model_oldest(tier, dir);
 		if (hold && mr && mr->priv[0] == PAI_PENDING && !am_due(mr))
 			am.kept_ns = fake_ns;

@@ -567,25 +567,25 @@ static int pm_least(unsigned int tier)
 	return best;
 }
 
-static struct model_request *pm_go_on(unsigned int tier, bool reads_only)
+static struct model_request *pm_go_on(unsigned int tier, unsigned int only)
 {
 	int region;
 
-	if (pm.lap[tier].dir == WRITE && reads_only)
+	if (only != IOSCHED_ANY && pm.lap[tier].dir != only)
 		return NULL;
 	region = pm_least(tier);
 	return region < 0 ? NULL : pm_take(tier, region);
 }
 
-static struct model_request *pm_select(unsigned int tier, bool reads_only)
+static struct model_request *pm_select(unsigned int tier, unsigned int only)
 {
-	struct model_request *mr = pm_go_on(tier, reads_only);
+	struct model_request *mr = pm_go_on(tier, only);
 	unsigned int left = pm.lap[tier].left;
 
 	if (mr)
 		return mr;
 	pm_next_lap(tier);
-	mr = pm_go_on(tier, reads_only);
+	mr = pm_go_on(tier, only);
 	if (!mr) {
 		pm_next_lap(tier);
 		pm.lap[tier].left = left;

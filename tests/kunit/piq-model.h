@@ -400,7 +400,7 @@ static void qm_released(struct model_request *mr)
 }
 
 /* A tier that could not dispatch cannot until something but the time changes. */
-static struct model_request *qm_select(unsigned int tier, bool reads_only)
+static struct model_request *qm_select(unsigned int tier, unsigned int only)
 {
 	u64 taken = qm_held();
 	struct model_request *mr;
@@ -408,24 +408,23 @@ static struct model_request *qm_select(unsigned int tier, bool reads_only)
 	struct qm_member *m;
 
 	if (!qm_reads_first())
-		return reads_only ? model_oldest(tier, READ) : qm_first_come(tier);
+		return only == IOSCHED_ANY ? qm_first_come(tier) :
+					     model_oldest(tier, only);
 	if (qm.stuck & BIT(tier))
 		return NULL;
 	qm_admit(tier, READ);
 	qm_admit(tier, WRITE);
-	batch = reads_only ? 0 : qm_prioritise(tier);
+	batch = only == READ ? 0 : qm_prioritise(tier);
 	if (batch) {
 		m = qm_first_of(batch, qm_buffered(WRITE) ? 0 : taken);
 		if (m)
 			return m->mr;
 		taken |= qm_claim(batch);
 	}
-	mr = qm_pick(tier, READ, &taken);
-	if (reads_only)
-		return mr;
-	if (!mr)
+	mr = only == WRITE ? NULL : qm_pick(tier, READ, &taken);
+	if (!mr && only != READ)
 		mr = qm_pick(tier, WRITE, &taken);
-	if (!mr)
+	if (!mr && only == IOSCHED_ANY)
 		qm.stuck |= BIT(tier);
 	return mr;
 }

@@ -6,7 +6,7 @@
  * (include/tmpl/readers/, include/tmpl/driver.h). This one adds no order of its own:
  *
  *  1. The request that came first is dispatched, of the highest priority class in use.
- *  2. While writes have to leave the device to reads, it is the read that came first.
+ *  2. While it is the turn of one direction, it is the one of that which came first.
  *  3. While no request is queued, requests bypass the scheduler.
  *
  * (In no paper.)
@@ -16,11 +16,11 @@
 #define IOSCHED_NAME "tide"
 
 static struct request *tide_select(struct iosched *io, unsigned int tier,
-				   bool reads_only)
+				   unsigned int only)
 {
 	lockdep_assert_held(&io->lock);
-	return reads_only ? iosched_first(io, tier, READ) :
-			    iosched_first_come(io, tier);
+	return only == IOSCHED_ANY ? iosched_first_come(io, tier) :
+				     iosched_first(io, tier, only);
 }
 
 static bool tide_take_alone(struct iosched *io, struct request *rq)

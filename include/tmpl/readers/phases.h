@@ -176,7 +176,7 @@ static bool iosched_phase_is_cut(struct iosched *io, unsigned int tier,
 		     (io->phases.alone && iosched_dir_in_flight(io, READ));
 
 	return !reads || !iosched_one_tier(io) || iosched_limit(io) == 1 ||
-	       READ_ONCE(io->driver.one) ||
+	       iosched_driver_limit(io) != UINT_MAX ||
 	       READ_ONCE(io->write_share) == 100 ||
 	       (write && time_after_eq(jiffies, (unsigned long)write->fifo_time));
 }

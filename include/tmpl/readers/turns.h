@@ -10,7 +10,7 @@
  * itself for that long, also if writes are past their deadlines.
  *
  * Reads get half of the time at most, whatever the policy prefers: once they have had
- * IOSCHED_OVER_US more than they are owed and writes made good, the oldest write is next.
+ * IOSCHED_OVER_US more than they are owed and writes made good, a write is next.
  *
  * Most programs send one read after another, so that none is queued when one completes.
  * Writes also wait for the next one, for IOSCHED_AWAIT_US after a read has completed, if
@@ -71,8 +71,9 @@ static bool iosched_reads_turn(struct iosched *io, bool reads)
 /* Return true if a write is next because reads have had more than their part. Under the lock. */
 static bool iosched_writes_turn(struct iosched *io)
 {
-	return unlikely(READ_ONCE(io->over_us) >= IOSCHED_OVER_US) &&
-	       READ_ONCE(io->write_share) < 100 && iosched_limit(io) == 1;
+	return READ_ONCE(io->over_us) >= IOSCHED_OVER_US &&
+	       READ_ONCE(io->write_share) < 100 && iosched_limit(io) == 1 &&
+	       iosched_one_tier(io);
 }
 
 static void iosched_learn_soon(struct iosched *io, bool soon)
@@ -153,6 +154,8 @@ static unsigned long iosched_turn_begins(struct iosched *io, struct request *rq)
 {
 	if (io->turns.since_us)
 		iosched_turns_wait_ends(io, rq);
+	if (iosched_rq_polled(rq))
+		return 0;
 	WRITE_ONCE(io->timed_us, iosched_now_us());
 	return IOSCHED_RQ_TIMED;
 }
@@ -178,7 +181,8 @@ static void iosched_turn_ends(struct iosched *io, struct request *rq)
 		return;
 	}
 	earned = us * (100 - share) / share;
-	over -= min(over, us - earned);
+	/* If reads have left time that they were owed, there are none. */
+	over -= min(over, owed ? us : us - earned);
 	WRITE_ONCE(io->over_us, over);
 	WRITE_ONCE(io->owed_us, min(owed + earned, IOSCHED_OWED_US));
 }
