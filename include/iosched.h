@@ -207,14 +207,16 @@ struct iosched_phases {
  * struct iosched_driver - what the driver gives its device, see tmpl/driver.h
  * @sleeps: queue_rq() may sleep, and there is one hardware queue
  * @one: the device takes one request at a time. Without the lock.
- * @since_us: time at which a request was last dispatched, in us
+ * @since_us: time at which a request was last dispatched, in us. Read without the lock.
  * @tried: time at which one was last dispatched that may be kept, in jiffies
  * @task: the task that dispatched the sample: a request that may be kept. NULL if there is
  *	none. Without the lock.
  * @sampled: that request, only to compare it. Read without the lock.
  * @sampled_us: time at which it was dispatched, in us. Read without the lock.
  * @beside: requests in flight at that time. Read without the lock.
- * @seen: how often queue_rq() kept a request. Without the lock.
+ * @done: requests that had completed at that time. Read without the lock.
+ * @refused: time at which a request was last found refused, in jiffies. Without the lock.
+ * @seen: how often queue_rq() kept or refused a request. Without the lock.
  *
  * Under iosched.lock; for drivers that sleep.
  */
@@ -227,6 +229,8 @@ struct iosched_driver {
 	struct request *sampled;
 	u32 sampled_us;
 	unsigned int beside;
+	unsigned int done;
+	unsigned long refused;
 	unsigned int seen;
 };
 

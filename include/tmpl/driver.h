@@ -13,7 +13,8 @@
  * has one that is served and one that waits.
  *
  * If queue_rq() keeps the next one until the one before has completed, again and again, the
- * device takes one at a time. The dispatch limit is 2 then: the driver prepares the next
+ * device takes one at a time. While one task waits there, the driver refuses the requests of
+ * others; one that it has not started when another completes shows the same. The dispatch limit is 2 then: the driver prepares the next
  * request meanwhile. It is 1 while there are both reads and writes, which then take turns
  * (readers/turns.h); but every ten seconds it is 2 once, to see whether the driver still waits.
  *
@@ -29,14 +30,14 @@
 /* Least time for which queue_rq() keeps a request that must wait, in us. */
 #define IOSCHED_DRIVER_US	200U
 
-/* A task that has not returned for so long is no longer in queue_rq(), in us. */
-#define IOSCHED_DRIVER_SAMPLE	(100 * USEC_PER_MSEC)
-
 /* So many times more often than not, and half as often for a device that is known. */
 #define IOSCHED_DRIVER_SEEN	16U
 
-/* Requests that such a driver has. */
-#define IOSCHED_DRIVER_HAS	2U
+/* Most requests in flight then: one is served, one waits, and one is refused. */
+#define IOSCHED_DRIVER_HAS	3U
+
+/* Others are refused now and then if one was for so long, in jiffies. */
+#define IOSCHED_DRIVER_REFUSES	HZ
 
 /* Between tries beside reads and writes, in jiffies: each costs a request's time. */
 #define IOSCHED_DRIVER_TRY	(10 * HZ)
@@ -53,6 +54,7 @@ static void iosched_driver_init(struct iosched *io)
 			    io->q->nr_hw_queues == 1 && !ops->commit_rqs &&
 			    !ops->get_budget;
 	io->driver.tried = jiffies;
+	io->driver.refused = jiffies - IOSCHED_DRIVER_REFUSES;
 }
 
 /* Return true if there are readers, or writers. Under the lock. */
@@ -133,11 +135,10 @@ static void iosched_driver_dispatch(struct iosched *io, struct request *rq)
 		return;
 	now = iosched_now_us();
 	WRITE_ONCE(io->last_rq, rq);
-	driver->since_us = now;
+	WRITE_ONCE(driver->since_us, now);
 	beside = iosched_all_in_flight(io);
 	/* Another task is in queue_rq(), and was the first. */
-	if (task && task != current &&
-	    now - driver->sampled_us < IOSCHED_DRIVER_SAMPLE)
+	if (task && task != current)
 		return;
 	/* Others, such as discards, a driver may do in queue_rq(). */
 	if (!beside || (req_op(rq) != REQ_OP_READ && req_op(rq) != REQ_OP_WRITE)) {
@@ -148,7 +149,26 @@ static void iosched_driver_dispatch(struct iosched *io, struct request *rq)
 	WRITE_ONCE(driver->sampled, rq);
 	WRITE_ONCE(driver->sampled_us, now);
 	WRITE_ONCE(driver->beside, beside);
+	WRITE_ONCE(driver->done, iosched_all_done(io));
 	WRITE_ONCE(driver->task, current);
+}
+
+static void iosched_driver_learn(struct iosched_driver *driver,
+				 unsigned int seen)
+{
+	seen = min(seen, IOSCHED_DRIVER_SEEN);
+	WRITE_ONCE(driver->seen, seen);
+	WRITE_ONCE(driver->one, seen >= (READ_ONCE(driver->one) ?
+					 IOSCHED_DRIVER_SEEN / 2 :
+					 IOSCHED_DRIVER_SEEN));
+}
+
+/* Return true if the driver may have refused a request, while several tasks dispatch. */
+static bool iosched_driver_refuses(struct iosched_driver *driver)
+{
+	return !READ_ONCE(driver->one) &&
+	       time_before(jiffies, READ_ONCE(driver->refused) +
+				    IOSCHED_DRIVER_REFUSES);
 }
 
 /*
@@ -160,7 +180,7 @@ static void iosched_driver_returned(struct iosched *io,
 				    struct blk_mq_hw_ctx *hctx)
 {
 	struct iosched_driver *driver = &io->driver;
-	unsigned int beside = READ_ONCE(driver->beside), in_flight;
+	unsigned int beside = READ_ONCE(driver->beside), done;
 	unsigned int seen = READ_ONCE(driver->seen);
 	bool kept;
 
@@ -174,27 +194,47 @@ static void iosched_driver_returned(struct iosched *io,
 	WRITE_ONCE(driver->task, NULL);
 	kept = iosched_now_us() - READ_ONCE(driver->sampled_us) >=
 	       IOSCHED_DRIVER_US;
-	in_flight = iosched_all_in_flight(io);
-	if (max(beside, in_flight) > IOSCHED_DRIVER_HAS)
-		seen = 0;
-	else if (kept && in_flight <= beside)
-		seen = min(seen + 1, IOSCHED_DRIVER_SEEN);
-	else if (!kept && in_flight > beside)
-		seen /= 2;
-	WRITE_ONCE(driver->seen, seen);
-	WRITE_ONCE(driver->one, seen >= (READ_ONCE(driver->one) ?
-					 IOSCHED_DRIVER_SEEN / 2 :
-					 IOSCHED_DRIVER_SEEN));
+	done = iosched_all_done(io) - READ_ONCE(driver->done);
+	if (list_empty_careful(&hctx->dispatch) &&
+	    max(beside, iosched_all_in_flight(io)) > IOSCHED_DRIVER_HAS)
+		iosched_driver_learn(driver, 0);
+	else if (kept && done >= beside)
+		iosched_driver_learn(driver, seen + 1);
+	/* If it was refused, another task may just have issued it. */
+	else if (!kept && !done && !iosched_driver_refuses(driver))
+		iosched_driver_learn(driver, seen / 2);
+}
+
+/*
+ * A request has completed. If the driver has not started the last one meanwhile, it has
+ * refused it. Any context, without the lock: see above.
+ */
+static void iosched_driver_refused(struct iosched *io)
+{
+	struct iosched_driver *driver = &io->driver;
+
+	if (!iosched_driver_has_not(io) ||
+	    iosched_now_us() - READ_ONCE(driver->since_us) < IOSCHED_DRIVER_US ||
+	    iosched_all_in_flight(io) > IOSCHED_DRIVER_HAS)
+		return;
+	WRITE_ONCE(driver->refused, jiffies);
+	iosched_driver_learn(driver, READ_ONCE(driver->seen) + 1);
 }
 
 /* @rq has completed, or is requeued. Any context. */
 static void iosched_driver_done(struct iosched *io, struct request *rq)
 {
+	struct iosched_driver *driver = &io->driver;
+
+	if (likely(!driver->sleeps))
+		return;
 	/* The task has not asked for more: it no longer is in queue_rq(). */
-	if (unlikely(READ_ONCE(io->driver.sampled) == rq))
-		WRITE_ONCE(io->driver.task, NULL);
-	if (unlikely(READ_ONCE(io->last_rq) == rq))
+	if (READ_ONCE(driver->sampled) == rq)
+		WRITE_ONCE(driver->task, NULL);
+	if (READ_ONCE(io->last_rq) == rq)
 		cmpxchg(&io->last_rq, rq, NULL);
+	else
+		iosched_driver_refused(io);
 }
 
 #endif /* _IOSCHED_TMPL_DRIVER_H */

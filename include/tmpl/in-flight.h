@@ -81,4 +81,17 @@ static unsigned int iosched_all_in_flight(struct iosched *io)
 	       iosched_dir_in_flight(io, WRITE);
 }
 
+/* Requests that have completed so far; it wraps around. */
+static unsigned int iosched_all_done(struct iosched *io)
+{
+	unsigned int tier, dir, done = 0;
+
+	for (dir = READ; dir <= WRITE; dir++) {
+		done += atomic_read(&io->bypass_done[dir]);
+		for (tier = 0; tier < IOSCHED_TIERS; tier++)
+			done += atomic_read(&io->done[tier][dir].completed);
+	}
+	return done;
+}
+
 #endif /* _IOSCHED_TMPL_IN_FLIGHT_H */

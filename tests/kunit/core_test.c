@@ -510,6 +510,51 @@ static void core_test_driver_takes_one(struct kunit *test)
 	fake_finish();
 }
 
+/* A request that the driver has not started when another one completes was refused. */
+static void core_test_driver_refuses(struct kunit *test)
+{
+	struct core_data *data = core_begin(test);
+	struct iosched_driver *driver = &data->io.driver;
+	struct request *served, *waits, *refused;
+	unsigned int i;
+
+	driver->sleeps = true;
+	fake_insert(REQ_OP_WRITE, 0, 8);
+	served = core_start(test, 0);
+	fake_insert(REQ_OP_WRITE, 0, 8);
+	waits = core_start(test, 0);
+	for (i = 0; i < IOSCHED_DRIVER_SEEN; i++) {
+		KUNIT_EXPECT_EQ(test, driver->seen, i);
+		KUNIT_EXPECT_FALSE(test, driver->one);
+		fake_insert(REQ_OP_WRITE, 0, 8);
+		refused = fake_expect(test, 0);
+		fake_advance_us(300);
+		fake_complete(served);
+		served = waits;
+		waits = refused;
+		/* Another task issues it: that it is taken at once says nothing. */
+		WRITE_ONCE(waits->state, MQ_RQ_IN_FLIGHT);
+		driver->task = current;
+		driver->sampled = waits;
+		driver->sampled_us = iosched_now_us();
+		driver->beside = 1;
+		driver->done = iosched_all_done(&data->io);
+		fake_has_work();
+	}
+	KUNIT_EXPECT_TRUE(test, driver->one);
+	/* One that has only just been dispatched was not refused. */
+	driver->one = false;
+	driver->seen = 0;
+	fake_insert(REQ_OP_WRITE, 0, 8);
+	refused = fake_expect(test, 0);
+	fake_advance_us(100);
+	fake_complete(served);
+	KUNIT_EXPECT_EQ(test, driver->seen, 0U);
+	WRITE_ONCE(refused->state, MQ_RQ_IN_FLIGHT);
+	fake_complete_all();
+	fake_finish();
+}
+
 /* While one task is in queue_rq(), the request of another one is no sample. */
 static void core_test_driver_one_sample(struct kunit *test)
 {
@@ -534,9 +579,6 @@ static void core_test_driver_one_sample(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, driver->task, other);
 	fake_complete(rq[1]);
 	KUNIT_EXPECT_NULL(test, driver->task);
-	/* A task that has not come back for so long is not in queue_rq() any longer. */
-	driver->task = other;
-	fake_advance_ms(200);
 	fake_insert(REQ_OP_WRITE, 300, 8);
 	core_start(test, 300);
 	KUNIT_EXPECT_PTR_EQ(test, driver->task, current);
@@ -1976,6 +2018,7 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_driver_keeps),
 	KUNIT_CASE(core_test_driver_takes_one),
 	KUNIT_CASE(core_test_driver_takes_more),
+	KUNIT_CASE(core_test_driver_refuses),
 	KUNIT_CASE(core_test_driver_one_sample),
 	KUNIT_CASE(core_test_owed),
 	KUNIT_CASE(core_test_over),
