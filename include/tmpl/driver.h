@@ -14,9 +14,10 @@
  *
  * If queue_rq() keeps the next one until the one before has completed, again and again, the
  * device takes one at a time. While one task waits there, the driver refuses the requests of
- * others; one that it has not started when another completes shows the same. The dispatch limit is 2 then: the driver prepares the next
- * request meanwhile. It is 1 while there are both reads and writes, which then take turns
- * (readers/turns.h); but every ten seconds it is 2 once, to see whether the driver still waits.
+ * others: one that it has not started when another completes shows the same. The dispatch
+ * limit is 2 then: the driver prepares the next request meanwhile. It is 1 while there are
+ * both reads and writes, which then take turns (readers/turns.h); but every ten seconds it is
+ * 2 once, to see whether the driver still waits.
  *
  * Most kernels run the queue in the task that inserts a request, which would wait in
  * queue_rq() for requests of others, for a second and more. So only the queue's own worker
