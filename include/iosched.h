@@ -215,7 +215,7 @@ struct iosched_phases {
  * @sampled_us: time at which it was dispatched, in us. Read without the lock.
  * @beside: requests in flight at that time. Read without the lock.
  * @done: requests that had completed at that time. Read without the lock.
- * @refused: time at which a request was last found refused, in jiffies. Without the lock.
+ * @refused: requests taken at once that show nothing. Without the lock.
  * @seen: how often queue_rq() kept or refused a request. Without the lock.
  *
  * Under iosched.lock; for drivers that sleep.
@@ -230,7 +230,7 @@ struct iosched_driver {
 	u32 sampled_us;
 	unsigned int beside;
 	unsigned int done;
-	unsigned long refused;
+	unsigned int refused;
 	unsigned int seen;
 };
 

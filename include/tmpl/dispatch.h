@@ -12,7 +12,8 @@ static unsigned int iosched_turn(struct iosched *io, unsigned int tier)
 		return IOSCHED_ANY;
 	if (iosched_writes_full(io, tier))
 		return READ;
-	return iosched_writes_turn(io) ? WRITE : IOSCHED_ANY;
+	/* The only request is the policy's next one, as for take_alone(). */
+	return iosched_writes_turn(io) && io->nr > 1 ? WRITE : IOSCHED_ANY;
 }
 
 /* The next request of a tier: one that is late, or the policy's. @only: see select(). */

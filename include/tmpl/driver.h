@@ -37,8 +37,8 @@
 /* Most requests in flight then: one is served, one waits, and one is refused. */
 #define IOSCHED_DRIVER_HAS	3U
 
-/* Others are refused now and then if one was for so long, in jiffies. */
-#define IOSCHED_DRIVER_REFUSES	HZ
+/* After a refusal so many requests that are taken at once show nothing. */
+#define IOSCHED_DRIVER_REFUSES	4U
 
 /* Between tries beside reads and writes, in jiffies: each costs a request's time. */
 #define IOSCHED_DRIVER_TRY	(10 * HZ)
@@ -55,7 +55,6 @@ static void iosched_driver_init(struct iosched *io)
 			    io->q->nr_hw_queues == 1 && !ops->commit_rqs &&
 			    !ops->get_budget;
 	io->driver.tried = jiffies;
-	io->driver.refused = jiffies - IOSCHED_DRIVER_REFUSES;
 }
 
 /* Return true if there are readers, or writers. Under the lock. */
@@ -135,8 +134,9 @@ static void iosched_driver_dispatch(struct iosched *io, struct request *rq)
 	if (likely(!driver->sleeps))
 		return;
 	now = iosched_now_us();
-	WRITE_ONCE(io->last_rq, rq);
 	WRITE_ONCE(driver->since_us, now);
+	/* Pairs with iosched_driver_refused(). */
+	smp_store_release(&io->last_rq, rq);
 	beside = iosched_all_in_flight(io);
 	/* Another task is in queue_rq(), and was the first. */
 	if (task && task != current)
@@ -162,14 +162,6 @@ static void iosched_driver_learn(struct iosched_driver *driver,
 	WRITE_ONCE(driver->one, seen >= (READ_ONCE(driver->one) ?
 					 IOSCHED_DRIVER_SEEN / 2 :
 					 IOSCHED_DRIVER_SEEN));
-}
-
-/* Return true if the driver may have refused a request, while several tasks dispatch. */
-static bool iosched_driver_refuses(struct iosched_driver *driver)
-{
-	return !READ_ONCE(driver->one) &&
-	       time_before(jiffies, READ_ONCE(driver->refused) +
-				    IOSCHED_DRIVER_REFUSES);
 }
 
 /*
@@ -201,24 +193,35 @@ static void iosched_driver_returned(struct iosched *io,
 		iosched_driver_learn(driver, 0);
 	else if (kept && done >= beside)
 		iosched_driver_learn(driver, seen + 1);
-	/* If it was refused, another task may just have issued it. */
-	else if (!kept && !done && !iosched_driver_refuses(driver))
+	/* It takes time itself, such as to send the request. */
+	else if (kept && !done)
+		iosched_driver_learn(driver, seen - !!seen);
+	/* If one was refused, another task may just have issued it. */
+	else if (!done && !READ_ONCE(driver->one) && READ_ONCE(driver->refused))
+		WRITE_ONCE(driver->refused, driver->refused - 1);
+	else if (!done)
 		iosched_driver_learn(driver, seen / 2);
 }
 
 /*
- * A request has completed. If the driver has not started the last one meanwhile, it has
- * refused it. Any context, without the lock: see above.
+ * @rq has completed. If the driver has not started the last request meanwhile, it has
+ * refused that, which waits in hctx->dispatch. It may refuse all beside a discard. Any
+ * context, without the lock: see above.
  */
-static void iosched_driver_refused(struct iosched *io)
+static void iosched_driver_refused(struct iosched *io, struct request *rq)
 {
+	/* Pairs with iosched_driver_dispatch(). */
+	struct request *last = smp_load_acquire(&io->last_rq);
 	struct iosched_driver *driver = &io->driver;
+	u32 since = READ_ONCE(driver->since_us);
 
-	if (!iosched_driver_has_not(io) ||
-	    iosched_now_us() - READ_ONCE(driver->since_us) < IOSCHED_DRIVER_US ||
+	if (!last || last == rq || blk_mq_request_started(last) ||
+	    (req_op(rq) != REQ_OP_READ && req_op(rq) != REQ_OP_WRITE) ||
+	    (s32)(iosched_now_us() - since) < (s32)IOSCHED_DRIVER_US ||
+	    list_empty_careful(&rq->mq_hctx->dispatch) ||
 	    iosched_all_in_flight(io) > IOSCHED_DRIVER_HAS)
 		return;
-	WRITE_ONCE(driver->refused, jiffies);
+	WRITE_ONCE(driver->refused, IOSCHED_DRIVER_REFUSES);
 	iosched_driver_learn(driver, READ_ONCE(driver->seen) + 1);
 }
 
@@ -234,8 +237,6 @@ static void iosched_driver_done(struct iosched *io, struct request *rq)
 		WRITE_ONCE(driver->task, NULL);
 	if (READ_ONCE(io->last_rq) == rq)
 		cmpxchg(&io->last_rq, rq, NULL);
-	else
-		iosched_driver_refused(io);
 }
 
 #endif /* _IOSCHED_TMPL_DRIVER_H */

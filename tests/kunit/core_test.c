@@ -510,45 +510,76 @@ static void core_test_driver_takes_one(struct kunit *test)
 	fake_finish();
 }
 
+/* @rq completes while the driver has refused @refused. */
+static void core_refuse(struct request *refused, struct request *rq, unsigned int us)
+{
+	list_add(&refused->queuelist, &fake.hctx->dispatch);
+	fake_advance_us(us);
+	fake_complete(rq);
+	list_del_init(&refused->queuelist);
+}
+
+/* A request of this operation that the driver takes. */
+static struct request *core_take(struct kunit *test, blk_opf_t opf)
+{
+	fake_insert(opf, 0, 8);
+	return core_start(test, 0);
+}
+
 /* A request that the driver has not started when another one completes was refused. */
 static void core_test_driver_refuses(struct kunit *test)
 {
 	struct core_data *data = core_begin(test);
 	struct iosched_driver *driver = &data->io.driver;
-	struct request *served, *waits, *refused;
+	struct request *rq[5], *refused;
 	unsigned int i;
 
 	driver->sleeps = true;
-	fake_insert(REQ_OP_WRITE, 0, 8);
-	served = core_start(test, 0);
-	fake_insert(REQ_OP_WRITE, 0, 8);
-	waits = core_start(test, 0);
+	rq[0] = core_take(test, REQ_OP_WRITE);
+	rq[1] = core_take(test, REQ_OP_WRITE);
 	for (i = 0; i < IOSCHED_DRIVER_SEEN; i++) {
 		KUNIT_EXPECT_EQ(test, driver->seen, i);
 		KUNIT_EXPECT_FALSE(test, driver->one);
 		fake_insert(REQ_OP_WRITE, 0, 8);
 		refused = fake_expect(test, 0);
-		fake_advance_us(300);
-		fake_complete(served);
-		served = waits;
-		waits = refused;
+		core_refuse(refused, rq[0], 300);
 		/* Another task issues it: that it is taken at once says nothing. */
-		WRITE_ONCE(waits->state, MQ_RQ_IN_FLIGHT);
+		WRITE_ONCE(refused->state, MQ_RQ_IN_FLIGHT);
 		driver->task = current;
-		driver->sampled = waits;
+		driver->sampled = refused;
 		driver->sampled_us = iosched_now_us();
 		driver->beside = 1;
 		driver->done = iosched_all_done(&data->io);
 		fake_has_work();
+		rq[0] = rq[1];
+		rq[1] = refused;
 	}
 	KUNIT_EXPECT_TRUE(test, driver->one);
-	/* One that has only just been dispatched was not refused. */
+	fake_complete_all();
+
+	/* Not one that has only just been dispatched, or waits elsewhere. */
 	driver->one = false;
 	driver->seen = 0;
+	for (i = 0; i < 3; i++)
+		rq[i] = core_take(test, i ? REQ_OP_WRITE : REQ_OP_DISCARD);
 	fake_insert(REQ_OP_WRITE, 0, 8);
 	refused = fake_expect(test, 0);
-	fake_advance_us(100);
-	fake_complete(served);
+	core_refuse(refused, rq[1], 100);
+	KUNIT_EXPECT_EQ(test, driver->seen, 0U);
+	fake_advance_us(300);
+	fake_complete(rq[2]);
+	KUNIT_EXPECT_EQ(test, driver->seen, 0U);
+	/* Nor beside a discard, for which a driver may refuse all others. */
+	core_refuse(refused, rq[0], 300);
+	KUNIT_EXPECT_EQ(test, driver->seen, 0U);
+	WRITE_ONCE(refused->state, MQ_RQ_IN_FLIGHT);
+	fake_complete(refused);
+	/* Nor beside more than such a driver has. */
+	for (i = 0; i < 5; i++)
+		rq[i] = core_take(test, REQ_OP_WRITE);
+	fake_insert(REQ_OP_WRITE, 0, 8);
+	refused = fake_expect(test, 0);
+	core_refuse(refused, rq[0], 300);
 	KUNIT_EXPECT_EQ(test, driver->seen, 0U);
 	WRITE_ONCE(refused->state, MQ_RQ_IN_FLIGHT);
 	fake_complete_all();
@@ -593,14 +624,16 @@ static void core_test_driver_takes_more(struct kunit *test)
 	unsigned int i;
 
 	data->io.driver.sleeps = true;
+	data->io.driver.seen = 15;
 	for (i = 0; i < 40; i++)
 		fake_insert(REQ_OP_WRITE, 100 * i, 8);
 	for (i = 0; i < 40; i++) {
 		core_start(test, 100 * i);
 		fake_advance_us(300);
 		fake_has_work();
+		/* Two that it takes time for, then more than such a driver has. */
+		KUNIT_EXPECT_EQ(test, data->io.driver.seen, i < 3 ? 15 - i : 0U);
 	}
-	KUNIT_EXPECT_EQ(test, data->io.driver.seen, 0U);
 	fake_complete_all();
 	fake_finish();
 }

@@ -497,8 +497,8 @@ static unsigned int model_turn(unsigned int tier)
 	if (model_writes_wait(tier))
 		return READ;
 	return model_limit() == 1 && model.over_us == 100000 &&
-	       model.write_share < 100 && model_tiers() == 1 ?
-		WRITE : IOSCHED_ANY;
+	       model.write_share < 100 && model_tiers() == 1 &&
+	       model_count(MODEL_QUEUED, -1) > 1 ? WRITE : IOSCHED_ANY;
 }
 
 /* Return the next request of a tier: a late one, or the policy's. */
