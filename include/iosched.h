@@ -176,6 +176,7 @@ struct iosched_turns {
  * @drain_us: the last time at which writes were seen in flight while reads are alone, in us
  * @slice_us: beginning of the time in which reads are counted, in us
  * @reads: reads that had completed by then
+ * @before: reads that had completed when reads became alone
  * @mixed_us: mean time between two reads while they were mixed with writes, in us
  * @earned_us: time for which reads are alone, in us
  * @fast_us: time since when reads are that much faster, in us; 0 if they are not
@@ -193,6 +194,7 @@ struct iosched_phases {
 	u32 drain_us;
 	u32 slice_us;
 	unsigned int reads;
+	unsigned int before;
 	u32 mixed_us;
 	u32 earned_us;
 	u32 fast_us;

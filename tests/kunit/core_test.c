@@ -810,9 +810,10 @@ static void core_test_phases(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, phases->tried, 2U);
 	core_expect_ms(test, core_reads(test, 5000, true), 2000, 2010);
 
-	/* Fast ones have no need. */
-	core_expect_ms(test, core_reads(test, 5000, true), 900, 1060);
-	core_expect_ms(test, core_reads(test, 1000, false), 390, 450);
+	/* It takes four times as long to the next phase. Fast ones have no need of one. */
+	core_expect_ms(test, core_reads(test, 5000, true), 2000, 2010);
+	core_expect_ms(test, core_reads(test, 5000, true), 1800, 1930);
+	core_expect_ms(test, core_reads(test, 1000, false), 790, 850);
 	core_expect_ms(test, core_reads(test, 1900, true), 2000, 2010);
 	fake_finish();
 }
@@ -849,6 +850,28 @@ static void core_test_phase_ends(struct kunit *test)
 	fake_insert(REQ_OP_READ, 100000, 8);
 	fake_expect(test, 200);
 	KUNIT_EXPECT_FALSE(test, phases->alone);
+	fake_finish();
+}
+
+/* A phase has failed in which the reads stop, as those of a program whose writes wait. */
+static void core_test_phase_stops(struct kunit *test)
+{
+	struct core_data *data = core_begin(test);
+	struct iosched_phases *phases = &data->io.phases;
+
+	fake_set(test, "write_expire", "4000");
+	fake_advance_ms(3000);
+	fake_insert(REQ_OP_WRITE, 0, 8);
+	fake_insert(REQ_OP_WRITE, 100, 8);
+	core_reads(test, 5000, true);
+	KUNIT_EXPECT_TRUE(test, phases->alone);
+	fake_advance_ms(1);
+	fake_expect_none(test);
+	fake_advance_ms(IOSCHED_READS_RECENT);
+	fake_expect(test, 0);
+	KUNIT_EXPECT_FALSE(test, phases->alone);
+	KUNIT_EXPECT_EQ(test, phases->failed, 1U);
+	fake_complete_all();
 	fake_finish();
 }
 
@@ -2058,6 +2081,7 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_over_ends),
 	KUNIT_CASE(core_test_phases),
 	KUNIT_CASE(core_test_phase_ends),
+	KUNIT_CASE(core_test_phase_stops),
 	KUNIT_CASE(core_test_held_until_dispatch),
 	KUNIT_CASE(core_test_no_run_when_full),
 	KUNIT_CASE(core_test_undispatched),

@@ -14,8 +14,10 @@
  *		flight complete, and the device writes its buffer, for IOSCHED_DRAIN_US
  *		at most. From the first slice on in which reads come four times as often
  *		as when mixed, they use up what they have earned. If there is no such
- *		slice the phase did not pay, and twice the time passes until the next
- *		one.
+ *		slice the phase did not pay, and four times the time passes until the next
+ *		one. Nor did it if in all of it, the writing of the buffer included,
+ *		reads did not come twice as often, or if they stopped: those of a program
+ *		that reads and writes do when its writes wait.
  *
  * A phase ends early when there are no reads, when several priority classes are in use,
  * and when a write is past its deadline.
@@ -42,8 +44,11 @@
 /* A phase pays if reads come so many times as often. */
 #define IOSCHED_PAYS		4U
 
-/* The time between phases doubles so many times at most. */
-#define IOSCHED_FAILED_MAX	6U
+/* And so many times as often in all of it. */
+#define IOSCHED_GAINS		2U
+
+/* The time between phases is four times as long so many times at most. */
+#define IOSCHED_FAILED_MAX	3U
 
 /* How a phase ends: with fast reads, without, or before that could be seen. */
 enum iosched_phase_end {
@@ -90,12 +95,22 @@ static void iosched_phase_count(struct iosched *io, u32 now)
 	io->phases.reads = iosched_reads_done(io);
 }
 
+/* Return true if reads came so often in a phase that ends after @us. */
+static bool iosched_phase_gains(struct iosched *io, u32 us)
+{
+	unsigned int reads = iosched_reads_done(io) - io->phases.before;
+
+	return reads && us / reads <= io->phases.mixed_us / IOSCHED_GAINS;
+}
+
 static void iosched_phase_end(struct iosched *io, u32 now,
 			      enum iosched_phase_end how)
 {
 	struct iosched_phases *phases = &io->phases;
 
 	WRITE_ONCE(phases->alone, false);
+	if (how == IOSCHED_PAID && !iosched_phase_gains(io, now - phases->since_us))
+		how = IOSCHED_FAILED;
 	if (how == IOSCHED_PAID)
 		phases->failed = 0;
 	else if (how == IOSCHED_FAILED)
@@ -121,7 +136,7 @@ static void iosched_phase_mixed(struct iosched *io, u32 now)
 	/* If it began long ago, there were no reads meanwhile. */
 	if (reads < 2 || past > 4 * IOSCHED_MIXED_US ||
 	    us / reads < IOSCHED_SLOW_READ_US ||
-	    mixed >> phases->failed <
+	    mixed >> 2 * phases->failed <
 	    IOSCHED_ALONE_US * (100 - percent) / percent)
 		return;
 	phases->mixed_us = past / reads;
@@ -130,6 +145,7 @@ static void iosched_phase_mixed(struct iosched *io, u32 now)
 	phases->since_us = now;
 	phases->drain_us = now;
 	phases->fast_us = 0;
+	phases->before = phases->reads;
 	phases->tried++;
 	WRITE_ONCE(phases->alone, true);
 }
@@ -166,16 +182,19 @@ static void iosched_phase_alone(struct iosched *io, u32 now)
 		iosched_phase_end(io, now, IOSCHED_FAILED);
 }
 
-/* Return true if reads have gone, or writes may not wait for them. */
-static bool iosched_phase_is_cut(struct iosched *io, unsigned int tier,
-				 struct request *write)
+/* Return true if there are reads of a tier, or were just now. */
+static bool iosched_reads_go_on(struct iosched *io, unsigned int tier)
 {
-	bool reads = iosched_first(io, tier, READ) ||
-		     time_before(jiffies, READ_ONCE(io->last[READ]) +
-					  IOSCHED_READS_RECENT) ||
-		     (io->phases.alone && iosched_dir_in_flight(io, READ));
+	return iosched_first(io, tier, READ) ||
+	       time_before(jiffies, READ_ONCE(io->last[READ]) +
+				    IOSCHED_READS_RECENT) ||
+	       (io->phases.alone && iosched_dir_in_flight(io, READ));
+}
 
-	return !reads || !iosched_one_tier(io) || iosched_limit(io) == 1 ||
+/* Return true if writes may not wait for reads. */
+static bool iosched_phase_is_cut(struct iosched *io, struct request *write)
+{
+	return !iosched_one_tier(io) || iosched_limit(io) == 1 ||
 	       iosched_driver_limit(io) != UINT_MAX ||
 	       READ_ONCE(io->write_share) == 100 ||
 	       (write && time_after_eq(jiffies, (unsigned long)write->fifo_time));
@@ -186,16 +205,20 @@ static void iosched_phases_step(struct iosched *io, unsigned int tier)
 {
 	struct request *write = iosched_first(io, tier, WRITE);
 	struct iosched_phases *phases = &io->phases;
+	bool go_on;
 	u32 now;
 
-	if (likely(!phases->alone) &&
-	    (!write || iosched_phase_is_cut(io, tier, write)))
+	if (likely(!phases->alone) && !write)
+		return;
+	go_on = iosched_reads_go_on(io, tier);
+	if (likely(!phases->alone) && (!go_on || iosched_phase_is_cut(io, write)))
 		return;
 	now = iosched_now_us();
 	if (!phases->alone)
 		iosched_phase_mixed(io, now);
-	else if (iosched_phase_is_cut(io, tier, write))
-		iosched_phase_end(io, now, phases->fast_us ? IOSCHED_PAID : IOSCHED_CUT);
+	else if (!go_on || iosched_phase_is_cut(io, write))
+		iosched_phase_end(io, now, phases->fast_us ? IOSCHED_PAID :
+				  go_on ? IOSCHED_CUT : IOSCHED_FAILED);
 	else
 		iosched_phase_alone(io, now);
 }
