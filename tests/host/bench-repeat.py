@@ -30,7 +30,7 @@ def runs():
             model.Run("sata", "beside", "none", keys=matrix.KEPT, simulate=True,
                       variables={"BESIDE": "untar", "SEED": "1"} | times)]
     times = {"RAMP": "75ms", "RUNTIME": "400ms"}
-    writer = {"WRITE": "write", "BS": "128k", "DEPTH": "16"}
+    writer = {"WRITE": "write", "BS": "128k", "DEPTH": "16", "DELAY": "10ms"}
     made += [model.Run("bp-transcend", job, scheduler, variables=more | times, simulate=True)
              for job, scheduler, more in (("threads", "bfq", {}), ("threads", "bp", {}),
                                           ("interference", "mq-deadline", writer))]
