@@ -61,9 +61,7 @@ static void iosched_finish_request(struct request *rq)
 	/* Never inserted, or merged. */
 	if (!state)
 		return;
-	if (unlikely(io->driver.sleeps))
-		iosched_driver_refused(io, rq);
-	iosched_driver_done(io, rq);
+	iosched_driver_completed(io, rq);
 	if (state & IOSCHED_RQ_BYPASS)
 		iosched_bypass_done(io, rq);
 	else

@@ -123,16 +123,23 @@ static bool iosched_task_would_wait(struct iosched *io,
 	return true;
 }
 
+/* Return true if @rq is a read or a write, no discard or such. */
+static bool iosched_moves_data(struct request *rq)
+{
+	return req_op(rq) == REQ_OP_READ || req_op(rq) == REQ_OP_WRITE;
+}
+
 /* @rq is dispatched and not yet counted. Under the lock. */
 static void iosched_driver_dispatch(struct iosched *io, struct request *rq)
 {
 	struct iosched_driver *driver = &io->driver;
-	struct task_struct *task = READ_ONCE(driver->task);
+	struct task_struct *task;
 	unsigned int beside;
 	u32 now;
 
 	if (likely(!driver->sleeps))
 		return;
+	task = READ_ONCE(driver->task);
 	now = iosched_now_us();
 	WRITE_ONCE(driver->since_us, now);
 	/* Pairs with iosched_driver_refused(). */
@@ -142,7 +149,7 @@ static void iosched_driver_dispatch(struct iosched *io, struct request *rq)
 	if (task && task != current)
 		return;
 	/* Others, such as discards, a driver may do in queue_rq(). */
-	if (!beside || (req_op(rq) != REQ_OP_READ && req_op(rq) != REQ_OP_WRITE)) {
+	if (!beside || !iosched_moves_data(rq)) {
 		WRITE_ONCE(driver->task, NULL);
 		return;
 	}
@@ -216,7 +223,7 @@ static void iosched_driver_refused(struct iosched *io, struct request *rq)
 	u32 since = READ_ONCE(driver->since_us);
 
 	if (!last || last == rq || blk_mq_request_started(last) ||
-	    (req_op(rq) != REQ_OP_READ && req_op(rq) != REQ_OP_WRITE) ||
+	    !iosched_moves_data(rq) ||
 	    (s32)(iosched_now_us() - since) < (s32)IOSCHED_DRIVER_US ||
 	    list_empty_careful(&rq->mq_hctx->dispatch) ||
 	    iosched_all_in_flight(io) > IOSCHED_DRIVER_HAS)
@@ -237,6 +244,15 @@ static void iosched_driver_done(struct iosched *io, struct request *rq)
 		WRITE_ONCE(driver->task, NULL);
 	if (READ_ONCE(io->last_rq) == rq)
 		cmpxchg(&io->last_rq, rq, NULL);
+}
+
+/* @rq has completed. Any context. */
+static void iosched_driver_completed(struct iosched *io, struct request *rq)
+{
+	if (likely(!io->driver.sleeps))
+		return;
+	iosched_driver_refused(io, rq);
+	iosched_driver_done(io, rq);
 }
 
 #endif /* _IOSCHED_TMPL_DRIVER_H */

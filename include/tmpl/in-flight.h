@@ -81,17 +81,22 @@ static unsigned int iosched_all_in_flight(struct iosched *io)
 	       iosched_dir_in_flight(io, WRITE);
 }
 
-/* Requests that have completed so far; it wraps around. */
+/* Requests of a direction, but for those that bypassed, that completed so far; it wraps around. */
+static unsigned int iosched_dir_done(struct iosched *io, unsigned int dir)
+{
+	unsigned int tier, done = 0;
+
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		done += atomic_read(&io->done[tier][dir].completed);
+	return done;
+}
+
+/* All requests that completed so far; it wraps around. */
 static unsigned int iosched_all_done(struct iosched *io)
 {
-	unsigned int tier, dir, done = 0;
-
-	for (dir = READ; dir <= WRITE; dir++) {
-		done += atomic_read(&io->bypass_done[dir]);
-		for (tier = 0; tier < IOSCHED_TIERS; tier++)
-			done += atomic_read(&io->done[tier][dir].completed);
-	}
-	return done;
+	return iosched_dir_done(io, READ) + iosched_dir_done(io, WRITE) +
+	       atomic_read(&io->bypass_done[READ]) +
+	       atomic_read(&io->bypass_done[WRITE]);
 }
 
 #endif /* _IOSCHED_TMPL_IN_FLIGHT_H */

@@ -57,16 +57,6 @@ enum iosched_phase_end {
 	IOSCHED_CUT,
 };
 
-/* Reads that have completed so far; it wraps around. */
-static unsigned int iosched_reads_done(struct iosched *io)
-{
-	unsigned int tier, done = 0;
-
-	for (tier = 0; tier < IOSCHED_TIERS; tier++)
-		done += atomic_read(&io->done[tier][READ].completed);
-	return done;
-}
-
 /* Percent of the time for reads alone. */
 static unsigned int iosched_alone_percent(struct iosched *io)
 {
@@ -92,13 +82,13 @@ static void iosched_phase_count(struct iosched *io, u32 now)
 	/* Of reads alone only the number counts. */
 	WRITE_ONCE(io->phases.counting, !io->phases.alone);
 	atomic_set(&io->reads_us, 0);
-	io->phases.reads = iosched_reads_done(io);
+	io->phases.reads = iosched_dir_done(io, READ);
 }
 
 /* Return true if reads came so often in a phase that ends after @us. */
 static bool iosched_phase_gains(struct iosched *io, u32 us)
 {
-	unsigned int reads = iosched_reads_done(io) - io->phases.before;
+	unsigned int reads = iosched_dir_done(io, READ) - io->phases.before;
 
 	return reads && us / reads <= io->phases.mixed_us / IOSCHED_GAINS;
 }
@@ -131,7 +121,7 @@ static void iosched_phase_mixed(struct iosched *io, u32 now)
 	if (past < IOSCHED_MIXED_US)
 		return;
 	us = atomic_read(&io->reads_us);
-	reads = iosched_reads_done(io) - phases->reads;
+	reads = iosched_dir_done(io, READ) - phases->reads;
 	iosched_phase_count(io, now);
 	/* If it began long ago, there were no reads meanwhile. */
 	if (reads < 2 || past > 4 * IOSCHED_MIXED_US ||
@@ -156,7 +146,7 @@ static void iosched_phase_mixed(struct iosched *io, u32 now)
  */
 static bool iosched_reads_are_fast(struct iosched *io, u32 past)
 {
-	unsigned int reads = iosched_reads_done(io) - io->phases.reads;
+	unsigned int reads = iosched_dir_done(io, READ) - io->phases.reads;
 
 	return reads && past / reads <= io->phases.mixed_us / IOSCHED_PAYS;
 }
