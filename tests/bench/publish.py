@@ -148,8 +148,8 @@ def overview(results):
                  "workloads in which ours is better : worse.", "",
                  *markdown(by_drive_head(results), by_drive(results)), ""]
     if points:
-        lines = ["## The front", "", "The recommended scheduler with other values of "
-                 "`write_share`; 75 is the default. Nothing else is set.", *points, "", *lines]
+        lines = ["## The front", "", "These rows are of the recommended scheduler. Only "
+                 "`write_share` is set, of which 75 is the default.", *points, "", *lines]
     if selected:
         lines = ["## As selected", "", "Nothing is set but the scheduler. Means of the seeds, with "
                  "the 95 % interval of the mean. `tide` is the core alone. As probed: with the "

@@ -667,6 +667,18 @@ static void core_test_next_read(struct kunit *test)
 	fake_finish();
 }
 
+/* So many requests, each of which arrives once the one before has completed, of @ms. */
+static void core_serve_each(struct kunit *test, blk_opf_t opf,
+			    unsigned int number, unsigned int ms)
+{
+	unsigned int i;
+
+	for (i = 0; i < number; i++) {
+		fake_insert(opf, 100 * i, 8);
+		core_serve(test, 100 * i, ms);
+	}
+}
+
 /* What is owed to reads adds up to a second, also beside a write that is past its deadline. */
 static void core_test_owed(struct kunit *test)
 {
@@ -677,10 +689,7 @@ static void core_test_owed(struct kunit *test)
 	io = iosched_of(fake.q);
 	fake_set(test, "depth", "1");
 	fake_set(test, "write_expire", "200");
-	for (i = 0; i < 40; i++) {
-		fake_insert(REQ_OP_WRITE, 100 * i, 8);
-		core_serve(test, 100 * i, 100);
-	}
+	core_serve_each(test, REQ_OP_WRITE, 40, 100);
 	KUNIT_EXPECT_EQ(test, io->owed_us, (unsigned int)IOSCHED_OWED_US);
 	fake_insert(REQ_OP_WRITE, 0, 8);
 	for (i = 0; i < 20; i++) {
@@ -731,21 +740,14 @@ static void core_test_over(struct kunit *test)
 static void core_test_over_ends(struct kunit *test)
 {
 	struct iosched *io;
-	unsigned int i;
 
 	core_begin(test);
 	io = iosched_of(fake.q);
 	fake_set(test, "depth", "1");
 	fake_set(test, "write_share", "50");
-	for (i = 0; i < 12; i++) {
-		fake_insert(REQ_OP_READ, 100 * i, 8);
-		core_serve(test, 100 * i, 10);
-	}
+	core_serve_each(test, REQ_OP_READ, 12, 10);
 	KUNIT_EXPECT_EQ(test, io->over_us, IOSCHED_OVER_US);
-	for (i = 0; i < 12; i++) {
-		fake_insert(REQ_OP_WRITE, 100 * i, 8);
-		core_serve(test, 100 * i, 10);
-	}
+	core_serve_each(test, REQ_OP_WRITE, 12, 10);
 	KUNIT_EXPECT_EQ(test, io->over_us, 0U);
 	fake_finish();
 }
