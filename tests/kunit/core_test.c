@@ -877,6 +877,36 @@ static void core_test_phase_stops(struct kunit *test)
 	fake_finish();
 }
 
+/* Reads of 5 ms of which so many are in flight that one completes each 0.1 ms wait for each other. */
+static void core_test_phase_deep(struct kunit *test)
+{
+	struct core_data *data = core_begin(test);
+	struct request *reads[50];
+	unsigned int i, round;
+
+	fake_set(test, "write_expire", "100000");
+	fake_insert(REQ_OP_WRITE, 0, 8);
+	fake_insert(REQ_OP_WRITE, 100, 8);
+	fake_advance_ms(2000);
+	for (round = 0; round < 100; round++) {
+		for (i = 0; i < ARRAY_SIZE(reads); i++)
+			fake_insert(REQ_OP_READ, 1000 + 100 * i, 8);
+		for (i = 0; i < ARRAY_SIZE(reads); i++) {
+			reads[i] = fake_dispatch();
+			KUNIT_ASSERT_NOT_NULL(test, reads[i]);
+		}
+		fake_advance_ms(5);
+		for (i = 0; i < ARRAY_SIZE(reads); i++)
+			fake_complete(reads[i]);
+	}
+	KUNIT_EXPECT_EQ(test, data->io.phases.tried, 0U);
+
+	/* One after the other they are slow. */
+	core_expect_ms(test, core_reads(test, 5000, true), 50, 80);
+	core_reads(test, 1000, false);
+	fake_finish();
+}
+
 /* A dispatch ends the hold: what allowed it may allow other requests. */
 static void core_test_held_until_dispatch(struct kunit *test)
 {
@@ -2084,6 +2114,7 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_phases),
 	KUNIT_CASE(core_test_phase_ends),
 	KUNIT_CASE(core_test_phase_stops),
+	KUNIT_CASE(core_test_phase_deep),
 	KUNIT_CASE(core_test_held_until_dispatch),
 	KUNIT_CASE(core_test_no_run_when_full),
 	KUNIT_CASE(core_test_undispatched),

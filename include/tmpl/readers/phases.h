@@ -10,9 +10,9 @@
  *
  * mixed	The time of reads is measured. Meanwhile they earn time of their own, a second
  *		at most.
- * alone	If reads take IOSCHED_SLOW_READ_US and more, writes wait. First those in
- *		flight complete, and the device writes its buffer, for IOSCHED_DRAIN_US
- *		at most. From the first slice on in which reads come four times as often
+ * alone	If reads take IOSCHED_SLOW_READ_US and more, and not because there are many,
+ *		writes wait. First those in flight complete, and the device writes its
+ *		buffer, for IOSCHED_DRAIN_US at most. From the first slice on in which reads come four times as often
  *		as when mixed, they use up what they have earned. If there is no such
  *		slice the phase did not pay, and four times the time passes until the next
  *		one. Nor did it if in all of it, the writing of the buffer included,
@@ -29,6 +29,12 @@
 
 /* Mean time of a read from which phases are tried, in us. */
 #define IOSCHED_SLOW_READ_US	(2 * USEC_PER_MSEC)
+
+/*
+ * And mean time from one completion of a read to the next: of a device that completes reads
+ * more often, they wait for each other.
+ */
+#define IOSCHED_RARE_READ_US	125U
 
 /* Time for which reads are counted, while mixed and alone, in us. */
 #define IOSCHED_MIXED_US	(50 * USEC_PER_MSEC)
@@ -126,6 +132,7 @@ static void iosched_phase_mixed(struct iosched *io, u32 now)
 	/* If it began long ago, there were no reads meanwhile. */
 	if (reads < 2 || past > 4 * IOSCHED_MIXED_US ||
 	    us / reads < IOSCHED_SLOW_READ_US ||
+	    past / reads < IOSCHED_RARE_READ_US ||
 	    mixed >> 2 * phases->failed <
 	    IOSCHED_ALONE_US * (100 - percent) / percent)
 		return;
