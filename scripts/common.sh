@@ -6,6 +6,9 @@
 # shellcheck disable=SC2034  # used by the scripts that search a kernel
 # Debian's suites, for a series that the machine's suites do not have.
 SUITES=(bookworm bookworm-security trixie trixie-security trixie-backports)
+# shellcheck disable=SC2034
+# Those of which only a release that is named is taken: the next releases of Debian, and older ones.
+OTHER_SUITES=(bookworm-backports forky sid)
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/ssd-iosched
 export DEBIAN_FRONTEND=noninteractive
 
@@ -62,21 +65,25 @@ debian_mirror()
 			'$2 == want && $3 == "main" && !n++ { print $1 }'
 }
 
-# Set APT_OPTIONS so that apt reads these Debian SUITEs, with lists and an index
-# in the cache that are at most an hour old. The machine's configuration does not change.
+# Set APT_OPTIONS so that apt reads these Debian SUITEs, of architecture $1, with lists and an
+# index in the cache that are at most an hour old; of another architecture than this machine's,
+# apt knows this one's packages, too. The machine's configuration does not change.
 APT_OPTIONS=()
 use_suites()
 {
-	local dir=$CACHE/apt key=/usr/share/keyrings/debian-archive-keyring.gpg
-	local suite mirror kind
+	local arch=$1 key=/usr/share/keyrings/debian-archive-keyring.gpg
+	local own dir suite mirror kind
 
+	dir=$CACHE/apt/$(cksum <<<"$*" | tr -d ' ')
+	own=$(dpkg --print-architecture)
+	shift
 	mkdir -p "$dir/lists/partial" "$dir/archives/partial"
 	for suite in "$@"; do
 		kind=
 		[[ $suite == *-security ]] && kind=-security
 		mirror=$(debian_mirror "$kind")
 		[ -n "$mirror" ] || continue
-		echo "deb [signed-by=$key] $mirror $suite main"
+		echo "deb [arch=$arch,$own signed-by=$key] $mirror $suite main"
 	done >"$dir/sources.list"
 	[ -s "$dir/sources.list" ] ||
 		die "no Debian mirror among this machine's apt sources"
@@ -84,6 +91,7 @@ use_suites()
 		-o Dir::Etc::SourceParts=- -o "Dir::State::Lists=$dir/lists"
 		-o "Dir::Cache::Archives=$dir/archives"
 		-o "Dir::Cache::pkgcache=$dir/pkgcache.bin" -o "Dir::Cache::srcpkgcache="
+		-o "APT::Architecture=$arch" -o "APT::Architectures=$arch,$own"
 		-o APT::Sandbox::User=root -o Acquire::Languages=none
 		-o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false)
 	# The lists of the last hour are those of the same suites and mirrors.

@@ -42,7 +42,7 @@ find_version()
 	[ "$(id -u)" != 0 ] || { apt_update && version=$(candidate "$1"); } &&
 		return 0
 	say "linux-source-$1 is not in this machine's suites: searching ${SUITES[*]}"
-	use_suites "${SUITES[@]}"
+	use_suites "$(dpkg --print-architecture)" "${SUITES[@]}"
 	version=$(candidate "$1") || die "no suite has linux-source-$1"
 }
 

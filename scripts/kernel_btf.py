@@ -18,7 +18,13 @@ import tempfile
 ELF_MAGIC = b"\x7fELF"
 # The class of an ELF file, its fifth byte; the other one has 64 bits.
 ELF_32_BITS = 1
-# Compressions of a bzImage's payload: magic, decompressor.
+# Where an Image, which is not ELF, says for which architecture it is: arm64, riscv.
+IMAGE_MAGIC = (0x38, (b"ARM\x64", b"RSC\x05"))
+# The first fields of BTF, from its magic on: version, flags, length of the header; offset and
+# length of types and of strings, from the header's end on.
+BTF_HEADER = struct.Struct("<HBBIIIII")
+BTF_MAGIC = b"\x9f\xeb\x01"
+# Compressions of an image's payload: magic, decompressor.
 PAYLOADS = (
     (b"\xfd7zXZ\x00", ("xz", "-dc")),
     (b"\x28\xb5\x2f\xfd", ("zstd", "-dc")),
@@ -77,18 +83,42 @@ def _is_whole(elf):
     return offset + size * count <= len(elf)
 
 
+def _is_kernel(data):
+    """Return True for an ELF file that is complete, and for an Image."""
+    at, words = IMAGE_MAGIC
+    return _is_whole(data) or data[at:].startswith(words)
+
+
 def unpack_image(path):
-    """Return the ELF kernel inside the compressed image at @path, or b""."""
+    """Return the kernel inside the image at @path, which may be compressed: an ELF file or an
+    Image; or b""."""
     with open(path, "rb") as image:
         data = image.read()
-    if data.startswith(ELF_MAGIC):
+    if data.startswith(ELF_MAGIC) or _is_kernel(data):
         return data
     for magic, command in PAYLOADS:
         for match in re.finditer(re.escape(magic), data):
-            elf = _unpack(command, data[match.start():])
-            if _is_whole(elf):
-                return elf
+            found = _unpack(command, data[match.start():])
+            if _is_kernel(found):
+                return found
     return b""
+
+
+def btf_of_image(image):
+    """Return the BTF inside an Image, or b"": the longest, as that of a module that is built in
+    is shorter."""
+    found = b""
+    for match in re.finditer(re.escape(BTF_MAGIC), image):
+        start = match.start()
+        if start + BTF_HEADER.size > len(image):
+            break
+        *_, length, types, types_length, strings, strings_length = BTF_HEADER.unpack_from(
+            image, start)
+        whole = length + strings + strings_length
+        if (types == 0 and strings == types_length and start + whole <= len(image) and
+                whole > len(found)):
+            found = image[start:start + whole]
+    return found
 
 
 def find_bpftool():
@@ -147,14 +177,18 @@ class Btf:
     @classmethod
     def from_image(cls, path):
         """Read the BTF inside a compressed kernel image."""
-        elf = unpack_image(path)
-        if not elf:
+        data = unpack_image(path)
+        if not data:
             missing = [command[0] for _, command in PAYLOADS
                        if not shutil.which(command[0])]
             hint = f" (missing: {', '.join(missing)})" if missing else ""
             raise ValueError(f"{path} cannot be unpacked{hint}")
+        if not data.startswith(ELF_MAGIC):
+            data = btf_of_image(data)
+            if not data:
+                raise ValueError(f"{path} has no BTF: CONFIG_DEBUG_INFO_BTF is not set")
         with tempfile.NamedTemporaryFile() as file:
-            file.write(elf)
+            file.write(data)
             file.flush()
             return cls.from_file(file.name, path)
 
@@ -346,7 +380,8 @@ def find_btf(release, headers):
     """Return the BTF of @release from the first place that has it."""
     path, config = kernel_config(headers)
     if path and not re.search("^CONFIG_DEBUG_INFO_BTF=y$", config, re.M):
-        die(f"{release} has no BTF: CONFIG_DEBUG_INFO_BTF is not set ({path})")
+        die(f"{release} has no BTF: CONFIG_DEBUG_INFO_BTF is not set ({path}); with the directory "
+            "block of its source, build by make BLOCK=<directory>")
     places = btf_places(release, headers)
     failed = []
     for path, read in places:
