@@ -877,7 +877,7 @@ static void core_test_phase_stops(struct kunit *test)
 	fake_finish();
 }
 
-/* Reads of 5 ms of which so many are in flight that one completes each 0.1 ms wait for each other. */
+/* Reads of 5 ms, of which one completes each 0.1 ms, wait for each other. */
 static void core_test_phase_deep(struct kunit *test)
 {
 	struct core_data *data = core_begin(test);

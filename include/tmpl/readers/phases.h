@@ -12,12 +12,12 @@
  *		at most.
  * alone	If reads take IOSCHED_SLOW_READ_US and more, and not because there are many,
  *		writes wait. First those in flight complete, and the device writes its
- *		buffer, for IOSCHED_DRAIN_US at most. From the first slice on in which reads come four times as often
- *		as when mixed, they use up what they have earned. If there is no such
- *		slice the phase did not pay, and four times the time passes until the next
- *		one. Nor did it if in all of it, the writing of the buffer included,
- *		reads did not come twice as often, or if they stopped: those of a program
- *		that reads and writes do when its writes wait.
+ *		buffer, for IOSCHED_DRAIN_US at most. From the first slice on in which reads
+ *		come four times as often as when mixed, they use up what they have earned.
+ *		If there is no such slice the phase did not pay, and four times the time
+ *		passes until the next one. Nor did it if in all of it, the writing of the
+ *		buffer included, reads did not come twice as often, or if they stopped:
+ *		those of a program that reads and writes do when its writes wait.
  *
  * A phase ends early when there are no reads, when several priority classes are in use,
  * and when a write is past its deadline.
