@@ -14,20 +14,28 @@ HEADERS = $(eval HEADERS := $(shell scripts/find-headers $(KVER)))$(HEADERS)
 endif
 
 BUILD := $(CURDIR)/build/$(KVER)
+# The directory block/ of the kernel's source, for a kernel without BTF.
+override BLOCK := $(abspath $(BLOCK))
 POLICIES := $(wildcard *-iosched.c)
 # DKMS has the schedulers only.
 SOURCES := Kbuild $(POLICIES) include $(wildcard tests/ioload tests/kunit tests/ssdemu tests/tide)
 # A kernel of scripts/fetch-kernel that is of a later release than this machine has the
 # /usr of that release.
 NEWER_USR = $(wildcard $(HEADERS)/../../../build-usr)
-IN_USR = $(if $(NEWER_USR),bwrap --bind / / --dev-bind /dev /dev --ro-bind $(NEWER_USR) /usr)
+IN_USR = $(if $(NEWER_USR),bwrap --bind / / --dev-bind /dev /dev --ro-bind $(NEWER_USR) /usr --setenv LANG C)
 # The modules of a kernel that clang has built are built by clang, too. LLVM=-19 names another one.
 LLVM ?= $(eval LLVM := $(if $(shell grep -sx CONFIG_CC_IS_CLANG=y \
 	$(HEADERS)/include/config/auto.conf),1))$(LLVM)
 CLANG = $(addprefix $(filter %/,$(LLVM)),$(addsuffix $(filter -%,$(LLVM)),clang ld.lld llvm-objcopy))
+# Those of a kernel for arm64 are built elsewhere by a cross-compiler.
+CROSS = $(eval CROSS := $(if $(filter-out aarch64,$(shell uname -m)),$(if $(shell grep -sx \
+	CONFIG_ARM64=y $(HEADERS)/include/config/auto.conf),aarch64-linux-gnu-)))$(CROSS)
+# The compiler that Debian's headers name.
+HEADERS_CC = $(shell sed -nE 's/^CC = .*\b(gcc-[0-9]+)$$/\1/p' $(HEADERS)/.kernelvariables 2>/dev/null)
 # W=1 and C=2 are passed on to the kernel's build.
-KBUILD = $(IN_USR) $(MAKE) -C $(HEADERS) M=$(BUILD) $(if $(LLVM),LLVM=$(LLVM)) $(if $(W),W=$(W)) \
-	$(if $(C),C=$(C))
+KBUILD = $(IN_USR) $(MAKE) -C $(HEADERS) M=$(BUILD) $(if $(LLVM),LLVM=$(LLVM)) \
+	$(if $(CROSS),ARCH=arm64 CROSS_COMPILE=$(CROSS)) $(if $(W),W=$(W)) $(if $(C),C=$(C)) \
+	$(if $(BLOCK),BLOCK=$(BLOCK))
 
 # Debian's kernel headers need gcc-12, which comes without a cc.
 ifeq ($(origin CC),default)
@@ -82,10 +90,10 @@ DKMS_SCRIPTS := scripts/check-abi scripts/find-headers scripts/gen-kernel-header
 
 .DEFAULT_GOAL := modules
 .PHONY: modules tools install install-modules install-tools uninstall dkms dkms-source \
-	dkms-remove check-abi link demo bench check check-bench check-packages soak lint docs deb release \
+	dkms-remove check-abi link demo bench check check-all check-bench check-kernels check-packages soak lint docs deb release \
 	clean help
 
-modules: $(BUILD)/iosched-kernel.h ## build all modules (KVER=<release> or KDIR=<tree>)
+modules: $(BUILD)/iosched-kernel.h $(if $(BLOCK),$(BUILD)/.block) ## build all modules (KVER=<release> or KDIR=<tree>)
 	+$(KBUILD) modules
 
 # Make the links anew each time, so that the link of a removed source is removed too.
@@ -94,6 +102,10 @@ $(BUILD)/.links: FORCE
 	@test -n "$(HEADERS)"
 	@$(if $(LLVM),for tool in $(CLANG); do command -v $$tool >/dev/null || { echo "error: $(KVER)" \
 		"was built with clang: $$tool is missing: apt-get install clang lld llvm" >&2; \
+		exit 1; }; done)
+	@$(if $(LLVM)$(NEWER_USR),,for tool in $(HEADERS_CC); do \
+		command -v $(CROSS)$$tool >/dev/null || { echo "error: $(KVER) was built with $$tool:" \
+		"$(CROSS)$$tool is missing: apt-get install $$tool$(if $(CROSS),-aarch64-linux-gnu)" >&2; \
 		exit 1; }; done)
 	@mkdir -p $(BUILD)
 	@find $(BUILD) -type l -delete
@@ -104,7 +116,17 @@ $(BUILD)/.links: FORCE
 
 # Always called; the script rewrites the header only if an input has changed.
 $(BUILD)/iosched-kernel.h: $(BUILD)/.links
-	@scripts/gen-kernel-header --headers $(HEADERS) --release $(KVER) -o $@
+	@scripts/gen-kernel-header --headers $(HEADERS) --release $(KVER) $(if $(BLOCK),--block $(BLOCK)) -o $@
+
+# The versions of the elevator's symbols are digests of all types that they depend on: if elevator.c
+# of BLOCK gives those of the kernel, its headers are the kernel's.
+$(BUILD)/.block: $(BUILD)/iosched-kernel.h FORCE
+	@mkdir -p $(BUILD)/block
+	@printf 'obj-m := elevator.o\nccflags-y := -w -I$(BLOCK)\n' >$(BUILD)/block/Kbuild
+	@cp $(BLOCK)/elevator.c $(BUILD)/block
+	+@$(KBUILD) M=$(BUILD)/block elevator.o
+	@scripts/check-symbols $(HEADERS)/Module.symvers $(BUILD)/block/.elevator.o.cmd
+	@touch $@
 
 # Without liburing the schedulers are installed nevertheless.
 install: install-modules ## install modules into /lib/modules, run depmod, install-tools
@@ -204,12 +226,12 @@ bench: ## what each scheduler costs and gains (QUICK=1: a part of it; HOSTS=file
 		$(if $(ONLY),--only $(ONLY)) $(if $(DEVICE),--device $(DEVICE))
 
 check: ## a part of the tests, in a quarter of an hour: builds, unit tests, programs, the oldest and newest kernel
-	scripts/setup build lab debug tools deb
+	scripts/setup build lab arm64 debug tools deb
 	$(MAKE) tools
 	tests/run --quick --results build/check-quick
 
 check-all: ## all tests on their kernels, in an hour; what a change has to pass
-	scripts/setup build lab debug tools deb systems
+	scripts/setup build lab arm64 debug tools deb systems
 	$(MAKE) tools
 	tests/run $(if $(AFTER),--after $(AFTER))
 
@@ -218,6 +240,10 @@ check-packages: ## the packages in whole Debian systems, lintian, rpm and makepk
 	$(MAKE) tools
 	tests/run install packages packages-others \
 		$(basename $(notdir $(wildcard tests/host/system-*)))
+
+check-kernels: ## build for all kernels that Debian's suites have, boot the newest; writes install.md's table
+	scripts/setup build lab arm64
+	tests/kernels
 
 check-bench: ## the judges' long tests: the benchmark's own, the emulated SSD's garbage collection
 	scripts/setup build lab plots bench
@@ -231,9 +257,9 @@ lint: ## checkpatch, sparse, shellcheck, ruff, codespell
 	scripts/setup build lab lint
 	scripts/lint
 
-deb: ## build the Debian packages in build/deb/
-	scripts/setup deb
-	packaging/build deb
+deb: ## build the Debian packages in build/deb/ (ARCH=arm64: by a cross-compiler)
+	scripts/setup deb $(if $(ARCH),arm64)
+	packaging/build deb build/deb $(ARCH)
 
 release: ## tarball, packages, results and checksums of a release in build/release/
 	scripts/setup deb
@@ -252,6 +278,7 @@ help: ## this list
 	@echo 'Variables:'
 	@echo '  KVER=<release>  an installed or fetched kernel; default: the running one'
 	@echo '  KDIR=<tree>     a full, built kernel tree instead'
+	@echo '  BLOCK=<dir>     block/ of the source of a kernel without BTF'
 	@echo '  PREFIX=<dir>    where ssdctl and ssd-probe are installed; default: /usr/local'
 	@echo '  DESTDIR=<dir>   install below this folder'
 	@echo '  LLVM=-<version> a clang of this version, for a kernel that clang has built'

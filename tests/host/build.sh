@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# All modules build for the stock kernels without a warning by W=1 and sparse, leave the
-# source tree clean, and have the kernels' own layouts; a build for an untested series says
+# All modules build for the stock kernels, of arm64, too, without a warning by W=1 and sparse, leave
+# the source tree clean, and have the kernels' own layouts; a build for an untested series says
 # so; a build that is not possible prints one line with the reason
 # timeout: 900
 set -euo pipefail
@@ -28,24 +28,33 @@ refused()
 		fail "make $* prints: $(<"$work/out")"
 }
 
+# make in build/RELEASE, which guests use, too.
+built()
+{
+	flock build/.lock make -s -j2 "KVER=$release" W=1e "$@"
+}
+
 before=$(git status --porcelain)
-for series in newest 6.1 6.12; do
+for series in newest 6.1 6.12 6.1-arm64 6.12-arm64-16k newest-arm64; do
 	release=$(scripts/fetch-kernel --cached $series || scripts/fetch-kernel $series)
 	newest=${newest:-$release}
-	build=$work/$release
+	built >"$work/log" 2>&1 || fail "$release: $(tail -n 20 "$work/log")"
 	# Lint runs sparse for 6.12. The newest has its own release's compiler, without sparse.
-	sparse=$([ $series = 6.1 ] && echo 2 || echo 0)
-	make -s "KVER=$release" "BUILD=$build" W=1 "C=$sparse" >"$work/log" 2>&1 ||
-		fail "$(tail -n 20 "$work/log")"
+	[ $series != 6.1 ] || built C=2 >"$work/log" 2>&1 || fail "$(tail -n 20 "$work/log")"
 	! grep -E 'warning|error' "$work/log" || fail "warnings for $release"
 	for source in *-iosched.c; do
-		[ -e "$build/${source%.c}.ko" ] || fail "no ${source%.c}.ko"
+		[ -e "build/$release/${source%.c}.ko" ] || fail "no ${source%.c}.ko"
 	done
-	[ -e "$build/tests/ssdemu/ssdemu.ko" ] || fail "no ssdemu.ko"
-	make -s "KVER=$release" "BUILD=$build" check-abi | grep 'types as in'
+	[ -e "build/$release/tests/ssdemu/ssdemu.ko" ] || fail "no ssdemu.ko"
+	built check-abi | grep 'types as in'
 	echo "$release: built, layouts compared"
 done
 [ "$(git status --porcelain)" = "$before" ] || fail "the build left files in the source tree"
+
+release=$(scripts/fetch-kernel --cached 6.12)
+build=$work/$release
+make -s "KVER=$release" "BUILD=$build" CONFIG_MQ_IOSCHED_{PAI,BP,PIQ}= CONFIG_BLK_DEV_SSDEMU= \
+	CONFIG_BLK_IOLOAD= >"$work/log" 2>&1 || fail "$(tail -n 20 "$work/log")"
 
 # check-abi must find a wrong layout in a header without its static assertions.
 header=$build/iosched-kernel.h
@@ -58,9 +67,30 @@ grep -q shifted "$header" || fail "found no elevator_data to shift"
 grep -q 'elevator_queue: .*elevator_data' "$work/out" ||
 	fail "check-abi prints: $(<"$work/out")"
 
+# A kernel without BTF, and the directory block of its source: the versions of its symbols tell
+# whether that is its own. Without them nothing does.
+named=$work/named
+mkdir "$named"
+headers=$(scripts/find-headers "$release")
+cp -rs "$headers" "$named/headers"
+cp -r "$(scripts/kunit-kernel "$work/kunit" 2>/dev/null)/linux/block" "$named/block"
+config=$named/headers/include/config/auto.conf
+sed '/^CONFIG_DEBUG_INFO_BTF/d' "$headers/include/config/auto.conf" >"$named/conf"
+cp --remove-destination "$named/conf" "$config"
+options=("KVER=$release" "HEADERS=$named/headers" "BUILD=$named/build" "BLOCK=$named/block"
+	"CONFIG_MQ_IOSCHED_"{PAI,BP,PIQ}"=" "CONFIG_BLK_DEV_SSDEMU=" "CONFIG_BLK_IOLOAD=")
+make -s "${options[@]}" >"$work/out" 2>&1 || fail "$(tail -n 20 "$work/out")"
+grep -q "^BLOCK is of the kernel's source: .*elv_register" "$work/out" || fail "$(<"$work/out")"
+[ -e "$named/build/pass-iosched.ko" ] || fail "no module for a kernel without BTF"
+! grep -q '^IOSCHED_KERNEL_' "$named/build/iosched-kernel.h" || fail "asserts layouts without BTF"
+sed -i 's/^\tvoid \*elevator_data;/\tlong more;\n&/' "$named/block/elevator.h"
+refused "BLOCK is not of this kernel's source: .*elv_register" "${options[@]}"
+refused 'has no elevator.h: BLOCK is' "${options[@]}" "BLOCK=$work"
+sed '/^CONFIG_MODVERSIONS/d' "$named/conf" >"$config"
+refused 'neither BTF nor versions of symbols' "${options[@]}"
+
 refused 'no headers for 6.12.0-none' KVER=6.12.0-none
 refused 'not a configured kernel tree' "KDIR=$work"
-headers=$(scripts/find-headers "$release")
 refused 'bpftool is missing' "KVER=$release" "BUILD=$work/nobpf" BPFTOOL=/none
 mkdir -p "$work/bare/include"
 cp -r "$headers/Makefile" "$work/bare/"
