@@ -4,6 +4,8 @@ command.
 
     command     the command line, and the steps of a run
     kernel      finds a kernel and stages its modules with the project's
+    arch        the architectures of kernels and guests
+    foreign     the root of a guest of another architecture than this machine's
     image       writes the guest's initramfs
     system      lists the files of a guest in virtual time
     machine     how a virtual machine is started and ended

@@ -28,8 +28,8 @@ import re
 import sys
 import tempfile
 
-from labvm import (BUILD, GUEST_PROJECT, PROJECT, LabError, end_at_sigterm, image, kernel, machine,
-                   qemu, uml)
+from labvm import (BUILD, GUEST_PROJECT, PROJECT, LabError, arch, end_at_sigterm, image, kernel,
+                   machine, qemu, uml)
 from labvm.protocol import NO_GUEST, Guest, Progress, show
 
 # The guest's memory grows with its files in steps of so many MB: a byte more must not
@@ -108,9 +108,13 @@ def option_parser():
                     formatter_class=argparse.RawDescriptionHelpFormatter)
     add, virtual = parser.add_argument, parser.add_argument_group("in virtual time")
     add("--kernel", default="6.12", metavar="NAME",
-        help="6.1, 6.12, a Debian release, newest (of Debian's), an image file, a built kernel "
-             "tree, or debug-6.1, debug-6.12 or debug-7.2: with KUnit, KASAN, lockdep and fault "
-             "injection, built on first use (default: 6.12)")
+        help="6.1, 6.12, a Debian release, newest (of Debian's), with a flavour of Debian's as in "
+             "6.12-arm64 or newest-rt-amd64, an image file, a built kernel tree, or debug-6.1, "
+             "debug-6.12 or debug-7.2: with KUnit, KASAN, lockdep and fault injection, built on "
+             "first use (default: 6.12)")
+    add("--arch", choices=tuple(arch.ARCHES), metavar="NAME",
+        help="the same of a series as --kernel SERIES-NAME: arm64 or amd64. A guest of another "
+             "architecture than this machine's has Debian's packages of that one")
     add("--cpus", type=positive, metavar="N", help="default: 2; in virtual time 1")
     add("--memory", default=1 << 30, type=parse_size, metavar="SIZE",
         help="without the memory for the copy of the host's files (default: 1G)")
@@ -192,6 +196,10 @@ def parse_args(argv):
         parser.error("--kvm has no virtual time")
     if args.kvm and not os.access("/dev/kvm", os.R_OK | os.W_OK):
         parser.error("--kvm: /dev/kvm cannot be used here")
+    if args.arch and re.fullmatch(r"newest|\d+\.\d+", args.kernel):
+        args.kernel += f"-{args.arch}"
+    elif args.arch:
+        parser.error("--arch: only with a series as --kernel; other kernels have one")
     args.cpus = args.cpus or (1 if args.virtual_time else 2)
     args.memory >>= 20
     if args.virtual_time:
@@ -232,7 +240,11 @@ def find_machine(args):
     """Return the machine, with its kernel, that the options ask for."""
     if args.simulate:
         return uml.Machine(args, kernel.Kernel.for_simulation())
-    return qemu.Machine(args, kernel.Kernel.find(args.kernel))
+    found = kernel.Kernel.find(args.kernel)
+    if args.virtual_time and found.arch != arch.own():
+        raise LabError(f"--virtual-time: not with a kernel of {found.arch.name}; its guests have "
+                       "the host's time")
+    return qemu.Machine(args, found)
 
 
 def run_lab(args, command):
@@ -256,7 +268,7 @@ def run_lab(args, command):
                 return 0
             prefix = stack.enter_context(machine.one_cpu(found.share_cpu))
         else:
-            image.write_mounting(run, stage)
+            image.write_mounting(found, run, stage)
         progress.say(f"booting {release}: {args.cpus} CPU, {args.memory}M"
                      + (", virtual time" if args.virtual_time else ""))
         return run_guest(found, run, progress, prefix)

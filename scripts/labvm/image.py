@@ -8,7 +8,7 @@ import re
 import stat
 import subprocess
 
-from labvm import BUILD, GUEST_PROJECT, PROJECT, LabError, find_tool, system
+from labvm import GUEST_PROJECT, PROJECT, LabError, find_tool, system
 
 # The folder with the command and its environment, in a guest in virtual time.
 GUEST_RUN = "/lab"
@@ -20,7 +20,8 @@ SCHEDULERS = {f"{name}-iosched.ko": name for name in (
 BOOT_MODULES = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay")
 
 INIT = """#!/bin/busybox sh
-# The lab's initramfs: the host's root below a layer in memory, build/ writable.
+# The lab's initramfs: a root of the host below a layer in memory, with folders of the host, of
+# which build/ is writable.
 mount() {{ busybox mount -t "$@"; }}
 p9=trans=virtio,version=9p2000.L,access=any,msize=512000
 layers=lowerdir=/host,upperdir=/layer/upper,workdir=/layer/work
@@ -30,8 +31,7 @@ mount tmpfs -o size=75% layer /layer
 busybox mkdir /layer/upper /layer/work
 mount 9p -o ro,cache=loose,$p9 host /host
 mount overlay -o $layers root /root
-mount 9p -o rw,$p9 build "/root{build}"
-exec busybox switch_root /root /bin/bash \
+{mounts}exec busybox switch_root /root /bin/bash \
     "{project}/scripts/lab-guest" "{run}" "{project}"
 """
 
@@ -132,18 +132,27 @@ class Cpio:
         self.add("TRAILER!!!", 0)
 
 
-def write_mounting(run, stage):
-    """Write @run/initramfs, the small system that mounts the host's root, with the modules
+def mounts(folders):
+    """Return the lines of INIT that mount the @folders, see qemu.host_folders()."""
+    return "".join(f"busybox mkdir -p '/root{path}'\n"
+                   f"mount 9p -o {'rw' if writable else 'ro,cache=loose'},$p9 {tag} '/root{path}'\n"
+                   for tag, path, writable in folders)
+
+
+def write_mounting(machine, run, stage):
+    """Write @run/initramfs, the small system that mounts the root of a @machine, with the modules
     of the folder @stage."""
     modules = boot_modules(module_needs(stage))
     names = [re.sub(r"\.ko.*", ".ko", os.path.basename(m)) for m in modules]
-    init = INIT.format(modules=" ".join(names), build=BUILD, project=PROJECT, run=run)
+    init = INIT.format(modules=" ".join(names), project=PROJECT, run=run,
+                       mounts=mounts(machine.folders(run)[1:]))
     with open(f"{run}/initramfs", "wb") as file:
         cpio = Cpio(file)
         for folder in ("bin", "dev", "host", "layer", "modules", "root"):
             cpio.add(folder, 0o40755)
         cpio.add("dev/console", 0o20600, device=(5, 1))
-        with open(find_tool("busybox"), "rb") as program:
+        busybox = f"{machine.root}/bin/busybox" if machine.root else find_tool("busybox")
+        with open(busybox, "rb") as program:
             cpio.add("bin/busybox", 0o100755, program.read())
         for name, module in zip(names, modules, strict=True):
             cpio.add(f"modules/{name}", 0o100644, read_module(os.path.join(stage, module)))

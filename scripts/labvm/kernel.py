@@ -7,13 +7,13 @@ import shutil
 import subprocess
 import sys
 
-from labvm import BUILD, CACHE, PROJECT, LabError, find_tool
+from labvm import BUILD, CACHE, PROJECT, LabError, arch, find_tool
 
 
 class Kernel:
     """A kernel to boot: the path of its image, its release, the folder of its modules
-    (None: none), its build tree (None for a kernel that is not built here) and the options of
-    each make in the tree."""
+    (None: none), its build tree (None for a kernel that is not built here), the options of
+    each make in the tree, and its architecture."""
 
     def __init__(self, image, release, modules=None, tree=None, options=()):
         self.image = image
@@ -21,6 +21,7 @@ class Kernel:
         self.modules = modules
         self.tree = tree
         self.options = options
+        self.arch = arch.of_release(release)
 
     @classmethod
     def find(cls, name):
@@ -32,7 +33,7 @@ class Kernel:
             return cls.from_tree(os.path.realpath(name))
         if os.path.isfile(name):
             return cls.from_image(os.path.realpath(name))
-        if not re.match(r"\d+\.\d|newest$", name):
+        if not re.match(r"\d+\.\d|newest(-|$)", name):
             raise LabError(f"--kernel {name}: neither a file nor a folder, nor "
                            "a release or series as in 6.12 or debug-6.12")
         return cls.from_debian(name)
@@ -45,7 +46,7 @@ class Kernel:
             raise LabError(f"no kernel {name}")
         root = os.path.join(CACHE, "kernels", release)
         return cls(os.path.join(root, f"boot/vmlinux-{release}"), release,
-                   os.path.join(root, "lib/modules", release))
+                   os.path.realpath(os.path.join(root, "lib/modules", release)))
 
     @classmethod
     def from_debug(cls, series):
@@ -83,11 +84,14 @@ class Kernel:
     @classmethod
     def from_tree(cls, tree):
         """The kernel built in a kernel tree."""
-        image = os.path.join(tree, "arch/x86/boot/bzImage")
-        if not os.path.exists(image):
-            raise LabError(f"{tree} has no arch/x86/boot/bzImage: build the "
-                           "kernel there first")
-        return cls(image, image_release(image), tree=tree)
+        for of in arch.ARCHES.values():
+            image = os.path.join(tree, of.image)
+            if os.path.exists(image):
+                found = cls(image, image_release(image), tree=tree)
+                found.arch = of
+                return found
+        raise LabError(f"{tree} has no " + " and no ".join(
+            of.image for of in arch.ARCHES.values()) + ": build the kernel there first")
 
 
 def tool_says(name, *arguments):
@@ -122,8 +126,9 @@ def run_make(arguments):
 
 def build_modules(kernel):
     """Build the project's modules for @kernel; return their paths."""
-    where = f"KDIR={kernel.tree}" if kernel.tree else f"KVER={kernel.release}"
-    run_make([where, *kernel.options])
+    # Of a stock kernel a warning is an error, as in the test build, which uses the same objects.
+    where = [f"KDIR={kernel.tree}"] if kernel.tree else [f"KVER={kernel.release}", "W=1e"]
+    run_make([*where, *kernel.options])
     found = []
     for folder, _, files in os.walk(os.path.join(BUILD, kernel.release)):
         found += [os.path.join(folder, f) for f in files if f.endswith(".ko")]

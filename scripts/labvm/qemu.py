@@ -4,7 +4,7 @@ guest: the guest boots in a quarter of the time that virtme-ng takes, and no ser
 beside a measurement."""
 import subprocess
 
-from labvm import BUILD, find_tool, machine
+from labvm import BUILD, PROJECT, arch, find_tool, foreign, machine
 
 # The longest time, in seconds, that a guest needs until it is up. A stock kernel needs 10 s,
 # a debug kernel on a busy machine 100 s.
@@ -17,7 +17,7 @@ BOOTS = 3
 
 # Of the kernel's command line, what all emulated machines have. A busy host may stop an emulated
 # CPU for longer than the 21 seconds after which the kernel reports a stall; a real stall lasts.
-KERNEL_WORDS = ("console=ttyS0", "rcupdate.rcu_cpu_stall_timeout=300", "watchdog_thresh=60",
+KERNEL_WORDS = ("rcupdate.rcu_cpu_stall_timeout=300", "watchdog_thresh=60",
                 "loglevel=5", "log_buf_len=4M", "panic=-1", "oops=panic",
                 # A third of the boot: self-tests of ciphers, a random number generator and a
                 # type of keys, none of which a test uses.
@@ -31,31 +31,32 @@ def quote(path):
     return path.replace(",", ",,")
 
 
-def processors(args):
-    """Options for the CPUs and what executes their instructions."""
+def processors(args, to):
+    """Options for the CPUs of architecture @to and what executes their instructions."""
     if args.kvm:
         return ["-smp", str(args.cpus), "-accel", "kvm", "-cpu", "host"]
+    if to.name != "amd64":
+        # See below: its second CPU is there, as it cannot be added later.
+        return ["-smp", str(max(args.cpus, 2)), "-accel", "tcg", "-cpu", to.cpu]
     # For a machine that can only have one CPU, QEMU (before 8.1) translates no memory barrier,
     # though its devices run in other threads: a driver and its device then miss each other's
     # updates of a queue, and an I/O never ends. So allow a second CPU, which the kernel is told
     # to ignore. In virtual time the threads take turns.
     spare = ",maxcpus=2" if args.cpus == 1 and not args.virtual_time else ""
-    # With ERMS or FSRM the kernel copies and clears memory byte by byte ("rep movsb"), which
-    # processors do in large pieces, but QEMU with an instruction for each byte: 4 us for a
-    # page in virtual time. Without, the kernel copies words.
     # QEMU before 8.0 may take an operand of an earlier instruction for the flags after
     # "cmpxchg16b". A pointer becomes the CPU's flags, and starts single-stepping in the kernel,
     # for example. The kernel does not use the instruction without CX16. In virtual time the
     # option would change all figures.
     cx16 = "" if args.virtual_time else ",cx16=off"
     return ["-smp", f"{args.cpus}{spare}", "-accel", "tcg",
-            "-cpu", f"max,erms=off,fsrm=off{cx16}"]
+            "-cpu", to.cpu + cx16]
 
 
 def hardware(args, kernel, run):
     """Options for the CPU, the memory and the kernel."""
     options = ["-nodefaults", "-no-reboot", "-no-user-config", "-display", "none",
-               "-machine", "q35", "-m", f"{args.memory}M", *processors(args),
+               "-machine", kernel.arch.machine, "-m", f"{args.memory}M",
+               *processors(args, kernel.arch),
                "-kernel", kernel.image, "-initrd", f"{run}/initramfs",
                # Output has been written when the guest continues. With ioeventfd another
                # thread writes it, and the guest's wait for that depends on the host.
@@ -85,13 +86,13 @@ def serial_ports(ports):
     return options
 
 
-def host_folders(args):
-    """Options for the folders of the host that the guest mounts: none in virtual time."""
+def host_folders(folders):
+    """Options for @folders of the host that the guest mounts: (tag, path, whether it is
+    writable)."""
     options = []
-    for tag, path, only in () if args.virtual_time else (("host", "/", "on"),
-                                                         ("build", BUILD, "off")):
+    for tag, path, writable in folders:
         options += ["-fsdev", (f"local,id={tag},path={quote(path)},security_model=none,"
-                               f"readonly={only},multidevs=remap"),
+                               f"readonly={'off' if writable else 'on'},multidevs=remap"),
                     "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
     return options
 
@@ -111,8 +112,8 @@ def scratch(path, size):
     return path
 
 
-def disks(args, run):
-    """Options for the disks; scratch images are files in @run."""
+def disks(args, pci, run):
+    """Options for the disks; scratch images are files in @run, @pci is the path of the PCI bus."""
     options = []
     for number, image in enumerate(args.disk):
         path = image if isinstance(image, str) else scratch(f"{run}/disk{number}", image)
@@ -120,17 +121,17 @@ def disks(args, run):
     for number, size in enumerate(args.nvme):
         path = scratch(f"{run}/nvme{number}", size)
         options += disk(f"nvme{number}", path, f"nvme,serial=lab{number}")
-    return options + cards(args, run) + sticks(args, run)
+    return options + cards(args, pci, run) + sticks(args, run)
 
 
-def cards(args, run):
-    """Options for SD cards, each in a host of its own."""
+def cards(args, pci, run):
+    """Options for SD cards, each in a host of its own on the bus @pci."""
     options = []
     for number, (size, iops) in enumerate(args.sd):
         name = f"sd{number}"
         options += ["-device", f"sdhci-pci,id=host{number}",
                     *disk(name, scratch(f"{run}/{name}", size),
-                          f"sd-card,bus=/q35-pcihost/pcie.0/host{number}/sd-bus", iops)]
+                          f"sd-card,bus={pci}/host{number}/sd-bus", iops)]
     return options
 
 
@@ -149,9 +150,9 @@ def sticks(args, run):
     return options
 
 
-def kernel_arguments(args):
+def kernel_arguments(args, console):
     """The kernel's command line."""
-    words = [*KERNEL_WORDS, *args.append]
+    words = [f"console={console}", *KERNEL_WORDS, *args.append]
     if args.virtual_time:
         # khugepaged would use the only CPU for milliseconds, every ten seconds.
         return ["nokaslr", "norandmaps", "transparent_hugepage=madvise", *words]
@@ -165,20 +166,35 @@ class Machine(machine.Machine):
 
     def __init__(self, args, kernel):
         super().__init__(args, kernel)
+        # The folder with the guest's files; "": the host's root.
+        self.root = "" if kernel.arch == arch.own() else foreign.find(kernel.arch.name)
         self.boots = 1 if args.kvm else BOOTS
         if not args.virtual_time:
             self.ports = (*self.ports, "console")
             self.boot_seconds = OWN_BOOT_SECONDS if kernel.tree else BOOT_SECONDS
 
+    def folders(self, run):
+        """Return [(tag, path, whether it is writable)] of the folders of the host that the guest
+        mounts at the same path, the first one as its root. None in virtual time. Of another
+        architecture, the guest has the files of its own root, and the project's; @run: its
+        folder with the command."""
+        if self.args.virtual_time:
+            return []
+        found = [("host", self.root or "/", False)]
+        if self.root:
+            found += [("project", PROJECT, False), ("run", run, False)]
+            found += [("modules", self.kernel.modules, False)] if self.kernel.modules else []
+        return [*found, ("build", BUILD, True)]
+
     def command(self, run, ports):
         """See machine.Machine."""
-        args = self.args
-        return [find_tool("qemu-system-x86_64"), *hardware(args, self.kernel, run),
-                *serial_ports(ports), *host_folders(args), *disks(args, run),
-                "-append", " ".join(kernel_arguments(args))]
+        args, to = self.args, self.kernel.arch
+        return [find_tool(to.qemu), *hardware(args, self.kernel, run),
+                *serial_ports(ports), *host_folders(self.folders(run)), *disks(args, to.pci, run),
+                "-append", " ".join(kernel_arguments(args, to.console))]
 
     def identity(self):
         """See machine.Machine."""
-        version = subprocess.run([find_tool("qemu-system-x86_64"), "--version"], check=True,
+        version = subprocess.run([find_tool(self.kernel.arch.qemu), "--version"], check=True,
                                  stdout=subprocess.PIPE).stdout
         return version + super().identity()
