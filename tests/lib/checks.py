@@ -11,6 +11,8 @@ RELEASE = tuple(map(int, os.uname().release.split(".")[:2]))
 # A debug kernel executes at least ten times as many instructions for the same work.
 DEBUG_KERNEL = pathlib.Path("/sys/kernel/debug/kmemleak").exists()
 QUICK = bool(os.environ.get("TEST_QUICK"))
+# Of another architecture than the host's, an emulated CPU takes several times as long.
+SLOW = os.uname().machine == "aarch64"
 SEED = int(os.environ.get("SEED") or 1)
 
 
@@ -31,9 +33,10 @@ def fail(text):
 
 
 def amount(full):
-    """How often a test repeats something: @full times; a fifth of that with tests/run --quick, and
-    on a debug kernel, which reports a defect when its code is executed once."""
-    return -(-full // 5) if DEBUG_KERNEL or QUICK else full
+    """How often a test repeats something: @full times; a fifth of that with tests/run --quick,
+    where each takes long, and on a debug kernel, which reports a defect when its code is executed
+    once."""
+    return -(-full // 5) if DEBUG_KERNEL or QUICK or SLOW else full
 
 
 def near(measured, expected, percent, text):
@@ -77,3 +80,8 @@ def run(*command):
 def modprobe(*arguments):
     """Load modules, or unload them with -r."""
     subprocess.run(["modprobe", *arguments], check=True)
+
+
+def has_module(name):
+    """Return True if the kernel has a module of this name."""
+    return not subprocess.run(["modprobe", "-qn", name], check=False).returncode

@@ -5,22 +5,26 @@ Starting a program costs an emulated guest as much as thousands of requests: mod
 loaded by system call, and sysfs is written by the test itself.
 """
 
+import contextlib
 import ctypes
 import glob
 import os
 import pathlib
 import time
 
-from checks import check, fail, modprobe, select_scheduler, wait_for
-from linux_calls import LIBC
+import scsi_target
+from checks import check, fail, has_module, modprobe, select_scheduler, wait_for
+from linux_calls import CALLS, LIBC
 
 MODULES = pathlib.Path("/lib/modules", os.uname().release, "updates")
 SCSI_DEBUG = pathlib.Path("/sys/bus/pseudo/drivers/scsi_debug")
 # Values of tunables that take a name.
 NAMES = ("anticipatory fair none pas pasa page block paper aligned noop rws piq-r piq-w piq "
          "piq+ chip plane cwdp pdwc dcwp").split()
-# x86-64
-SYS_FINIT_MODULE, SYS_DELETE_MODULE = 313, 176
+# Debian's kernels for arm64 have no scsi_debug.
+HAVE_SCSI_DEBUG = has_module("scsi_debug")
+# Where it is missing, units of the kernel's SCSI target.
+UNITS = contextlib.ExitStack()
 
 
 def ours():
@@ -32,7 +36,7 @@ def insert(scheduler, parameters=""):
     """Load a scheduler's module by system call; return the errno, 0 for none."""
     fd = os.open(MODULES / f"{scheduler}-iosched.ko", os.O_RDONLY)
     try:
-        failed = LIBC.syscall(SYS_FINIT_MODULE, fd, parameters.encode(), 0)
+        failed = LIBC.syscall(CALLS["finit_module"], fd, parameters.encode(), 0)
         return ctypes.get_errno() if failed else 0
     finally:
         os.close(fd)
@@ -40,7 +44,7 @@ def insert(scheduler, parameters=""):
 
 def remove(scheduler):
     """Unload a scheduler's module by system call; return the errno, 0 for none."""
-    failed = LIBC.syscall(SYS_DELETE_MODULE, f"{scheduler}_iosched".encode(), os.O_NONBLOCK)
+    failed = LIBC.syscall(CALLS["delete_module"], f"{scheduler}_iosched".encode(), os.O_NONBLOCK)
     return ctypes.get_errno() if failed else 0
 
 
@@ -58,7 +62,11 @@ def scsi_debug_disks():
 
 
 def scsi_disks(count, **parameters):
-    """Load scsi_debug with @count hosts, each with data of its own; names of their disks."""
+    """Load scsi_debug with @count hosts, each with data of its own; names of their disks. Where it
+    is missing, they are units of the SCSI target, with no more than the size in common."""
+    if not HAVE_SCSI_DEBUG:
+        units = scsi_target.units(count, parameters.get("dev_size_mb", scsi_target.SIZE_MB))
+        return [unit.name for unit in UNITS.enter_context(units)]
     modprobe("sd_mod")
     modprobe("scsi_debug", f"add_host={count}", "per_host_store=1",
              *(f"{key}={value}" for key, value in parameters.items()))
@@ -68,6 +76,13 @@ def scsi_disks(count, **parameters):
         return len(names) == count and all(os.path.exists(f"/dev/{name}") for name in names)
     wait_for(complete, "the disks of scsi_debug")
     return scsi_debug_disks()
+
+
+def remove_scsi_disks():
+    """Remove the disks of scsi_disks()."""
+    if HAVE_SCSI_DEBUG:
+        modprobe("-r", "scsi_debug")
+    UNITS.close()
 
 
 def statistics(disk, row=""):

@@ -20,17 +20,17 @@ TRANSITION = 4000
 
 
 class Unit:
-    """A logical unit of the target, and its disk. @wwn: what the disk says of itself, {file in
-    the unit's folder wwn: text}; {} in a text is the unit's number."""
+    """A logical unit of the target of @size_mb, and its disk. @wwn: what the disk says of itself,
+    {file in the unit's folder wwn: text}; {} in a text is the unit's number."""
 
-    def __init__(self, number, **wwn):
+    def __init__(self, number, size_mb, **wwn):
         self.core = CORE / f"unit{number}"
         self.port = LOOPBACK / f"naa.600140500000000{number}"
         self.file = pathlib.Path(f"/dev/shm/unit{number}")
         with open(self.file, "wb") as file:
-            file.truncate(SIZE_MB * MB)
+            file.truncate(size_mb * MB)
         self.core.mkdir(parents=True)
-        (self.core / "control").write_text(f"fd_dev_name={self.file},fd_dev_size={SIZE_MB * MB}")
+        (self.core / "control").write_text(f"fd_dev_name={self.file},fd_dev_size={size_mb * MB}")
         (self.core / "enable").write_text("1")
         for name in ("emulate_tpu", "emulate_tpws"):
             (self.core / "attrib" / name).write_text("1")
@@ -82,8 +82,8 @@ class Unit:
 
 
 @contextlib.contextmanager
-def units(count, **wwn):
-    """Load the target; yield this many units of SIZE_MB, and remove all of it. @wwn: what the
+def units(count, size_mb=SIZE_MB, **wwn):
+    """Load the target; yield this many units of @size_mb, and remove all of it. @wwn: what the
     disks say of themselves, all the same."""
     for name in ("target_core_mod", "target_core_file", "tcm_loop", "sd_mod"):
         modprobe(name)
@@ -92,7 +92,7 @@ def units(count, **wwn):
     before = MODPROBE.read_text()
     MODPROBE.write_text("\n")
     try:
-        all_units = [Unit(number, **wwn) for number in range(count)]
+        all_units = [Unit(number, size_mb, **wwn) for number in range(count)]
     finally:
         MODPROBE.write_text(before)
     yield all_units

@@ -16,12 +16,10 @@ import time
 from checks import DEBUG_KERNEL, fail, modprobe
 from fio_jobs import verify
 from iosched import Disk
-from linux_calls import BE, set_priority, syscall
+from linux_calls import CALLS, BE, set_priority, syscall
 from ssd import Device
 
 CLONE_IO = 0x80000000
-# x86-64
-SYS_CLONE = 56
 # BP_PROCESSES in include/bp/process.h.
 MOST = 512
 NUMBER = 600 if DEBUG_KERNEL else 2000
@@ -47,7 +45,7 @@ def fork(flags, *args, stop=False):
     """Start a process that reads; return its pid. @flags: CLONE_IO to share the caller's I/O
     context, or 0; @args: of read_blocks(); @stop: stop after the reads instead of exiting."""
     if flags:
-        pid = syscall("clone", SYS_CLONE, ctypes.c_ulong(flags | signal.SIGCHLD), 0, 0, 0, 0)
+        pid = syscall("clone", CALLS["clone"], ctypes.c_ulong(flags | signal.SIGCHLD), 0, 0, 0, 0)
     else:
         pid = os.fork()
     if pid == 0:

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # Each of the project's modules loads by name; each scheduler loads itself when it is
 # selected, and does not unload before it is deselected
-# kernels: 6.1 6.12 newest
+# kernels: 6.1 6.12 newest 6.1-arm64 6.12-arm64-16k newest-arm64
 # timeout: 900
-# quick: 6.1 6.12 newest
+# quick: 6.1 6.12 newest newest-arm64
 
 import pathlib
 import subprocess

@@ -4,8 +4,8 @@
 # data are right while schedulers are switched, the core learns that the card takes one request at
 # a time and gives readers their part of it, and all I/O ends when a drive goes while requests are
 # held
-# kernels: 6.1 6.12 newest
-# check: 6.12
+# kernels: 6.1 6.12 newest 6.1-arm64 newest-arm64
+# check: 6.12 6.1-arm64 newest-arm64
 # sd: 64M,iops=800
 # usb: 64M,iops=400
 # uas: 64M,iops=400

@@ -3,7 +3,8 @@
 # Random switches among all schedulers, the project's and the kernel's, under mixed and
 # verified load: 1,000, on a debug kernel 200; the modules cannot be unloaded while
 # they are in use, and unload afterwards
-# check: 6.12
+# kernels: 6.1 6.12 6.1-arm64 newest-arm64
+# check: 6.12 6.1-arm64 newest-arm64
 # disk: 64M
 # timeout: 900
 # quick: 6.1 newest
@@ -15,7 +16,7 @@ import random
 
 from checks import SEED, amount, check, modprobe
 from fio_jobs import load
-from iosched import Disk, ours, remove, remove_all, scsi_disks
+from iosched import Disk, ours, remove, remove_all, remove_scsi_disks, scsi_disks
 from ssd import Device, NullBlk
 
 MODPROBE = pathlib.Path("/proc/sys/kernel/modprobe")
@@ -73,7 +74,7 @@ def main():
     for device in devices:
         device.remove()
     remove_all()
-    modprobe("-r", "scsi_debug")
+    remove_scsi_disks()
     print(f"counted: switches={done}")
 
 

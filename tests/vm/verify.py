@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # Data written through each scheduler are read back right, on the emulated SSD, null_blk (one
 # and several queues), SCSI and virtio-blk: 520 MB for each scheduler
-# check: 6.12 newest
+# kernels: 6.1 6.12 newest 6.1-arm64 newest-arm64
+# check: 6.12 newest 6.1-arm64 newest-arm64
 # disk: 64M
 # disk: 64M
 # disk: 64M
@@ -13,7 +14,7 @@
 
 from checks import amount, modprobe
 from fio_jobs import verify
-from iosched import Disk, finish, ours, scsi_disks
+from iosched import Disk, finish, ours, remove_scsi_disks, scsi_disks
 from ssd import Device, NullBlk
 
 MEGABYTES = amount(26)
@@ -35,7 +36,7 @@ def main():
         disks += [Disk(scsi[number], name), Disk(f"vd{'abcdefgh'[number]}", name)]
     verify(disks, size=f"{MEGABYTES}m", numjobs=JOBS, offset_increment="32m", loops=LOOPS)
     finish(disks, devices)
-    modprobe("-r", "scsi_debug")
+    remove_scsi_disks()
     print(f"counted: verified_bytes={len(disks) * JOBS * LOOPS * MEGABYTES << 20}")
 
 
