@@ -33,7 +33,22 @@ health_mark()
 # Print the kernel's log from the last mark on.
 health_log()
 {
-	dmesg | tac | sed '/lab: mark, taint [0-9]*$/q' | tac
+	dmesg | tac | sed '/lab: mark, taint [0-9]*$/q' | tac | health_ours
+}
+
+# KCSAN reports races of the whole kernel, between two bars: leave out those without a line of the
+# project's modules. What else the kernel says meanwhile stays.
+health_ours()
+{
+	awk -v others="$health_patterns" '
+		/BUG: KCSAN:/ { report = 1; text = $0; ours = 0 }
+		report { ours = ours || /(_iosched|ssdemu|tide|ioload)\]/ }
+		/BUG: KCSAN:/ { next }
+		report && /=====$/ { if (ours) print text; report = 0; next }
+		report && $0 ~ others { print; next }
+		report { text = text "\n" $0; next }
+		{ print }
+		END { if (report) print text }'
 }
 
 # Exists on a kernel with kmemleak.

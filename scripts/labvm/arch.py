@@ -39,6 +39,8 @@ ARCHES = {arch.name: arch for arch in (
     # Pointers are signed by an algorithm of QEMU's own: the architecture's takes half of the time.
     Arch("arm64", "aarch64", "qemu-system-aarch64", "virt", "/gpex-pcihost/pcie.0", "ttyAMA0",
          "max,pauth-impdef=on", "arch/arm64/boot/Image"))}
+# In the header of arm64's Image, from byte 0x38 on.
+ARM64_MAGIC = b"ARM\x64"
 BY_UNAME = {arch.uname: arch for arch in ARCHES.values()}
 
 
@@ -48,6 +50,17 @@ def own():
     if name not in BY_UNAME:
         raise LabError(f"the lab does not know the architecture {name} of this machine")
     return BY_UNAME[name]
+
+
+def cross(arch):
+    """Return the options of a kernel's make for an architecture, if it is not this machine's."""
+    return () if arch == own() else (f"ARCH={arch.name}", f"CROSS_COMPILE={arch.uname}-linux-gnu-")
+
+
+def of_image(path):
+    """Return the architecture of a kernel's image that tells it, as those of arm64 do, or None."""
+    with open(path, "rb") as file:
+        return ARCHES["arm64"] if file.read(64)[0x38:].startswith(ARM64_MAGIC) else None
 
 
 def of_release(release):

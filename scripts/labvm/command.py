@@ -110,8 +110,8 @@ def option_parser():
     add("--kernel", default="6.12", metavar="NAME",
         help="6.1, 6.12, a Debian release, newest (of Debian's), with a flavour of Debian's as in "
              "6.12-arm64 or newest-rt-amd64, an image file, a built kernel tree, or debug-6.1, "
-             "debug-6.12 or debug-7.2: with KUnit, KASAN, lockdep and fault injection, built on "
-             "first use (default: 6.12)")
+             "debug-6.12 or debug-7.2: with KUnit, KASAN, lockdep and fault injection, or "
+             "debug-kcsan-6.12: with KCSAN, built on first use (default: 6.12)")
     add("--arch", choices=tuple(arch.ARCHES), metavar="NAME",
         help="the same of a series as --kernel SERIES-NAME: arm64 or amd64. A guest of another "
              "architecture than this machine's has Debian's packages of that one")
@@ -169,8 +169,8 @@ def check_simulation(parser, args):
         return
     if args.kernel != SIMULATED:
         parser.error(f"--simulate has a kernel of series {SIMULATED} only")
-    if args.virtual_time or args.kvm:
-        parser.error("--simulate excludes --virtual-time and --kvm")
+    if args.virtual_time or args.kvm or args.arch:
+        parser.error("--simulate excludes --virtual-time, --kvm and --arch")
     if args.disk or args.nvme:
         parser.error("--simulate has no disks; emulate one with ssdemu or null_blk")
     if args.cpus not in (None, 1):
@@ -241,9 +241,9 @@ def find_machine(args):
     if args.simulate:
         return uml.Machine(args, kernel.Kernel.for_simulation())
     found = kernel.Kernel.find(args.kernel)
-    if args.virtual_time and found.arch != arch.own():
-        raise LabError(f"--virtual-time: not with a kernel of {found.arch.name}; its guests have "
-                       "the host's time")
+    if (args.virtual_time or args.kvm) and found.arch != arch.own():
+        raise LabError(f"--virtual-time and --kvm: not with a kernel of {found.arch.name}, whose "
+                       "guests are emulated with the host's time")
     return qemu.Machine(args, found)
 
 

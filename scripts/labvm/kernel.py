@@ -21,13 +21,13 @@ class Kernel:
         self.modules = modules
         self.tree = tree
         self.options = options
-        self.arch = arch.of_release(release)
+        self.arch = arch.of_image(image) or arch.of_release(release)
 
     @classmethod
     def find(cls, name):
         """Return the kernel that --kernel names: an image, a build tree, a release or
         series of Debian's, or debug-SERIES."""
-        if re.fullmatch(r"debug-\d+\.\d+", name):
+        if re.fullmatch(r"debug-(kcsan-)?\d+\.\d+", name):
             return cls.from_debug(name.removeprefix("debug-"))
         if os.path.isdir(name):
             return cls.from_tree(os.path.realpath(name))
@@ -87,9 +87,7 @@ class Kernel:
         for of in arch.ARCHES.values():
             image = os.path.join(tree, of.image)
             if os.path.exists(image):
-                found = cls(image, image_release(image), tree=tree)
-                found.arch = of
-                return found
+                return cls(image, image_release(image), tree=tree, options=arch.cross(of))
         raise LabError(f"{tree} has no " + " and no ".join(
             of.image for of in arch.ARCHES.values()) + ": build the kernel there first")
 
@@ -154,9 +152,11 @@ def stage_modules(kernel, run, ours, bare):
     modprobe expects them; return their folder. @bare: see stage_project()."""
     stage = os.path.join(run, "lib/modules", kernel.release)
     if kernel.tree and not kernel.modules:
-        subprocess.run(["make", "-s", "-C", kernel.tree, "modules_install",
-                        f"INSTALL_MOD_PATH={run}", "INSTALL_MOD_STRIP=1"],
-                       stdout=subprocess.DEVNULL, check=True)
+        done = subprocess.run(["make", "-s", "-C", kernel.tree, *kernel.options, "modules_install",
+                               f"INSTALL_MOD_PATH={run}", "INSTALL_MOD_STRIP=1"],
+                              stdout=subprocess.DEVNULL, check=False)
+        if done.returncode:
+            raise LabError(f"the modules of {kernel.tree} cannot be installed")
     os.makedirs(stage, exist_ok=True)
     if kernel.modules:
         os.symlink(os.path.join(kernel.modules, "kernel"), os.path.join(stage, "kernel"))

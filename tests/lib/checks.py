@@ -2,6 +2,7 @@
 """How a test decides: checks, waiting, and what the guest and the environment give it."""
 
 import errno
+import functools
 import os
 import pathlib
 import subprocess
@@ -9,7 +10,8 @@ import time
 
 RELEASE = tuple(map(int, os.uname().release.split(".")[:2]))
 # A debug kernel executes at least ten times as many instructions for the same work.
-DEBUG_KERNEL = pathlib.Path("/sys/kernel/debug/kmemleak").exists()
+DEBUG_KERNEL = any(pathlib.Path("/sys/kernel/debug", name).exists()
+                   for name in ("kmemleak", "kcsan"))
 QUICK = bool(os.environ.get("TEST_QUICK"))
 # Of another architecture than the host's, an emulated CPU takes several times as long.
 SLOW = os.uname().machine == "aarch64"
@@ -82,6 +84,7 @@ def modprobe(*arguments):
     subprocess.run(["modprobe", *arguments], check=True)
 
 
+@functools.cache
 def has_module(name):
     """Return True if the kernel has a module of this name."""
     return not subprocess.run(["modprobe", "-qn", name], check=False).returncode
