@@ -6,6 +6,7 @@
 # kernels: 6.1 6.12 debug-6.1 debug-6.12 debug-7.2
 # check: 6.12
 # timeout: 900
+# precedence: no
 """Each job file is read; those that are accepted run, and all run as they are, as far as there is
 time: RUN_S, or $DURATION. At the end the same files run without the sandbox, which must show."""
 

@@ -4,6 +4,7 @@
 # in, and never without --destroy
 # kernels: 6.12
 # timeout: 900
+# precedence: no
 
 import contextlib
 import os

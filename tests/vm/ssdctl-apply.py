@@ -3,6 +3,7 @@
 # ssdctl shows drives, selects a scheduler wholly or not at all, also under load, and reverts it
 # check: 6.12
 # timeout: 600
+# precedence: no
 
 import fcntl
 import json

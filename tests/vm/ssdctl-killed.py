@@ -4,6 +4,7 @@
 # it, and what apply has saved can be reverted after that; of an earlier boot nothing is restored
 # check: 6.12
 # timeout: 600
+# precedence: no
 
 import json
 import os

@@ -8,6 +8,7 @@
 # check: 6.12
 # nvme: 256M
 # timeout: 1500
+# precedence: no
 
 import contextlib
 import fcntl
