@@ -27,9 +27,9 @@ IN_USR = $(if $(NEWER_USR),bwrap --bind / / --dev-bind /dev /dev --ro-bind $(NEW
 LLVM ?= $(eval LLVM := $(if $(shell grep -sx CONFIG_CC_IS_CLANG=y \
 	$(HEADERS)/include/config/auto.conf),1))$(LLVM)
 CLANG = $(addprefix $(filter %/,$(LLVM)),$(addsuffix $(filter -%,$(LLVM)),clang ld.lld llvm-objcopy))
-# Those of a kernel for arm64 are built elsewhere by a cross-compiler.
-CROSS = $(eval CROSS := $(if $(filter-out aarch64,$(shell uname -m)),$(if $(shell grep -sx \
-	CONFIG_ARM64=y $(HEADERS)/include/config/auto.conf),aarch64-linux-gnu-)))$(CROSS)
+# Those of a kernel for arm64 are built elsewhere by a cross-compiler; CROSS_COMPILE= names another.
+CROSS = $(eval CROSS := $(if $(CROSS_COMPILE),,$(if $(filter-out aarch64,$(shell uname -m)),$(if $(shell grep -sx \
+	CONFIG_ARM64=y $(HEADERS)/include/config/auto.conf),aarch64-linux-gnu-))))$(CROSS)
 # The compiler that Debian's headers name.
 HEADERS_CC = $(shell sed -nE 's/^CC = .*\b(gcc-[0-9]+)$$/\1/p' $(HEADERS)/.kernelvariables 2>/dev/null)
 # W=1 and C=2 are passed on to the kernel's build.
@@ -82,6 +82,9 @@ HWDB_RESTORE := $(if $(filter /usr,$(PREFIX)),$(HWDB_UPDATE),if ls /etc/udev/hwd
 	>/dev/null 2>&1 || { [ ! -e /usr/lib/udev/hwdb.bin ] && [ ! -e /lib/udev/hwdb.bin ]; }; \
 	then $(HWDB_UPDATE); else rm -f /etc/udev/hwdb.bin; fi)
 
+# Not from the environment, where it is the kernel's.
+DEB_ARCH = $(if $(filter command,$(firstword $(origin ARCH))),$(ARCH))
+
 # The source tree of DKMS, below DKMS_ROOT: the schedulers, without the tests.
 DKMS_TREE = $(DKMS_ROOT)/usr/src/ssd-iosched-$(VERSION)
 DKMS_SOURCES := Makefile Kbuild $(POLICIES) $(sort $(shell find include -name "*.h")) \
@@ -103,7 +106,7 @@ $(BUILD)/.links: FORCE
 	@$(if $(LLVM),for tool in $(CLANG); do command -v $$tool >/dev/null || { echo "error: $(KVER)" \
 		"was built with clang: $$tool is missing: apt-get install clang lld llvm" >&2; \
 		exit 1; }; done)
-	@$(if $(LLVM)$(NEWER_USR),,for tool in $(HEADERS_CC); do \
+	@$(if $(LLVM)$(NEWER_USR)$(CROSS_COMPILE)$(filter command,$(firstword $(origin CC))),,for tool in $(HEADERS_CC); do \
 		command -v $(CROSS)$$tool >/dev/null || { echo "error: $(KVER) was built with $$tool:" \
 		"$(CROSS)$$tool is missing: apt-get install $$tool$(if $(CROSS),-aarch64-linux-gnu)" >&2; \
 		exit 1; }; done)
@@ -139,7 +142,7 @@ install-modules: modules
 	install -d $(UPDATES)
 	for module in $(POLICIES:.c=.ko); do \
 		rm -f $(UPDATES)/$$module* && \
-		install $(BUILD)/$$module $(UPDATES) && strip -g $(UPDATES)/$$module && \
+		install $(BUILD)/$$module $(UPDATES) && $(IN_USR) $(CROSS)strip -g $(UPDATES)/$$module && \
 		$(if $(SIGN_KEY),$(HEADERS)/scripts/sign-file \
 			$$(sed -n 's/^CONFIG_MODULE_SIG_HASH=//p' $(HEADERS)/include/config/auto.conf | tr -d \") \
 			$(SIGN_KEY) $(SIGN_CERT) $(UPDATES)/$$module,:) && \
@@ -236,13 +239,13 @@ check-all: ## all tests on their kernels, in an hour; what a change has to pass
 	tests/run $(if $(AFTER),--after $(AFTER))
 
 check-packages: ## the packages in whole Debian systems, lintian, rpm and makepkg
-	scripts/setup build lab tools deb packages systems
+	scripts/setup build lab arm64 tools deb packages systems
 	$(MAKE) tools
 	tests/run install packages packages-others \
 		$(basename $(notdir $(wildcard tests/host/system-*)))
 
 check-kernels: ## build for all kernels that Debian's suites have, boot the newest; writes install.md's table
-	scripts/setup build lab arm64
+	scripts/setup build lab arm64 rt
 	tests/kernels
 
 check-bench: ## the judges' long tests: the benchmark's own, the emulated SSD's garbage collection
@@ -257,9 +260,9 @@ lint: ## checkpatch, sparse, shellcheck, ruff, codespell
 	scripts/setup build lab lint
 	scripts/lint
 
-deb: ## build the Debian packages in build/deb/ (ARCH=arm64: by a cross-compiler)
-	scripts/setup deb $(if $(ARCH),arm64)
-	packaging/build deb build/deb $(ARCH)
+deb: ## build the Debian packages in build/deb/ (ARCH=arm64: build/deb-arm64/)
+	scripts/setup deb $(if $(DEB_ARCH),arm64)
+	packaging/build deb build/deb$(addprefix -,$(DEB_ARCH)) $(DEB_ARCH)
 
 release: ## tarball, packages, results and checksums of a release in build/release/
 	scripts/setup deb
