@@ -78,6 +78,9 @@ use_suites()
 	own=$(dpkg --print-architecture)
 	shift
 	mkdir -p "$dir/lists/partial" "$dir/archives/partial"
+	# Until this process ends: it reads the lists.
+	exec 7>"$dir/lock"
+	flock 7
 	for suite in "$@"; do
 		kind=
 		[[ $suite == *-security ]] && kind=-security
@@ -100,5 +103,7 @@ use_suites()
 		rm -f "$dir/read"
 		apt_update "${APT_OPTIONS[@]}"
 		[ -z "$all_read" ] || cp "$dir/sources.list" "$dir/read"
+	else
+		all_read=1
 	fi
 }

@@ -39,8 +39,9 @@ candidate()
 find_version()
 {
 	version=$(candidate "$1") && return 0
-	[ "$(id -u)" != 0 ] || { apt_update && version=$(candidate "$1"); } &&
+	if [ "$(id -u)" = 0 ] && apt_update && version=$(candidate "$1"); then
 		return 0
+	fi
 	say "linux-source-$1 is not in this machine's suites: searching ${SUITES[*]}"
 	use_suites "$(dpkg --print-architecture)" "${SUITES[@]}"
 	version=$(candidate "$1") || die "no suite has linux-source-$1"
