@@ -31,11 +31,13 @@ def quote(path):
     return path.replace(",", ",,")
 
 
-def processors(args, to):
-    """Options for the CPUs of architecture @to and what executes their instructions."""
+def processors(args, to=None):
+    """Options for the CPUs of architecture @to, default: this machine's, and what executes their
+    instructions."""
+    to = to or arch.own()
     if args.kvm:
         return ["-smp", str(args.cpus), "-accel", "kvm", "-cpu", "host"]
-    if to.name != "amd64":
+    if to.name != "amd64" and not args.virtual_time:
         # See below: its second CPU is there, as it cannot be added later.
         return ["-smp", str(max(args.cpus, 2)), "-accel", "tcg", "-cpu", to.cpu]
     # For a machine that can only have one CPU, QEMU (before 8.1) translates no memory barrier,

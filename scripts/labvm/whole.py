@@ -23,7 +23,7 @@ import time
 import types
 
 from kernel_btf import unpack_image
-from labvm import BUILD, PROJECT, LabError, debian, find_tool, qemu
+from labvm import BUILD, PROJECT, LabError, arch, debian, find_tool, qemu
 from labvm.protocol import Progress, emulator_fault
 from labvm.qmp import Qmp
 
@@ -244,7 +244,8 @@ class Guest:
     @staticmethod
     def arguments(append):
         """The kernel's command line."""
-        return ["root=LABEL=root", "ro", *qemu.KERNEL_WORDS, qemu.NO_MITIGATIONS, *append]
+        return ["root=LABEL=root", "ro", f"console={arch.own().console}", *qemu.KERNEL_WORDS,
+                qemu.NO_MITIGATIONS, *append]
 
     def __enter__(self):
         try:

@@ -71,9 +71,10 @@ grep -q 'elevator_queue: .*elevator_data' "$work/out" ||
 # whether that is its own. Without them nothing does.
 named=$work/named
 mkdir "$named"
+kunit=$(scripts/kunit-kernel "$work/kunit")
 headers=$(scripts/find-headers "$release")
 cp -rs "$headers" "$named/headers"
-cp -r "$(scripts/kunit-kernel "$work/kunit" 2>/dev/null)/linux/block" "$named/block"
+cp -r "$kunit/linux/block" "$named/block"
 config=$named/headers/include/config/auto.conf
 sed '/^CONFIG_DEBUG_INFO_BTF/d' "$headers/include/config/auto.conf" >"$named/conf"
 cp --remove-destination "$named/conf" "$config"

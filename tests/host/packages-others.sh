@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # The spec and the PKGBUILD of a release build packages with all files in them, as far as Debian's
-# rpm and makepkg can tell; rpmlint has no findings. Two releases of a commit are the same
+# rpm and makepkg can tell; rpmlint has no findings. Two releases of a commit are the same. Packages
+# for arm64 have the same files as those for this machine
 # check: none
 # timeout: 1800
 set -euo pipefail
@@ -50,6 +51,28 @@ if [ -e .git ]; then
 		echo "$(wc -l <"$work/$folder/SHA256SUMS") files in a release"
 	done
 	cmp "$work"/{one,another}/SHA256SUMS || fail "releases of a commit differ"
+fi
+
+# files PACKAGE
+files()
+{
+	dpkg-deb --fsys-tarfile "$1" | tar -t | sort
+}
+
+if [ "$(dpkg --print-architecture)" != arm64 ]; then
+	packaging/build deb "$work/deb" >/dev/null
+	mv "$work/deb"/ssd-iosched-dkms_*_all.deb "$work"
+	packaging/build deb "$work/deb" arm64 >/dev/null
+	cmp "$work"/ssd-iosched-dkms_*_all.deb "$work/deb"/ssd-iosched-dkms_*_all.deb ||
+		fail "the package for all architectures differs"
+	diff <(files "$work/deb"/*_amd64.deb) <(files "$work/deb"/*_arm64.deb) ||
+		fail "the package for arm64 has other files"
+	dpkg-deb --fsys-tarfile "$work/deb"/*_arm64.deb |
+		tar -xO ./usr/lib/ssd-iosched/ssd-probe-io >"$work/probe"
+	# The machine of an ELF file: 183 is arm64.
+	[ "$(od -An -t u2 -j 18 -N 2 "$work/probe" | tr -d ' ')" = 183 ] ||
+		fail "ssd-probe-io is not for arm64"
+	echo "packages for arm64"
 fi
 
 packaging/build sources "$work"

@@ -21,9 +21,7 @@ SCSI_DEBUG = pathlib.Path("/sys/bus/pseudo/drivers/scsi_debug")
 # Values of tunables that take a name.
 NAMES = ("anticipatory fair none pas pasa page block paper aligned noop rws piq-r piq-w piq "
          "piq+ chip plane cwdp pdwc dcwp").split()
-# Debian's kernels for arm64 have no scsi_debug.
-HAVE_SCSI_DEBUG = has_module("scsi_debug")
-# Where it is missing, units of the kernel's SCSI target.
+# Without scsi_debug, units of the kernel's SCSI target.
 UNITS = contextlib.ExitStack()
 
 
@@ -55,6 +53,11 @@ def remove_all():
         check(not error, f"{name} unloads: {os.strerror(error)}")
 
 
+def have_scsi_debug():
+    """Return True if the kernel has scsi_debug. Debian's for arm64 do not."""
+    return has_module("scsi_debug")
+
+
 def scsi_debug_disks():
     """Names of the disks of scsi_debug that exist."""
     paths = glob.glob(f"{SCSI_DEBUG}/adapter*/host*/target*/*/block/*")
@@ -64,7 +67,7 @@ def scsi_debug_disks():
 def scsi_disks(count, **parameters):
     """Load scsi_debug with @count hosts, each with data of its own; names of their disks. Where it
     is missing, they are units of the SCSI target, with no more than the size in common."""
-    if not HAVE_SCSI_DEBUG:
+    if not have_scsi_debug():
         units = scsi_target.units(count, parameters.get("dev_size_mb", scsi_target.SIZE_MB))
         return [unit.name for unit in UNITS.enter_context(units)]
     modprobe("sd_mod")
@@ -80,7 +83,7 @@ def scsi_disks(count, **parameters):
 
 def remove_scsi_disks():
     """Remove the disks of scsi_disks()."""
-    if HAVE_SCSI_DEBUG:
+    if have_scsi_debug():
         modprobe("-r", "scsi_debug")
     UNITS.close()
 

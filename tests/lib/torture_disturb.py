@@ -15,7 +15,7 @@ import time
 import traceback
 
 from checks import DEBUG_KERNEL, RELEASE, check, fail, modprobe, run, wait_for
-from iosched import HAVE_SCSI_DEBUG, NAMES, SCSI_DEBUG, insert, ours, remove
+from iosched import NAMES, SCSI_DEBUG, have_scsi_debug, insert, ours, remove
 from linux_calls import FIFREEZE, FITHAW
 from torture_load import BLOCK, GOING, GONE, MOST_BLOCKS, UP
 
@@ -255,7 +255,7 @@ class Hardware(Disturber):
     """Injects faults, resets a controller, removes devices and brings them back."""
 
     def kinds(self):
-        return ["removals", "removals", *["faults"] * 2 * HAVE_SCSI_DEBUG,
+        return ["removals", "removals", *["faults"] * 2 * have_scsi_debug(),
                 # On 6.1 a reset loses the second requeued command of a queue if the controller
                 # has shadow doorbells, which the driver passes to it too late.
                 *["resets"] * (RELEASE > (6, 1)),

@@ -11,7 +11,7 @@ import pathlib
 
 from checks import amount, modprobe
 from fio_jobs import removed_under_load
-from iosched import HAVE_SCSI_DEBUG, Disk, ours, remove_all, scsi_disks
+from iosched import Disk, have_scsi_debug, ours, remove_all, scsi_disks
 from ssd import Device, NullBlk
 
 
@@ -19,13 +19,13 @@ def one_round(turn):
     """Remove a device of each kind for each scheduler, under load; return their number."""
     names, disks = ours(), {}
     depth = 4 * (turn % 2)
-    scsi = scsi_disks(len(names), ndelay=100000) if HAVE_SCSI_DEBUG else []
+    scsi = scsi_disks(len(names), ndelay=100000) if have_scsi_debug() else []
     for name in names:
         for device in (Device("small", hw_queues=2),
                        NullBlk(f"{name}-gone", size=1024, queue_mode=2, irqmode=2,
                                completion_nsec=100000, submit_queues=2)):
             disks[Disk(device.name, name, depth=depth)] = device.remove
-    for name, disk in zip(names, scsi, strict=HAVE_SCSI_DEBUG):
+    for name, disk in zip(names, scsi, strict=have_scsi_debug()):
         delete = pathlib.Path("/sys/block", disk, "device/delete")
         disks[Disk(disk, name, depth=depth)] = lambda delete=delete: delete.write_text("1")
     removed_under_load(disks, lambda disk: disks[disk]())

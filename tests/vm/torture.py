@@ -30,7 +30,7 @@ import time
 import torture_devices as devices
 import torture_load as load
 from checks import DEBUG_KERNEL, QUICK, SEED, SLOW, check, modprobe, run, select_scheduler, wait_for
-from iosched import HAVE_SCSI_DEBUG, ours, remove_all, statistics
+from iosched import have_scsi_debug, ours, remove_all, statistics
 from torture_disturb import CGROUPS, CPUS, Hardware, Machine, Settings, prepare
 
 PHASE = 60 if DEBUG_KERNEL else 20
@@ -74,7 +74,7 @@ class Plan:
             pathlib.Path("/sys/block", name, "size").read_text()))
         self.targets = [devices.Nvme("nvme-fs", large), devices.Nvme("nvme-bare", small),
                         devices.Virtio("virtio", "vda"),
-                        *([devices.Scsi("scsi")] if HAVE_SCSI_DEBUG else []),
+                        *([devices.Scsi("scsi")] if have_scsi_debug() else []),
                         devices.Null("nullp", polled=True),
                         devices.Null("nullf", hw_queue_depth=8), devices.Ssdemu("ssdemu")]
         self.targets[1].removable = True
@@ -375,7 +375,7 @@ def kernel_log():
 def happened(plan):
     """Number of I/Os and disturbances of each kind, and of checks of each scheduler."""
     counts = {name: sum(getattr(worker.slot, name) for worker in plan.workers)
-              for name in load.COUNTS if name != "sg_io" or HAVE_SCSI_DEBUG}
+              for name in load.COUNTS if name != "sg_io" or have_scsi_debug()}
     counts |= {kind: sum(each.done[kind] for each in plan.disturbers)
                for each in plan.disturbers for kind in each.kinds()}
     return counts | plan.checked
