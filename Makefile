@@ -14,8 +14,8 @@ HEADERS = $(eval HEADERS := $(shell scripts/find-headers $(KVER)))$(HEADERS)
 endif
 
 BUILD := $(CURDIR)/build/$(KVER)
-# The directory block/ of the kernel's source, for a kernel without BTF.
-override BLOCK := $(abspath $(BLOCK))
+# The directory block/ of the kernel's source, for a kernel without BTF; not from the environment.
+override BLOCK := $(if $(filter command,$(firstword $(origin BLOCK))),$(abspath $(BLOCK)))
 POLICIES := $(wildcard *-iosched.c)
 # DKMS has the schedulers only.
 SOURCES := Kbuild $(POLICIES) include $(wildcard tests/ioload tests/kunit tests/ssdemu tests/tide)
