@@ -10,6 +10,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -186,21 +187,29 @@ def make(release, folder):
     shutil.rmtree(boot)
 
 
-def find(name):
-    """Return the folder with the images of the system @name; make them if they are missing."""
-    if name not in RELEASES:
-        raise LabError(f"no such system: {name} (there are: {' '.join(RELEASES)})")
-    folder = f"{SYSTEMS}/{name}-{key(RELEASES[name])}"
-    os.makedirs(SYSTEMS, exist_ok=True)
-    with open(f"{SYSTEMS}/.lock-{name}", "w", encoding="utf-8") as lock:
+def made_once(folder, name, command, fill):
+    """Return @folder, of the cache; if it is missing, make it as root: whole, whoever else tries
+    the same. @name: of what is made; @command: makes it, too; @fill(path): writes it into an
+    empty folder."""
+    place = os.path.dirname(folder)
+    os.makedirs(place, exist_ok=True)
+    with open(f"{place}/.lock-{name}", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if os.path.isdir(folder):
             return folder
         if os.getuid():
-            raise LabError(f"only root can make {name}: run scripts/system {name} -- true as root")
-        print(f"lab: making {name}: takes some minutes, once", flush=True)
-        with tempfile.TemporaryDirectory(prefix=".make.", dir=SYSTEMS) as work:
+            raise LabError(f"only root can make {name}: run {command} -- true as root")
+        print(f"lab: making {name}: takes some minutes, once", file=sys.stderr, flush=True)
+        with tempfile.TemporaryDirectory(prefix=".make.", dir=place) as work:
             os.mkdir(f"{work}/new")
-            make(RELEASES[name], f"{work}/new")
+            fill(f"{work}/new")
             os.rename(f"{work}/new", folder)
     return folder
+
+
+def find(name):
+    """Return the folder with the images of the system @name; make them if they are missing."""
+    if name not in RELEASES:
+        raise LabError(f"no such system: {name} (there are: {' '.join(RELEASES)})")
+    return made_once(f"{SYSTEMS}/{name}-{key(RELEASES[name])}", name, f"scripts/system {name}",
+                     lambda folder: make(RELEASES[name], folder))

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """The root file system of a guest of another architecture than this machine's: packages of this
 machine's Debian release, unpacked in the cache by mmdebstrap. None of their programs runs here."""
-import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
-import sys
-import tempfile
 
 from labvm import CACHE, LabError, debian, find_tool, system
 
@@ -59,17 +56,5 @@ def find(arch):
     suite = names.get("VERSION_CODENAME")
     if names.get("ID") != "debian" or not suite:
         raise LabError(f"a guest of {arch} has packages of this machine's release of Debian")
-    folder = os.path.join(ROOTS, f"{suite}-{arch}-{key()}")
-    os.makedirs(ROOTS, exist_ok=True)
-    with open(f"{ROOTS}/.lock-{arch}", "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if os.path.isdir(folder):
-            return folder
-        if os.getuid():
-            raise LabError(f"only root can make the root file system of {arch}: run "
-                           f"scripts/lab --arch {arch} -- true as root")
-        print(f"lab: making a root of {arch}: takes a minute, once", file=sys.stderr, flush=True)
-        with tempfile.TemporaryDirectory(prefix=".make.", dir=ROOTS) as work:
-            make(arch, suite, f"{work}/new")
-            os.rename(f"{work}/new", folder)
-    return folder
+    return debian.made_once(f"{ROOTS}/{suite}-{arch}-{key()}", arch, f"scripts/lab --arch {arch}",
+                            lambda folder: make(arch, suite, folder))
