@@ -19,7 +19,7 @@ ELF_MAGIC = b"\x7fELF"
 # The class of an ELF file, its fifth byte; the other one has 64 bits.
 ELF_32_BITS = 1
 # Where an Image, which is not ELF, says for which architecture it is: arm64, riscv.
-IMAGE_MAGIC = (0x38, (b"ARM\x64", b"RSC\x05"))
+IMAGE_AT, ARM64_MAGIC, RISCV_MAGIC = 0x38, b"ARM\x64", b"RSC\x05"
 # The first fields of BTF, from its magic on: version, flags, length of the header; offset and
 # length of types and of strings, from the header's end on.
 BTF_HEADER = struct.Struct("<HBBIIIII")
@@ -85,8 +85,7 @@ def _is_whole(elf):
 
 def _is_kernel(data):
     """Return True for an ELF file that is complete, and for an Image."""
-    at, words = IMAGE_MAGIC
-    return _is_whole(data) or data[at:].startswith(words)
+    return _is_whole(data) or data[IMAGE_AT:].startswith((ARM64_MAGIC, RISCV_MAGIC))
 
 
 def unpack_image(path):

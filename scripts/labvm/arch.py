@@ -4,6 +4,7 @@ import dataclasses
 import os
 import re
 
+from kernel_btf import ARM64_MAGIC, IMAGE_AT
 from labvm import LabError
 
 
@@ -14,7 +15,8 @@ class Arch:
     name        Debian's name of it
     uname       the kernel's name
     qemu        QEMU's program
-    machine     the machine that QEMU emulates, and the path of its PCI bus
+    machine     the machine that QEMU emulates
+    pci         the path of its PCI bus
     console     the serial line that the kernel has there
     cpu         QEMU's CPU
     image       the image in a kernel's build tree
@@ -39,8 +41,6 @@ ARCHES = {arch.name: arch for arch in (
     # Pointers are signed by an algorithm of QEMU's own: the architecture's takes half of the time.
     Arch("arm64", "aarch64", "qemu-system-aarch64", "virt", "/gpex-pcihost/pcie.0", "ttyAMA0",
          "max,pauth-impdef=on", "arch/arm64/boot/Image"))}
-# In the header of arm64's Image, from byte 0x38 on.
-ARM64_MAGIC = b"ARM\x64"
 BY_UNAME = {arch.uname: arch for arch in ARCHES.values()}
 
 
@@ -60,7 +60,7 @@ def cross(arch):
 def of_image(path):
     """Return the architecture of a kernel's image that tells it, as those of arm64 do, or None."""
     with open(path, "rb") as file:
-        return ARCHES["arm64"] if file.read(64)[0x38:].startswith(ARM64_MAGIC) else None
+        return ARCHES["arm64"] if file.read(64)[IMAGE_AT:].startswith(ARM64_MAGIC) else None
 
 
 def of_release(release):
@@ -68,6 +68,6 @@ def of_release(release):
     which it is a part: 6.12-arm64, 7.3.4+deb13-cloud-arm64-16k. Otherwise it is this machine's."""
     flavour = re.search(r"-([a-z].*)$", release)
     for arch in ARCHES.values():
-        if flavour and arch.name in re.split("-", flavour[1]):
+        if flavour and arch.name in flavour[1].split("-"):
             return arch
     return own()
