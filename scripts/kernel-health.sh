@@ -37,7 +37,7 @@ health_log()
 }
 
 # KCSAN reports races of the whole kernel, between two bars: leave out those without a line of the
-# project's modules. What else the kernel says meanwhile stays.
+# project's modules. Other complaints, also between the bars, stay.
 health_ours()
 {
 	awk -v others="$health_patterns" '

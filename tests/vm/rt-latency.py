@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# On a kernel with PREEMPT_RT, a task of real-time priority wakes up as soon beside I/O under each
-# scheduler as under mq-deadline
+# On a kernel with PREEMPT_RT, a task of real-time priority wakes up beside I/O under each scheduler
+# as soon as under mq-deadline, to 10 % and a microsecond
 # kernels: 6.12-rt-amd64 newest-rt-amd64
 # check: none
 # virtual-time: yes
@@ -65,7 +65,7 @@ def main():
     most = found["mq-deadline"]
     for name in ours():
         check(all(us <= 1.1 * bound + 1 for us, bound in zip(found[name], most, strict=True)),
-              f"{name}: {found[name]} us is no longer than mq-deadline's {most}")
+              f"{name}: {found[name]} us, mq-deadline {most}, allowed 10 % and 1 us more")
 
 
 if __name__ == "__main__":
