@@ -214,6 +214,20 @@ def hopeless():
     race, outcome = after(0.5, 1)
     check(outcome and not outcome.sure and race.chance(4) < 0.01, f"hopeless: {outcome}")
     check(after(0.03, 200)[1] is None, "there is time enough")
+    # Two that are alike, each run with much noise, and much better than none.
+    race = sequential.Race(NAMES, numpy.ones(1))
+    noise = numpy.random.default_rng(1)
+    ends = []
+    while not ends or ends[-1] is None and race.runs < 60:
+        race.add({name: served((4 if name in ("pass", "bp") else 0) + noise.normal())
+                  for name in race.running()})
+        if race.runs >= sequential.LEAST_RUNS:
+            if not ends:
+                check(race.chance(10) < sequential.HOPELESS and not race.gains(race.ahead()),
+                      "hardly decided, and not known to be better")
+            ends.append(race.after(0.6, False, 5))
+    check(len(ends) > 1 and ends[-1] and not ends[-1].sure and race.gains(ends[-1].name),
+          f"it ends when they are known to be better than none: {race.runs} runs, {ends[-1]}")
     race, _ = after(0.03, 200)
     check(race.chance(20) < race.chance(100) < race.chance(1000), "the more runs the likelier")
 

@@ -75,6 +75,8 @@ CLIFF, BESIDE = 1.1, 2
 NARROW = 1 / 2
 # A race is ended before its time if it is less likely to be decided, after so many runs.
 HOPELESS, LEAST_RUNS = 0.01, 6
+# It goes on all the same if it is as likely as this to show that the best one is better than none.
+LIKELY = 0.5
 # A part without work counts as this share of the least work that a candidate did of it in a run.
 NOTHING = 0.5
 # A part rests on at least so many equal runs.
@@ -456,18 +458,26 @@ class Race:
     def after(self, used: float, over: bool, more: int) -> Outcome | None:
         """Return how the race ends if it ends after this run, otherwise stop those that need no
         more runs. @used: the share of the time, @over: there is no time for another run, @more: for
-        how many there is. If those hardly decide it the race ends undecided, without Student's t,
-        since the scores choose this moment."""
+        how many there is. If those hardly decide it, and are not likely to show that the best one
+        is better than none, the race ends undecided, without Student's t, since the scores choose
+        this moment."""
         self.restart()
         self.drop()
         outcome = self.decided() or (self.last() if over else None)
         if not outcome and used > NARROW:
             self.set_aside()
             # Of two candidates that are left there may be more runs.
-            if self.runs >= LEAST_RUNS and self.chance(
-                    more * len(self.running()) // 2) < HOPELESS:
+            more = more * len(self.running()) // 2
+            if (self.runs >= LEAST_RUNS and self.chance(more) < HOPELESS and
+                    self.chance_to_gain(more) < LIKELY):
                 outcome = self.undecided()
         return outcome
+
+    def chance_to_gain(self, more: int) -> float:
+        """Return how likely @more runs show that the best one is better than none; 0 if it is
+        known."""
+        best = self.ahead()
+        return 0.0 if best == NONE or self.gains(best) else self.shows(best, NONE, 0.0, more)
 
     def chance(self, more: int) -> float:
         """Return how likely @more runs decide for the best one or for none, by what is known: at
