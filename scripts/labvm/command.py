@@ -135,7 +135,7 @@ def option_parser():
     add("--append", action="append", default=[], metavar="ARG",
         help="a kernel argument; may be repeated")
     add("--timeout", type=positive, default=1800, metavar="S",
-        help="end the guest after so many seconds (default: 1800)")
+        help="end the guest if its command runs longer (default: 1800 s)")
     add("--kvm", action="store_true", help="use KVM instead of emulation")
     add("--no-modules", action="store_true", help="do not build the project's modules")
     add("-q", "--quiet", action="store_true", help="no progress messages")

@@ -68,7 +68,7 @@ class Guest:
         self.complaints = []
         self.verdicts = []
         self.pending = b""
-        self.started = time.monotonic()
+        self.started = self.began = time.monotonic()
         self.ends = {}
         theirs = {}
         with open(f"{run}/console", "wb"):
@@ -88,6 +88,7 @@ class Guest:
             word, _, rest = line.decode(errors="replace").partition(" ")
             if word == "up":
                 self.up = True
+                self.began = time.monotonic()
                 self.loss = "the guest was lost"
                 self.progress.say(f"up after {self.age():.1f} s")
                 if log := os.environ.get("LAB_LOG"):
@@ -105,8 +106,10 @@ class Guest:
         return time.monotonic() - self.started
 
     def timed_out(self):
-        """Return True if the command has exceeded --timeout."""
-        return self.age() > self.args.timeout
+        """Return True if the command has exceeded --timeout, which does not count the seconds
+        until the guest is up where these have a limit of their own."""
+        return ((self.up or not self.machine.boot_seconds) and
+                time.monotonic() - self.began > self.args.timeout)
 
     def overdue(self):
         """Return the reason why the guest must be ended now, or None."""
