@@ -28,7 +28,7 @@ static void iosched_leave_bounds(struct iosched_done *done, struct request *rq,
 		IOSCHED_POLICY.released(rq);
 	if (unlikely(state & IOSCHED_RQ_POLLED)) {
 		atomic_dec(&done->polled);
-		/* Pairs with iosched_in_flight(), which must not be too low. */
+		/* Pairs with iosched_dispatched(), which must not be too low. */
 		smp_mb__after_atomic();
 	}
 }

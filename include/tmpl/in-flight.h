@@ -18,7 +18,10 @@ static unsigned int iosched_bypassing(struct iosched *io, unsigned int dir)
 	if (!IOSCHED_POLICY.may_bypass)
 		return 0;
 	done = atomic_read(&io->bypass_done[dir]);
-	/* The other way round, the difference could be too low. */
+	/*
+	 * Pairs with the way of a request from iosched_bypass() to its completion, which
+	 * comes later: the other way round, the difference could be too low.
+	 */
 	smp_rmb();
 	return atomic_read(&io->bypassed[dir]) - done;
 }
@@ -37,8 +40,8 @@ static unsigned int iosched_dispatched(struct iosched *io, unsigned int tier,
 			    atomic_read(&done->requeued);
 
 	/*
-	 * Pairs with completions, which first change polled and undispatched, then
-	 * what is read above.
+	 * Pairs with iosched_leave_bounds() and iosched_leave(), which first change
+	 * polled and undispatched, then what is read above.
 	 */
 	smp_rmb();
 	return READ_ONCE(io->stats[tier][dir].dispatched) +
