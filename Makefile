@@ -239,7 +239,7 @@ check-all: ## all tests on their kernels, in an hour; what a change has to pass
 	tests/run $(if $(AFTER),--after $(AFTER))
 
 check-packages: ## the packages in whole Debian systems, lintian, rpm and makepkg
-	scripts/setup build lab arm64 tools deb packages systems
+	scripts/setup build lab arm64 tools deb packages systems systems-arm64
 	$(MAKE) tools
 	tests/run install packages packages-others \
 		$(basename $(notdir $(wildcard tests/host/system-*)))

@@ -2,7 +2,9 @@
 """Whole Debian systems: root file systems in the cache, made with mmdebstrap from this machine's
 Debian mirror. Two images, boot.img and root.img, have what a fresh installation has: systemd,
 udev, a kernel with its headers, DKMS, and all that the project's packages depend on. Guests have
-no network. The packages of another kernel, for an upgrade, are in the folder DEBS/SERIES."""
+no network. The packages of the newest kernel that the suites have, for an upgrade, are in the
+folder DEBS. This machine's kernel runs the programs of another architecture in QEMU while such a
+system is made."""
 import dataclasses
 import fcntl
 import hashlib
@@ -14,13 +16,13 @@ import sys
 import tempfile
 import time
 
-from labvm import CACHE, PROJECT, LabError, find_tool
+from labvm import CACHE, PROJECT, LabError, arch, find_tool
 
 SYSTEMS = os.path.join(CACHE, "systems")
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-DEBS = "/var/cache/lab"
+DEBS = "/var/cache/lab/debs"
 PACKAGES = """systemd-sysv udev dbus kmod procps mount e2fsprogs initramfs-tools apt
-    dkms gcc make libc6-dev linux-image-amd64 linux-headers-amd64 bpftool dwarves xz-utils zstd
+    dkms gcc make libc6-dev linux-image-{arch} linux-headers-{arch} bpftool dwarves xz-utils zstd
     fio liburing2 python3 python3-numpy python3-scipy python3-matplotlib python3-jinja2
     python3-jsonschema openssl mokutil""".split()
 # Manual pages stay: the tests look for the project's.
@@ -60,30 +62,38 @@ ExecStart=-/sbin/agetty --autologin root --noclear --keep-baud 115200 - xterm-25
 # make, and a part of each boot to unpack.
 INITRAMFS = {"conf.d/lab": "MODULES=list\n",
              "modules.d/lab": "virtio_pci\nvirtio_blk\nvirtio_scsi\nsd_mod\next4\n"}
-# In the system at $1: put the packages of the newest kernel of series $2 into folder $3; $4: the
-# suite that has it and what it needs.
+# In the system at $1: put the packages of the newest kernel for architecture $2 into folder $3; $4:
+# the suite that has it and what it needs.
 FETCH_KERNEL = r"""#!/bin/sh -e
-release=$(chroot "$1" apt-cache pkgnames linux-image-"$2" |
-	grep -E '^linux-image-[0-9.]+\+deb[0-9.]+-amd64$' | sort -V | tail -n 1)
-[ "$release" ] || { echo "no kernel $2 in the package lists" >&2; exit 1; }
+release=$(chroot "$1" apt-cache pkgnames linux-image- |
+	grep -E "^linux-image-[0-9.]+\+deb[0-9.]+-$2\$" | sort -V | tail -n 1)
+[ "$release" ] || { echo "no kernel in the package lists" >&2; exit 1; }
 chroot "$1" sh -ec '
 	apt-get clean
 	apt-get -q -y --download-only -t "$3" install "$1" "linux-headers-${1#linux-image-}"
 	mkdir -p "$2"
 	mv /var/cache/apt/archives/*.deb "$2"' sh "$release" "$3" "$4"
 """
+# Of another architecture: in the system at $1, have packages of Python not compiled as they are
+# installed, which takes half an hour, and then have them compiled again as everywhere.
+LEAVE_PYTHON = """chroot "$1" dpkg-divert --quiet --local --rename --divert \
+	/usr/bin/py3compile.debian --add /usr/bin/py3compile
+ln -s true "$1"/usr/bin/py3compile"""
+TAKE_PYTHON = """rm "$1"/usr/bin/py3compile
+chroot "$1" dpkg-divert --quiet --local --rename --remove /usr/bin/py3compile"""
+TRIXIE = ("trixie", "trixie-security", "trixie-backports")
 
 
 @dataclasses.dataclass(frozen=True)
 class Release:
-    """A release of Debian: its suites, and the series of the kernel for an upgrade, which the last
-    suite has."""
+    """A release of Debian: its suites, the last of which has the newest kernel, and its
+    architecture (a name of arch.ARCHES)."""
     suites: tuple
-    upgrade: str
+    arch: str = "amd64"
 
 
-RELEASES = {"debian-12": Release(("bookworm", "bookworm-security"), "6.12"),
-            "debian-13": Release(("trixie", "trixie-security", "trixie-backports"), "7.2")}
+RELEASES = {"debian-12": Release(("bookworm", "bookworm-security")),
+            "debian-13": Release(TRIXIE), "debian-13-arm64": Release(TRIXIE, "arm64")}
 
 
 def mirror(suite):
@@ -100,7 +110,7 @@ def mirror(suite):
 def key(release):
     """Return a digest of what decides the content of a system's images."""
     parts = (release, PACKAGES, LEFT_OUT, MASKED, FILES, INITRAMFS, FETCH_KERNEL, ROOT_SIZE,
-             BOOT_SIZE)
+             BOOT_SIZE, LEAVE_PYTHON, TAKE_PYTHON)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 
 
@@ -113,16 +123,24 @@ def bootstrap(release, root, log):
     settings = os.path.join(os.path.dirname(root), "initramfs")
     write_files(settings, {f"usr/share/initramfs-tools/{path}": text
                            for path, text in INITRAMFS.items()})
+    # Says whether programs of another architecture run here; mmdebstrap asks it, too.
+    if subprocess.run([find_tool("arch-test"), release.arch], check=False,
+                      stdout=subprocess.DEVNULL).returncode:
+        raise LabError(f"programs of {release.arch} do not run here: run scripts/setup "
+                       f"systems-{release.arch}")
     # In name spaces of its own: its mounts and processes end with it.
     command = [find_tool("unshare"), "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
                find_tool("mmdebstrap"), "--mode=root", "--variant=minbase", "--format=directory",
                "--aptopt=Acquire::Languages \"none\"", "--aptopt=Acquire::Retries \"3\"",
                "--aptopt=APT::Install-Recommends \"false\"", "--dpkgopt=force-unsafe-io",
+               f"--architectures={release.arch}",
                *(f"--dpkgopt=path-exclude={path}" for path in LEFT_OUT),
                f"--extract-hook=cp -r {shlex.quote(settings)}/. \"$1\"",
-               f"--include={','.join(PACKAGES)}",
-               (f"--customize-hook={shlex.quote(fetch)} \"$1\" {release.upgrade} "
-                f"{DEBS}/{release.upgrade} {release.suites[-1]}"),
+               *([f"--essential-hook={LEAVE_PYTHON}", f"--customize-hook={TAKE_PYTHON}"]
+                 if release.arch != arch.own().name else []),
+               f"--include={','.join(PACKAGES).format(arch=release.arch)}",
+               (f"--customize-hook={shlex.quote(fetch)} \"$1\" {release.arch} {DEBS} "
+                f"{release.suites[-1]}"),
                release.suites[0], root,
                *(f"deb [signed-by={KEYRING}] {mirror(suite)} {suite} main"
                  for suite in release.suites)]

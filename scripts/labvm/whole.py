@@ -40,11 +40,14 @@ HEALTH = """. /run/lab/kernel-health.sh
 dmesg | grep -E -A 30 "$health_patterns"
 [ "$(health_taint)" = 0 ] || echo "the kernel is tainted: $(</proc/sys/kernel/tainted)"
 """
-# The bus of each kind of drive, and QEMU's device. USB sticks and cards are of kind usb.
+# The bus of each kind of drive, and QEMU's device. USB sticks are of kind usb. A card is in a slot
+# of its own from the boot on, and QEMU gives each the same serial number, CARD.
+CARD = "0xdeadbeef"
 DEVICES = {"scsi": {"driver": "scsi-hd", "bus": "scsi.0", "rotation_rate": 1},
            "usb": {"driver": "usb-storage", "bus": "usb.0", "removable": True},
            "virtio": {"driver": "virtio-blk-pci", "bus": "slot0"},
-           "nvme": {"driver": "nvme", "bus": "slot1"}}
+           "nvme": {"driver": "nvme", "bus": "slot1"},
+           "card": {"driver": "sd-card"}}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +74,8 @@ class Drive:
 
     def device(self):
         """Return QEMU's description of the device."""
-        return {"id": self.name, "drive": self.name, "serial": self.serial, **DEVICES[self.kind]}
+        named = {} if self.kind == "card" else {"serial": self.serial}
+        return {"id": self.name, "drive": self.name, **named, **DEVICES[self.kind]}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,6 +97,7 @@ class System:
 
     def __init__(self, name, kept=None, uefi=False, cpus=2, memory=2048, quiet=False):
         self.name = name
+        self.arch = arch.ARCHES[debian.RELEASES[name].arch]
         self.kept = kept
         self.uefi = uefi
         self.args = types.SimpleNamespace(cpus=cpus, kvm=False, virtual_time=False)
@@ -178,6 +183,7 @@ class Guest:
 
     def __init__(self, system, release, drives, append, terminal):
         self.folder = system.folder
+        self.arch = system.arch
         self.progress = system.progress
         self.started = time.monotonic()
         self.leaving = False
@@ -201,9 +207,9 @@ class Guest:
 
     def machine(self, system):
         """Options for the machine and what it boots."""
-        options = [find_tool("qemu-system-x86_64"), "-nodefaults", "-no-reboot", "-no-user-config",
-                   "-display", "none", "-machine", "q35", "-m", f"{system.memory}M",
-                   *qemu.processors(system.args), "-nic", "none",
+        options = [find_tool(self.arch.qemu), "-nodefaults", "-no-reboot", "-no-user-config",
+                   "-display", "none", "-machine", self.arch.machine, "-m", f"{system.memory}M",
+                   *qemu.processors(system.args, self.arch), "-nic", "none",
                    "-kernel", f"{self.folder}/kernel", "-initrd", f"{self.folder}/initrd",
                    "-serial", f"file:{self.folder}/console",
                    "-device", "virtio-rng-pci", "-device", "virtio-serial-pci",
@@ -238,13 +244,16 @@ class Guest:
 
     def drive_options(self, drive):
         """Options for a drive that is there at boot."""
-        return [*words("-blockdev", drive.node(self.folder)),
-                *words("-device", drive.device())]
+        device = drive.device()
+        slot = []
+        if drive.kind == "card":
+            slot = words("-device", {"driver": "sdhci-pci", "id": f"{drive.name}-slot"})
+            device["bus"] = f"{self.arch.pci}/{drive.name}-slot/sd-bus"
+        return [*words("-blockdev", drive.node(self.folder)), *slot, *words("-device", device)]
 
-    @staticmethod
-    def arguments(append):
+    def arguments(self, append):
         """The kernel's command line."""
-        return ["root=LABEL=root", "ro", f"console={arch.own().console}", *qemu.KERNEL_WORDS,
+        return ["root=LABEL=root", "ro", f"console={self.arch.console}", *qemu.KERNEL_WORDS,
                 qemu.NO_MITIGATIONS, *append]
 
     def __enter__(self):

@@ -3,10 +3,10 @@
 
     scripts/system [options] SYSTEM [-- COMMAND...]
 
-SYSTEM is debian-12 or debian-13, with systemd, udev, DKMS, a kernel and its headers. Its images
-are made on first use, with mmdebstrap from this machine's Debian mirror, and kept in
-~/.cache/ssd-iosched/systems; without COMMAND that is all. The guest has no network; what it
-writes is lost. Several COMMANDs, each a shell command with --boot before it, run in boots that
+SYSTEM is debian-12, debian-13 or debian-13-arm64, with systemd, udev, DKMS, a kernel and its
+headers. Its images are made on first use, with mmdebstrap from this machine's Debian mirror, and
+kept in ~/.cache/ssd-iosched/systems; without COMMAND that is all. The guest has no network; what
+it writes is lost. Several COMMANDs, each a shell command with --boot before it, run in boots that
 follow each other.
 It exits with the last command's status, or with
   125     the system could not be made or booted, or an option is invalid

@@ -14,8 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 
 from checks import check  # noqa: E402  (in a folder added above)
 from systems import (  # noqa: E402
-    CHOICES, System, debian, device, has, main, packages, replug, show)
-from labvm.kernel import Kernel, stage_project  # noqa: E402
+    CHOICES, System, debian, device, has, main, packages, put_modules, replug, show)
 
 DISK, STICK, *_ = CHOICES
 
@@ -24,16 +23,11 @@ def test(name):
     """Keep a choice for two drives; boot with one of them, then plug the other one in."""
     check(name in debian.RELEASES, name)
     with System(name) as system:
-        release = system.newest()
         utils = next(path for path in packages() if "utils" in path.name)
-        built = f"{system.folder}/modules"
-        stage_project(Kernel.find(release), built, bare=True)
         with system.boot([DISK]) as guest:
             guest.put(f"/root/{utils.name}", utils.read_bytes())
             guest.run(f"dpkg -i /root/{utils.name}", hear=show)
-            for path in pathlib.Path(built).glob("*-iosched.ko"):
-                guest.put(f"/lib/modules/{release}/updates/{path.name}", path.read_bytes())
-            guest.run("depmod")
+            put_modules(guest, system)
             guest.plug(STICK)
             for drive in (DISK, STICK):
                 found = device(guest, drive)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-# After an upgrade of the kernel, Debian 12's to 6.12 and Debian 13's to 7.2, DKMS has built the
-# modules anew, and the drives' rules still hold
+# After an upgrade to the newest kernel of a Debian system's suites DKMS has built the modules anew,
+# and the drives' rules still hold
 # kernels: debian-12 debian-13
 # check: none
 # timeout: 7200
@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 
 from checks import check  # noqa: E402  (in a folder added above)
 from systems import (  # noqa: E402
-    CHOICES, System, built, debian, has, main, prepared, replug, show, upgrade)
+    CHOICES, System, built, has, main, prepared, replug, show, upgrade)
 
 
 def test(name):
@@ -20,11 +20,10 @@ def test(name):
     with System(name, kept=prepared(name)) as system:
         before = system.newest()
         with system.boot() as guest:
-            done = upgrade(guest, name)
+            done = upgrade(guest)
             check(not done.status, "the kernel is installed")
         release = system.newest()
-        check(release != before and release.startswith(debian.RELEASES[name].upgrade),
-              f"{release} follows {before}")
+        check(release != before, f"{release} follows {before}")
         with system.boot(list(CHOICES)) as guest:
             built(guest, release)
             check(guest.run("uname -r").out.strip() == release, f"{release} runs")
@@ -37,7 +36,7 @@ def test(name):
                       hear=show)
             status = guest.run("dkms status").out
             check(release not in status, f"DKMS has no modules for {release} any more: {status}")
-            # Those of 7.2 are in a package of their own, which stays.
+            # Those of newer series are in a package of their own, which stays.
             left = guest.run(f"find /lib/modules/{release}/updates -type f 2>/dev/null || true").out
             check(not left, f"the modules for {release} are removed with it: {left}")
 

@@ -16,6 +16,7 @@ sys.path.insert(0, str(PROJECT / "scripts"))
 
 from checks import check, fail  # noqa: E402  (in a folder added above)
 from labvm import LabError, debian  # noqa: E402
+from labvm.kernel import Kernel, stage_project  # noqa: E402
 from labvm.whole import Drive, System  # noqa: E402
 
 SKIP = 4
@@ -43,19 +44,21 @@ OLD = pathlib.Path("/lib/modules/6.1.0-1-amd64")
 BUILD_SECONDS = 3000
 
 
-def made(what):
-    """Let packaging/build make @what, deb or sources; return the folder that has it."""
-    folder = KEPT / what
-    done = subprocess.run([PROJECT / "packaging/build", what, folder], capture_output=True,
+def made(what, *arch):
+    """Let packaging/build make @what, deb or sources, by default for this machine's architecture;
+    return the folder that has it."""
+    folder = KEPT / "-".join((what, *arch))
+    done = subprocess.run([PROJECT / "packaging/build", what, folder, *arch], capture_output=True,
                           text=True, check=False)
     if done.returncode:
         fail(f"{what} cannot be built: {done.stdout[-2000:]}{done.stderr[-2000:]}")
     return folder
 
 
-def packages():
-    """Return the paths of the two packages; build them anew."""
-    folder = made("deb")
+def packages(*arch):
+    """Return the paths of the two packages, by default for this machine's architecture; build them
+    anew."""
+    folder = made("deb", *arch)
     found = [path for name in NAMES for path in folder.glob(f"{name}_*.deb")]
     check(len(found) == len(NAMES), "there are the two packages")
     return found
@@ -102,6 +105,16 @@ def replug(guest, drive):
     """Unplug a drive and plug it in again."""
     guest.unplug(drive)
     guest.plug(drive)
+
+
+def put_modules(guest, system):
+    """Build the modules on this machine for the running kernel of a @system, and put them there."""
+    release = guest.run("uname -r").out.strip()
+    folder = f"{system.folder}/modules"
+    stage_project(Kernel.find(release), folder, bare=True)
+    for path in pathlib.Path(folder).glob("*-iosched.ko"):
+        guest.put(f"/lib/modules/{release}/updates/{path.name}", path.read_bytes())
+    guest.run("depmod")
 
 
 def built(guest, release):
@@ -189,10 +202,9 @@ def prepared(name):
     return folder
 
 
-def upgrade(guest, name):
+def upgrade(guest):
     """Install the kernel for an upgrade and its headers, from a folder; return apt's status."""
-    folder = f"{debian.DEBS}/{debian.RELEASES[name].upgrade}"
-    return guest.run(f"apt-get -q -y --no-install-recommends install {folder}/*.deb",
+    return guest.run(f"apt-get -q -y --no-install-recommends install {debian.DEBS}/*.deb",
                      BUILD_SECONDS, check=False, hear=show)
 
 
