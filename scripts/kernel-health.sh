@@ -36,13 +36,16 @@ health_log()
 	dmesg | tac | sed '/lab: mark, taint [0-9]*$/q' | tac | health_ours
 }
 
-# KCSAN reports races of the whole kernel, between two bars: leave out those without a line of the
-# project's modules. Other complaints, also between the bars, stay.
+# KCSAN reports races of the whole kernel, between two bars: leave out those in which none of the two
+# accesses has a line of the project's modules. What an interrupt has interrupted does not access.
+# Other complaints, also between the bars, stay.
 health_ours()
 {
 	awk -v others="$health_patterns" '
-		/BUG: KCSAN:/ { report = 1; text = $0; ours = 0 }
-		report { ours = ours || /(_iosched|ssdemu|tide|ioload)\]/ }
+		/BUG: KCSAN:/ { report = 1; text = $0; ours = interrupted = 0 }
+		/ (by|on) .*cpu [0-9]+:$/ { interrupted = 0 }
+		/ asm_(sysvec|common|exc)_/ { interrupted = 1 }
+		report && !interrupted { ours = ours || /(_iosched|ssdemu|tide|ioload)\]/ }
 		/BUG: KCSAN:/ { next }
 		report && /=====$/ { if (ours) print text; report = 0; next }
 		report && $0 ~ others { print; next }

@@ -207,7 +207,7 @@ class Worker:
         """The life of the process."""
         set_priority(*PRIORITIES[self.priority])
         try:
-            self.open()
+            self.appear()
             while control.want != END:
                 if self.target.shared.state == GONE:
                     self.absent()
@@ -242,18 +242,24 @@ class Worker:
         self.drain()
         self.close()
         self.slot.resting = 1
+        self.appear()
+
+    def appear(self):
+        """Open the device as soon as it is there."""
         while True:
             while self.target.shared.state == GONE:
                 time.sleep(0.02)
             self.slot.resting = 0
+            life = self.target.shared.life
             try:
                 self.open()
                 return
             except OSError:
-                # It may be being removed again.
-                if self.target.shared.state == UP:
+                # It may be being removed, or it was and is back.
+                if self.target.shared.state == UP and self.target.shared.life == life:
                     raise
                 self.slot.resting = 1
+                time.sleep(0.02)
 
 
 class Plain(Worker):
@@ -490,7 +496,11 @@ class Mixed(Uring):
 
     def open(self):
         super().open()
-        self.passthrough = os.open(character(self.target.name), os.O_RDWR)
+        try:
+            self.passthrough = os.open(character(self.target.name), os.O_RDWR)
+        except OSError:
+            super().close()
+            raise
 
     def close(self):
         os.close(self.passthrough)
