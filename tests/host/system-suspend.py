@@ -5,14 +5,14 @@
 # kernels: debian-12 debian-13-arm64
 # check: none
 # timeout: 3600
-"""To RAM where the machine can, otherwise to idle: QEMU's for arm64 has no other. The clock wakes
-it. The modules are built on this machine, as those of system-boot."""
+"""To RAM where the machine can, and QEMU wakes it; otherwise to idle, as QEMU's for arm64 has no
+other, and its clock wakes it. The modules are built on this machine, as those of system-boot."""
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 
-from checks import check  # noqa: E402  (in a folder added above)
+from checks import check, wait_for  # noqa: E402  (in a folder added above)
 from systems import (  # noqa: E402
     MODULES, Drive, System, device, main, put_modules, scheduler)
 from labvm.whole import CARD  # noqa: E402
@@ -32,12 +32,11 @@ while [ ! -e /tmp/stop ]; do
 	echo $passes >/tmp/passes-$1
 done
 """
-SUSPEND = """rtc=/sys/class/rtc/rtc0/wakealarm
+TO_RAM = "(sleep 1; echo mem >/sys/power/state) </dev/null >/dev/null 2>&1 &"
+TO_IDLE = """rtc=/sys/class/rtc/rtc0/wakealarm
 echo 0 >$rtc
-echo +{seconds} >$rtc
-cat /sys/power/suspend_stats/success
-echo {state} >/sys/power/state
-cat /sys/power/suspend_stats/success"""
+echo +4 >$rtc
+echo freeze >/sys/power/state"""
 
 
 def passes(guest, name):
@@ -56,13 +55,18 @@ echo "{name} makes no progress {when}"
 exit 1""")
 
 
-def suspend(guest, state):
-    """Suspend the system; it resumes by its clock."""
-    before, after = map(int, guest.run(SUSPEND.format(state=state, seconds=4)).out.split())
-    check(after == before + 1, f"suspended to {state} and resumed")
+def suspend(guest, deep):
+    """Suspend the system and have it resume. @deep: to RAM."""
+    def times():
+        return int(guest.run("cat /sys/power/suspend_stats/success").out)
+    before = times()
+    guest.run(TO_RAM if deep else TO_IDLE)
+    if deep:
+        guest.wake()
+    wait_for(lambda: times() == before + 1, "the resume", step=1)
 
 
-def under(guest, chosen, names, state):
+def under(guest, chosen, names, deep):
     """Suspend and resume while all drives are busy under a scheduler."""
     guest.run("rm -f /tmp/stop /tmp/passes-* /tmp/failed-*")
     for name in names:
@@ -71,7 +75,7 @@ def under(guest, chosen, names, state):
     for name in names:
         goes_on(guest, name, -1, "at first")
     for _ in range(TIMES):
-        suspend(guest, state)
+        suspend(guest, deep)
         for name, before in [(name, passes(guest, name)) for name in names]:
             goes_on(guest, name, before, f"under {chosen} after it was resumed")
     guest.run("touch /tmp/stop; while pgrep -x fio >/dev/null; do sleep 0.2; done")
@@ -91,7 +95,7 @@ def test(name):
             names = [device(guest, drive) for drive in DRIVES]
             deep = "deep" in guest.run("cat /sys/power/mem_sleep 2>/dev/null || true").out
             for chosen in MODULES:
-                under(guest, chosen, names, "mem" if deep else "freeze")
+                under(guest, chosen, names, deep)
 
 
 if __name__ == "__main__":
