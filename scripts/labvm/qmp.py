@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""QEMU's machine protocol, to plug and unplug drives of a running guest, and to wake it."""
+"""QEMU's machine protocol, to plug and unplug drives of a running guest."""
 import json
 
 from labvm import LabError
@@ -44,8 +44,7 @@ class Qmp:
         """Wait for an event with these fields."""
         while True:
             for message in self.events:
-                if message["event"] == event and \
-                        fields.items() <= message.get("data", {}).items():
+                if message["event"] == event and fields.items() <= message["data"].items():
                     self.events.remove(message)
                     return
             self.events.append(self.read())

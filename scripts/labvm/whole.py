@@ -369,11 +369,6 @@ class Guest:
         self.qmp.wait_for("DEVICE_DELETED", device=drive.name)
         self.qmp.execute("blockdev-del", **{"node-name": drive.name})
 
-    def wake(self):
-        """Wait until the guest is suspended to RAM, and wake it."""
-        self.qmp.wait_for("SUSPEND")
-        self.qmp.execute("system_wakeup")
-
     def judge(self):
         """Raise LabError if the kernel has complained."""
         complaints = self.run(HEALTH, check=False).out

@@ -5,14 +5,15 @@
 # kernels: debian-12 debian-13-arm64
 # check: none
 # timeout: 3600
-"""To RAM where the machine can, and QEMU wakes it; otherwise to idle, as QEMU's for arm64 has no
-other, and its clock wakes it. The modules are built on this machine, as those of system-boot."""
+"""It is suspended to idle, which suspends all devices as a suspend to RAM does, and its clock wakes
+it. (QEMU 7.2 resumes no guest of amd64 from RAM here, and has no such state on arm64.) The modules
+are built on this machine, as those of system-boot."""
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 
-from checks import check, wait_for  # noqa: E402  (in a folder added above)
+from checks import check  # noqa: E402  (in a folder added above)
 from systems import (  # noqa: E402
     MODULES, Drive, System, device, main, put_modules, scheduler)
 from labvm.whole import CARD  # noqa: E402
@@ -32,8 +33,7 @@ while [ ! -e /tmp/stop ]; do
 	echo $passes >/tmp/passes-$1
 done
 """
-TO_RAM = "(sleep 1; echo mem >/sys/power/state) </dev/null >/dev/null 2>&1 &"
-TO_IDLE = """rtc=/sys/class/rtc/rtc0/wakealarm
+SUSPEND = """rtc=/sys/class/rtc/rtc0/wakealarm
 echo 0 >$rtc
 echo +4 >$rtc
 echo freeze >/sys/power/state"""
@@ -55,18 +55,16 @@ echo "{name} makes no progress {when}"
 exit 1""")
 
 
-def suspend(guest, deep):
-    """Suspend the system and have it resume. @deep: to RAM."""
+def suspend(guest):
+    """Suspend the system; it resumes by its clock."""
     def times():
         return int(guest.run("cat /sys/power/suspend_stats/success").out)
     before = times()
-    guest.run(TO_RAM if deep else TO_IDLE)
-    if deep:
-        guest.wake()
-    wait_for(lambda: times() == before + 1, "the resume", step=1)
+    guest.run(SUSPEND)
+    check(times() == before + 1, "suspended and resumed")
 
 
-def under(guest, chosen, names, deep):
+def under(guest, chosen, names):
     """Suspend and resume while all drives are busy under a scheduler."""
     guest.run("rm -f /tmp/stop /tmp/passes-* /tmp/failed-*")
     for name in names:
@@ -75,7 +73,7 @@ def under(guest, chosen, names, deep):
     for name in names:
         goes_on(guest, name, -1, "at first")
     for _ in range(TIMES):
-        suspend(guest, deep)
+        suspend(guest)
         for name, before in [(name, passes(guest, name)) for name in names]:
             goes_on(guest, name, before, f"under {chosen} after it was resumed")
     guest.run("touch /tmp/stop; while pgrep -x fio >/dev/null; do sleep 0.2; done")
@@ -93,9 +91,8 @@ def test(name):
             guest.put("/tmp/load", LOAD.encode(), 0o755)
             guest.run("modprobe -a " + " ".join(f"{module}-iosched" for module in MODULES))
             names = [device(guest, drive) for drive in DRIVES]
-            deep = "deep" in guest.run("cat /sys/power/mem_sleep 2>/dev/null || true").out
             for chosen in MODULES:
-                under(guest, chosen, names, deep)
+                under(guest, chosen, names)
 
 
 if __name__ == "__main__":
