@@ -5,15 +5,15 @@ import contextlib
 from collections.abc import Callable
 
 from ssd_ctl import CtlError, UsageError, drives, rules, saved, schedulers
-from ssd_ctl.choice import Choice, parse
+from ssd_ctl.choice import QUEUE, Choice, parse
 from ssd_ctl.said import Said, add_option
 from ssd_probe import ProbeError, former, output
 from ssd_probe.drive import Drive, read
 
 OK = 0
 EVEN_UNSURE = "--even-unsure"
-# Settings of the queue that a change of the scheduler does not reset.
-STAY = (schedulers.WBT, "read_ahead_kb")
+# PAI has limits of its own for the queue while it is selected.
+LIMITS, LIMITING = "max_sectors_kb", "pai"
 
 
 def add_options(parser: argparse.ArgumentParser):
@@ -35,8 +35,8 @@ def add_choice(parser: argparse.ArgumentParser):
     parser.add_argument("scheduler", nargs="?", metavar="SCHEDULER",
                         help=", ".join(schedulers.ALL[:-1]) + f" or {schedulers.ALL[-1]}")
     parser.add_argument("settings", nargs="*", metavar="NAME=VALUE", default=[],
-                        help="a tunable of the scheduler, or nr_requests, wbt_lat_usec or "
-                             "read_ahead_kb of the queue; other tunables get their defaults")
+                        help="a tunable of the scheduler, or of the queue " +
+                             ", ".join(QUEUE) + "; other tunables get their defaults")
 
 
 def named(args: argparse.Namespace) -> list[str]:
@@ -51,9 +51,13 @@ def named(args: argparse.Namespace) -> list[str]:
 def former_queue(choice: Choice, former: Choice) -> dict[str, str]:
     """Return the values that settings of the queue have for a choice that does not name them, by
     what the drive had before."""
+    names = (choice.scheduler, former.scheduler)
     # A change of the scheduler resets nr_requests.
-    lasting = (*STAY, *(("nr_requests",) if choice.scheduler == former.scheduler else ()))
-    found = {name: former.queue[name] for name in lasting if name in former.queue}
+    reset = {"nr_requests"} if names[0] != names[1] else set()
+    if LIMITING in names:
+        reset.add(LIMITS)
+    found = {name: value for name, value in former.queue.items()
+             if name in QUEUE and name not in reset}
     if schedulers.WBT in found:
         found[schedulers.WBT] = schedulers.throttling(choice.scheduler, former.scheduler,
                                                       found[schedulers.WBT])

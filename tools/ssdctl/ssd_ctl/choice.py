@@ -2,14 +2,20 @@
 """A choice: a scheduler, its tunables, and settings of the queue that go with it; as shell
 commands, as JSON, as a udev rule's assignments and as an entry of the hardware database."""
 import dataclasses
+import mmap
 import re
 
 from ssd_ctl import CtlError
 from ssd_probe.drive import Drive
 from ssd_probe.settings import echo_lines
 
-# Settings of the queue that are part of a choice.
-QUEUE = ("nr_requests", "wbt_lat_usec", "read_ahead_kb")
+# Settings of the queue that are part of a choice. The kernel takes some values silently and makes
+# others of them, so these are refused: {name: (the least, the greatest, a divisor)}, None: any.
+QUEUE = {"nr_requests": (4, None, 1), "wbt_lat_usec": (-1, None, 1),
+         "read_ahead_kb": (0, None, mmap.PAGESIZE // 1024),
+         "max_sectors_kb": (mmap.PAGESIZE // 1024, None, 1), "nomerges": (0, 2, 1),
+         "rq_affinity": (0, 2, 1), "add_random": (0, 1, 1)}
+NUMBER = re.compile(r"-?\d{1,9}")
 SCHEDULER_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 TUNABLE_NAME = re.compile(r"[a-z][a-z0-9_]*")
 VALUE = re.compile(r"[A-Za-z0-9_+.-]+")
@@ -89,6 +95,16 @@ def check(pattern: re.Pattern, text: str, what: str):
         raise CtlError(f"{text!r} is no {what}")
 
 
+def check_queue(name: str, value: str):
+    """Raise CtlError unless a setting of the queue takes a value."""
+    least, most, step = QUEUE[name]
+    number = int(value) if NUMBER.fullmatch(value) else None
+    if number is None or number < least or number % step or most is not None and number > most:
+        takes = f"from {least} to {most}" if most is not None else f"from {least} on" + (
+            f", a multiple of {step}" if step > 1 else "")
+        raise CtlError(f"{name} does not take {value}: it takes numbers {takes}")
+
+
 def canonical(scheduler: str) -> str:
     """Return the name by which the kernel shows a scheduler."""
     return ALIASES.get(scheduler, scheduler)
@@ -103,5 +119,7 @@ def parse(words: list[str]) -> Choice:
         name, equals, value = word.partition("=")
         if not equals or not value:
             raise CtlError(f"{word} is not NAME=VALUE")
+        if name in QUEUE:
+            check_queue(name, value)
         (choice.queue if name in QUEUE else choice.tunables)[name] = value
     return Choice(choice.scheduler, choice.tunables, choice.queue)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 
 from ssd_ctl import CtlError
-from ssd_ctl.choice import QUEUE, VALUE, Choice
+from ssd_ctl.choice import ALIASES, QUEUE, VALUE, Choice
 from ssd_probe.drive import Drive, chosen, read
 from ssd_probe.former import SETTLE_S, write
 from ssd_probe.packages import with_sbin
@@ -24,6 +24,8 @@ SOURCE = pathlib.Path("/usr/src")
 KERNELS = ("mq-deadline", "kyber", "bfq")
 NONE = "none"
 ALL = (NONE, *KERNELS, *OURS)
+# Where the kernel's modules are, by release.
+INSTALLED = pathlib.Path("/lib/modules")
 # A tunable of each that no other one has.
 MARKS = {"pass": "region_size_mb", "piq": "buffered_writes", "bp": "block_size_kb",
          "pai": "clustered_page_kb", "mq-deadline": "writes_starved", "kyber": "read_lat_nsec",
@@ -78,18 +80,29 @@ def throttling(name: str, before: str, value: str) -> str:
     return USUAL if before in UNTHROTTLED and value == "0" else value
 
 
+def aliased() -> set[str]:
+    """Return the schedulers that modules say they are: the kernel loads NAME by NAME-iosched."""
+    text = read(INSTALLED / os.uname().release / "modules.alias")
+    return set(re.findall(r"^alias ([\w-]+)-iosched ", text, re.MULTILINE))
+
+
 def support(drives: list[Drive]) -> dict[str, str]:
-    """Return {scheduler: LOADED, MODULE or MISSING} of ours and of the kernel's."""
+    """Return {scheduler: LOADED, MODULE or MISSING} of ours, of the kernel's, and of others that
+    the kernel has."""
     there = {name for drive in drives for name in offered(drive)}
-    modules = with_module(name for name in (*OURS, *KERNELS) if name not in there)
+    known = (*OURS, *KERNELS)
+    more = sorted((there | aliased()) - {NONE, *known, *ALIASES})
+    modules = with_module(name for name in (*known, *more) if name not in there)
     return {name: LOADED if name in there else MODULE if name in modules else MISSING
-            for name in (*OURS, *KERNELS)}
+            for name in (*known, *more)}
 
 
 def available(drive: Drive) -> list[str]:
-    """Return the schedulers that can be selected for a drive: none, the kernel's, then ours."""
-    found = support([drive])
-    return [name for name in ALL if name == NONE or found[name] != MISSING]
+    """Return the schedulers that can be selected for a drive: none, the kernel's, others, then
+    ours."""
+    found = {name for name, state in support([drive]).items() if state != MISSING}
+    return [NONE, *(name for name in KERNELS if name in found),
+            *sorted(found - {*KERNELS, *OURS}), *(name for name in OURS if name in found)]
 
 
 def tunables(drive: Drive) -> dict[str, str]:
@@ -240,7 +253,9 @@ def complaint(drive: Drive, file: str, value: str, error: OSError) -> str:
         has = " ".join(tunables(drive)) or "no tunables"
         queue = " ".join(each for each in QUEUE if (drive.queue / each).exists())
         return f"{present(drive)} has no {name}: it has {has}; the queue has {queue}"
-    return f"{name} does not take {value}: {error.strerror}"
+    most = read(drive.queue / "max_hw_sectors_kb") if name == "max_sectors_kb" else ""
+    return f"{name} does not take {value}: {error.strerror}" + (
+        f" ({drive.path} takes {most} at most)" if most else "")
 
 
 def multipaths(drive: Drive) -> list[str]:
@@ -260,10 +275,10 @@ def change(drive: Drive, choice: Choice):
         select(drive, NONE)
     if present(drive) != choice.scheduler:
         select(drive, choice.scheduler)
-    settings = choice.settings()
-    if settings.get(WBT) == read(drive.queue / WBT):
-        # What is written outlasts the scheduler; what bfq has switched off comes back after it.
-        del settings[WBT]
+    # What is written outlasts the scheduler: what bfq has switched off would not come back after
+    # it, nor would a limit follow the driver's. Only nr_requests is the scheduler's own.
+    settings = {file: value for file, value in choice.settings().items()
+                if file not in QUEUE or file == "nr_requests" or read(drive.queue / file) != value}
     for file, error in write_all(drive, settings).items():
         raise CtlError(complaint(drive, file, settings[file], error))
 

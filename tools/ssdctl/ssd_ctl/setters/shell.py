@@ -8,12 +8,13 @@ import itertools
 import re
 from collections.abc import Iterator
 
+from ssd_ctl.choice import QUEUE
 from ssd_ctl.setters import Setter
 
 # In queue/ of a drive; the kernel shows read_ahead_kb in bdi/, too.
 FILE = re.compile(r"(?:(?P<where>.*)/)?(?:queue/(?P<file>(?:iosched/)?\w+)|bdi/(?P<bdi>\w+))")
 # The name alone, after cd or with a folder in a variable.
-NAME = re.compile(r"(?:(?P<where>.*)/)?(?P<file>scheduler|nr_requests|wbt_lat_usec|read_ahead_kb)")
+NAME = re.compile(r"(?:(?P<where>.*)/)?(?P<file>scheduler|" + "|".join(QUEUE) + ")")
 WRITE = re.compile(r"(?:(?:\becho|\bprintf)\s+(?:-\w+\s+)*(?P<value>[^\s;|&<>()]+)\s*"
                    r"(?:>|\|\s*(?:sudo\s+)?tee\b)|>|\btee\b)\s*(?:-a\s+)?(?P<path>[^\s;|&<>()]+)")
 VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
