@@ -10,9 +10,13 @@ from ssd_ctl import CtlError, udev
 from ssd_probe import ProbeError
 from ssd_probe.drive import BLOCK, Drive, device_number, place_of, read
 
-# Made of files, memory or other drives, of a machine elsewhere, or a part of a drive.
-NO_DRIVE = re.compile(r"(loop|ram|zram|pmem|dm-|md|md_d|fd|sr|nbd|rbd|drbd|bcache|zd)\d|"
-                      r"mmcblk\d+(boot|rpmb|gp)")
+# What is no drive, by its name: made of files (loop), of memory (ram, zram, pmem, nullb), of other
+# drives (dm-, md, bcache, zvols), by a program (ublkb, nbd), of bare flash (mtdblock, ubiblock) or
+# of a machine elsewhere (rbd, rnbd, drbd), where another scheduler decides; without a medium of its
+# own (fd, sr); or a part of an eMMC for a boot loader or a device maker, which udev's rules for the
+# drive do not match. ssdctl lists none of these, but takes each that a user names.
+NO_DRIVE = re.compile(r"(loop|zloop|ram|zram|pmem|nullb|dm-|md|md_|bcache|zd|ublkb|nbd|mtdblock|"
+                      r"ubiblock|rbd|rnbd|drbd|fd|sr)(\d|(?<=md_)\w)|mmcblk\d+(boot|rpmb|gp)")
 # {name of a part of the path in sysfs: kind}, the first that fits.
 KINDS = (("nvme", "NVMe"), ("nvme-subsystem", "NVMe"), ("usb", "USB"),
          ("mmc_host", "SD/eMMC"), ("ata", "SATA"),
@@ -107,6 +111,16 @@ def udev_serial(of: Drive) -> str:
     with contextlib.suppress(CtlError):
         return udev.properties(of).get("ID_SERIAL_SHORT", "")
     return ""
+
+
+def place(of: Drive) -> str:
+    """Return where a drive is attached, by udev or by the kernel's numbers of its bus, "" if
+    neither knows: it tells apart drives with one serial number, as those of a dock."""
+    found = ""
+    with contextlib.suppress(CtlError):
+        found = udev.properties(of).get("ID_PATH", "")
+    device = of.sysfs / "device"
+    return found or (device.resolve().name if device.exists() else "")
 
 
 def key(of: Drive) -> str:

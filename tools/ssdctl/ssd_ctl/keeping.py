@@ -52,9 +52,21 @@ def contradicts(choice: Choice, setter: Setter) -> bool:
 
 def against(drive: Drive, rule: rules.Rule) -> list[Setter]:
     """Return what contradicts a rule of a drive, as files tell."""
-    by_rules, units = others.of(drive, rule.path.name, rules.PREFIX, rule.choice)
+    return contradicting(drive, rule.path.name, rule.choice)
+
+
+def contradicting(drive: Drive, ours: str, choice: Choice) -> list[Setter]:
+    """Return what sets something else than a choice, as files tell: of rules of udev those after
+    the file @ours, "": all."""
+    by_rules, units = others.of(drive, ours, rules.PREFIX, choice)
     made = [*by_rules, *boot.of(drive, units)]
-    return [each for each in dict.fromkeys(made) if contradicts(rule.choice, each)]
+    return [each for each in dict.fromkeys(made) if contradicts(choice, each)]
+
+
+def changes(drive: Drive) -> list[Setter]:
+    """Return what will select another scheduler for a drive than it has now, as files tell."""
+    now = Choice(schedulers.present(drive))
+    return [each for each in contradicting(drive, "", now) if each.file == "scheduler"]
 
 
 def said(found: list[Setter]) -> str:

@@ -5,7 +5,7 @@ import dataclasses
 import json
 import os
 
-from ssd_ctl import CtlError, activity, drives, keeping, rules, saved, schedulers
+from ssd_ctl import CtlError, activity, drives, keeping, rules, saved, schedulers, uses
 from ssd_ctl.said import add_option
 from ssd_probe import ProbeError
 from ssd_probe.drive import Drive, amount
@@ -73,17 +73,28 @@ def report(drive: Drive) -> dict:
     """Return all that is known about a drive but for what it does."""
     found = drive.identity()
     made = {"name": drive.name, "path": drive.path, "model": found["model"],
-            "serial": drives.serial(drive), "kind": drives.kind(drive), "bytes": drive.size,
+            "serial": drives.serial(drive), "place": drives.place(drive), "twins": [],
+            "uses": uses.of(drive), "kind": drives.kind(drive), "bytes": drive.size,
             "rotational": found["rotational"], "scheduler": None, "tunables": {}, "changed": {},
-            "queue": {}, "kept": None, "advice": None, "undecided": None}
+            "queue": {}, "kept": None, "changes": [], "advice": None, "undecided": None}
     if not drives.schedules(drive.sysfs):
         if not drive.exists():
             raise CtlError(f"{drive.path} has disappeared")
         return made | {"why": drives.without(drive)}
+    rule = kept(drive)
     return made | {"scheduler": schedulers.present(drive),
                    "tunables": schedulers.tunables(drive), "changed": schedulers.changed(drive),
-                   "queue": schedulers.read_choice(drive).queue, "kept": kept(drive),
+                   "queue": schedulers.read_choice(drive).queue, "kept": rule,
+                   "changes": [] if rule else list(map(str, keeping.changes(drive))),
                    **advice(drive)}
+
+
+def note_twins(made: list[dict]):
+    """Note which drives have the model and serial number of another one, as in docks and readers of
+    cards: their places tell them apart."""
+    for each in made:
+        each["twins"] = [other["name"] for other in made if other is not each and each["serial"] and
+                         (other["model"], other["serial"]) == (each["model"], each["serial"])]
 
 
 def reports(found: list[Drive]) -> list[dict]:
@@ -95,6 +106,7 @@ def reports(found: list[Drive]) -> list[dict]:
         except CtlError:
             if drive.exists():
                 raise
+    note_twins(made)
     return made
 
 
@@ -148,9 +160,20 @@ def now_text(now: dict | None) -> str:
     return ", ".join([*ways, f"{now['busy']:.0f} % busy", flying, *held])
 
 
+def identity_text(made: dict) -> str:
+    """Return what tells a drive from others, and what it is used for, "" if nothing is known."""
+    parts = [f"serial number {made['serial']}" if made["serial"] else "",
+             f"as {' '.join(made['twins'])} has, too" if made["twins"] else "",
+             f"at {made['place']}" if made["place"] and (made["twins"] or not made["serial"])
+             else "", f"used for {' '.join(made['uses'])}" if made["uses"] else ""]
+    return ", ".join(filter(None, parts))
+
+
 def details(made: dict) -> list[str]:
     """Return the lines below a drive's line of the table."""
     lines = [made["why"]] if "why" in made else []
+    if known := identity_text(made):
+        lines.append(f"is:     {known}")
     if made["changed"]:
         lines.append("set:    " + " ".join(f"{name}={value}"
                                            for name, value in made["changed"].items()))
@@ -159,6 +182,7 @@ def details(made: dict) -> list[str]:
         lines.append(f"kept:   {words(rule['choice'])} ({rule['rule']}"
                      f"{', edited' if rule['edited'] else ''})")
     lines += [f"kept:   {text}" for text in (rule["overruled"] + rule["unsure"] if rule else ())]
+    lines += [f"later:  {text}" for text in made["changes"]]
     if made["advice"]:
         lines.append(f"advice: {words(made['advice'])}")
     if made["undecided"]:
