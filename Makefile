@@ -55,7 +55,7 @@ ZSHDIR ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,s
 # Not from the environment: uninstall removes this folder.
 LIB = $(PREFIX)/lib/ssd-iosched
 LIBRARY := $(patsubst tools/%,%,$(wildcard tools/*/ssd_*/*.py tools/*/ssd_*/*/*.py \
-	tools/*/ssd_*/schemas/* tools/*/ssd_*/templates/* tools/*/jobs/*))
+	tools/*/ssd_*/*.json tools/*/ssd_*/schemas/* tools/*/ssd_*/templates/* tools/*/jobs/*))
 PROGRAMS := tools/ssd-probe/ssd-probe build/tools/ssd-probe-io tools/ssdctl/ssdctl
 LINKS := $(PREFIX)/sbin/ssd-probe $(PREFIX)/sbin/ssdctl
 HWDB := tools/ssdctl/udev/60-ssd-iosched.hwdb

@@ -19,6 +19,7 @@ from ssd_probe.version import VERSION
 # returns the exit status.
 COMMANDS = {
     "status": ("status", "show the drives, their schedulers and what they do (the default)"),
+    "recommend": ("recommend", "say at once what suits a drive, by its kind"),
     "advise": ("advise", "measure the schedulers on a drive and recommend one"),
     "apply": ("apply", "select a scheduler now"),
     "persist": ("persist", "keep a scheduler across boots, by a udev rule"),

@@ -6,15 +6,13 @@ import json
 import os
 import pathlib
 import re
-import subprocess
 from collections.abc import Mapping
 
-from ssd_ctl import CtlError, drives, rules, saved, udev
+from ssd_ctl import CtlError, drives, saved, udev
 from ssd_ctl.choice import Choice, parse
 from ssd_ctl.said import Said, add_option
 from ssd_probe import files, output
 from ssd_probe.drive import Drive
-from ssd_probe.packages import with_sbin
 
 OK, FAILED = 0, 1
 # 60-ssd-iosched-hwdb.rules does nothing without it.
@@ -35,26 +33,11 @@ def choice_in(found: Mapping[str, str]) -> Choice | None:
     return parse([found[SCHEDULER], *found.get(TUNABLES, "").split()])
 
 
-def model_and_firmware(found: dict[str, str]) -> tuple[str, str]:
-    """Return the names of a drive in the database by its properties of udev."""
-    model = next(iter(rules.first(found, rules.MODELS).values()), "")
-    return model, found.get("ID_REVISION", "")
-
-
 def of(drive: Drive) -> Choice | None:
     """Return what the database says of a drive."""
-    model, firmware = model_and_firmware(udev.properties(drive))
-    if not model:
-        return None
+    found = udev.database(udev.properties(drive))
     try:
-        done = subprocess.run(
-            ["systemd-hwdb", "query", f"block::name:{model}:fwrev:{firmware}:"],
-            capture_output=True, text=True, check=False, env=with_sbin(), errors="replace")
-    except FileNotFoundError:
-        raise CtlError("systemd-hwdb is missing: install udev") from None
-    pairs = (line.partition("=") for line in done.stdout.splitlines())
-    try:
-        return choice_in({name: value for name, _, value in pairs})
+        return choice_in(found)
     except CtlError as error:
         raise CtlError(f"its entry in the hardware database is wrong, {error}: correct it, then "
                        "systemd-hwdb update") from None
@@ -63,7 +46,7 @@ def of(drive: Drive) -> Choice | None:
 def entry(drive: Drive, choice: Choice, notes: list[str]) -> str:
     """Return an entry of the database for drives of this model, to contribute. @notes: lines of a
     comment that say what it rests on."""
-    model, _ = model_and_firmware(udev.properties(drive))
+    model = udev.model(udev.properties(drive))
     if not model:
         raise CtlError(f"udev knows no model of {drive.path}: the database cannot have it")
     lines = [*(f"# {note}" for note in notes), f"block:*:name:{glob(model)}:fwrev:*:",

@@ -18,7 +18,7 @@ PREFIX = "70-ssd-iosched-"
 FIRST = "# Written by ssdctl persist. To remove it: ssdctl revert, or ssdctl undo-all.\n"
 ABOUT = "# About: "
 # By which of udev's properties a drive is recognized; of several, the first that it has.
-MODELS, SERIAL, ANY_SERIAL = ("ID_MODEL", "ID_NAME"), "ID_SERIAL_SHORT", "ID_SERIAL"
+SERIAL, ANY_SERIAL = "ID_SERIAL_SHORT", "ID_SERIAL"
 # Where it is attached.
 PATH = "ID_PATH"
 # On these buses udev makes an ID_SERIAL of the model if a drive has no serial number.
@@ -123,15 +123,10 @@ def kernel_names(name: str) -> str:
     return kind[0] + "*" if kind else pattern(name)
 
 
-def first(found: dict[str, str], names: tuple[str, ...]) -> dict[str, str]:
-    """Return the first of these properties that a drive has."""
-    return next(({name: found[name]} for name in names if found.get(name)), {})
-
-
 def serial_of(found: Mapping[str, str]) -> dict[str, str]:
     """Return the property that has a drive's serial number, of its properties of udev."""
     names = (SERIAL,) if found.get("ID_BUS") in MADE_UP else (SERIAL, ANY_SERIAL)
-    return first({name: drives.known_serial(found.get(name, "")) for name in names}, names)
+    return udev.first({name: drives.known_serial(found.get(name, "")) for name in names}, names)
 
 
 def recognized_by(drive: Drive, by_model: bool, by_path: bool = False) -> dict[str, str]:
@@ -140,7 +135,7 @@ def recognized_by(drive: Drive, by_model: bool, by_path: bool = False) -> dict[s
     found = udev.properties(drive)
     if "USEC_INITIALIZED" not in found:
         raise CtlError(f"udev does not know {drive.path}: start udev, then udevadm trigger")
-    model = first(found, MODELS)
+    model = udev.first(found, udev.MODELS)
     if by_model:
         if not model:
             raise CtlError(f"udev knows no model of {drive.path}: a rule cannot recognize it")

@@ -3,6 +3,7 @@
 import pathlib
 import re
 import subprocess
+from collections.abc import Mapping
 
 from ssd_ctl import CtlError
 from ssd_probe.drive import Drive
@@ -11,6 +12,8 @@ from ssd_probe.packages import with_sbin
 # The first version that has udevadm verify.
 VERIFY = 254
 TIMEOUT_S = 300
+# Properties that have the model of a drive; of cards the second one.
+MODELS = ("ID_MODEL", "ID_NAME")
 
 
 def udevadm(*words: str) -> subprocess.CompletedProcess:
@@ -36,6 +39,35 @@ def properties(drive) -> dict[str, str]:
     done = udevadm("info", "--query=property", f"--path={drive.sysfs}")
     pairs = (line.partition("=") for line in done.stdout.splitlines())
     return {name: value for name, _, value in pairs}
+
+
+def first(found: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
+    """Return the first of these properties that a drive has."""
+    return next(({name: found[name]} for name in names if found.get(name)), {})
+
+
+def model(found: Mapping[str, str]) -> str:
+    """Return the model of a drive by its properties, "" if udev knows none."""
+    return next(iter(first(found, MODELS).values()), "")
+
+
+def database(found: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties that the hardware database has for the model in a drive's
+    properties."""
+    name = model(found)
+    if not name:
+        return {}
+    try:
+        done = subprocess.run(
+            ["systemd-hwdb", "query", f"block::name:{name}:fwrev:{found.get('ID_REVISION', '')}:"],
+            capture_output=True, text=True, check=False, env=with_sbin(), errors="replace",
+            timeout=TIMEOUT_S)
+    except FileNotFoundError:
+        raise CtlError("systemd-hwdb is missing: install udev") from None
+    except subprocess.TimeoutExpired:
+        raise CtlError(f"systemd-hwdb has not ended in {TIMEOUT_S} s") from None
+    pairs = (line.partition("=") for line in done.stdout.splitlines())
+    return {key: value for key, _, value in pairs}
 
 
 def problem(path: str) -> str:

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What is published of emulated drives: what a scheduler gains on one, and what it costs.
+evidence.json is made from Documentation/results/ by scripts/doc-kinds."""
+import dataclasses
+import functools
+import json
+import pathlib
+
+FILE = pathlib.Path(__file__).resolve().parent / "evidence.json"
+# {figure: (what it is, its unit)}.
+FIGURES = {"start_s": ("an application starts", "s"), "ops_s": ("reads of a store", "1/s"),
+           "install_s": ("a package is installed", "s"), "read_mbps": ("read", "MB/s"),
+           "write_mbps": ("written", "MB/s")}
+# A program that has not ended by then is not waited for.
+LONGEST = {"start_s": 60, "install_s": 60}
+PEERS = ("none", "mq-deadline", "bfq")
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """A figure of a @scheduler on an emulated drive. @means: {scheduler: mean of the seeds}."""
+    drive: str
+    workload: str
+    figure: str
+    source: str
+    scheduler: str
+    means: dict[str, float]
+
+    @property
+    def what(self) -> str:
+        """What it is, with its unit."""
+        name, unit = FIGURES[self.figure]
+        return f"{self.workload}: {name}, {unit}"
+
+    def text(self, scheduler: str) -> str:
+        """Return a scheduler's value for eyes."""
+        value = self.means.get(scheduler)
+        if value is None:
+            return "-"
+        longest = LONGEST.get(self.figure)
+        if longest and value >= longest:
+            return f"{longest} or more"
+        return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+    def shown(self) -> tuple[str, ...]:
+        """Return the schedulers whose values are shown."""
+        return (self.scheduler, *PEERS)
+
+    def __str__(self) -> str:
+        peers = ", ".join(f"{peer} {self.text(peer)}" for peer in PEERS if peer in self.means)
+        return f"{self.what}: {self.text(self.scheduler)} ({peers})"
+
+    def as_json(self) -> dict:
+        """Return it for json.dump()."""
+        return {"drive": self.drive, "workload": self.workload, "figure": self.figure,
+                "source": f"Documentation/results/{self.source}.md", "means": self.means}
+
+
+@functools.cache
+def cells() -> list[dict]:
+    """Return the cells."""
+    return json.loads(FILE.read_text(encoding="utf-8"))
+
+
+def of(drive: str, scheduler: str, usual: str) -> tuple[list[Figure], list[Figure]]:
+    """Return what a scheduler gains on an emulated drive, against none and the @usual scheduler,
+    and what it costs against one of these, where the intervals of the seeds decide it."""
+    gains, costs = [], []
+    for cell in cells():
+        signs = cell["signs"].get(scheduler, {})
+        against = [signs.get(peer, 0) for peer in {"none", usual}]
+        found = Figure(cell["drive"], cell["workload"], cell["figure"], cell["source"], scheduler,
+                       cell["means"])
+        if cell["drive"] != drive:
+            continue
+        if min(against) < 0:
+            costs.append(found)
+        elif max(against) > 0:
+            gains.append(found)
+    return gains, costs
