@@ -145,7 +145,7 @@ def refused():
                                       identity=lambda: {"model": "a model"})
 
         def make(drive=drive):
-            return persist.made(drive, Choice("bp"), {"ID_SERIAL": "1"}, False)
+            return persist.made_for(drive, Choice("bp"), {"ID_SERIAL": "1"}, False)
         if meant:
             check(make().fits(drive, {"ID_SERIAL": "1"}), f"a rule for {name}")
         else:

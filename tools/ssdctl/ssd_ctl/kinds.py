@@ -40,8 +40,9 @@ class Instead:
 @dataclasses.dataclass(frozen=True)
 class Kind:
     """A kind of drives. @matches: terms of a rule of udev; it has one of these sets, and none of
-    the kinds before it; @scheduler: the recommended one, "": keep what is there; @drive: the emulated drive
-    that stands for it, "" if none does; @usual: what the kernel selects by itself."""
+    the kinds before it; @scheduler: the recommended one, "": keep what is there; @drive: the
+    emulated drive that stands for it, "" if none does; @usual: what the kernel selects by itself.
+    """
     name: str
     title: str
     matches: tuple[str, ...]

@@ -3,11 +3,14 @@
 the advised one if it is decided and nothing was selected since, otherwise the present one."""
 import argparse
 import fcntl
+import json
 import pathlib
 import shutil
 import sys
 
-from ssd_ctl import CtlError, apply, drives, keeping, rules, saved, schedulers, udev
+from ssd_ctl import (
+    CtlError, UsageError, apply, by_kind, drives, keeping, persist_kinds, recommend, rules, saved,
+    schedulers, udev)
 from ssd_ctl.choice import Choice, parse
 from ssd_ctl.said import Said, add_option
 from ssd_ctl.setters import Setter, boot
@@ -18,15 +21,34 @@ OK = 0
 
 def add_options(parser: argparse.ArgumentParser):
     """Add the options of the command."""
-    parser.add_argument("device", metavar="DEVICE", help="the drive, as in /dev/sdb")
+    parser.add_argument("device", nargs="?", metavar="DEVICE", help="the drive, as in /dev/sdb")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--by-model", action="store_true",
                      help="for all drives of this model, not only for this one")
     how.add_argument("--by-path", action="store_true",
                      help="for whichever drive is attached where this one is")
+    parser.add_argument("--recommended", action="store_true",
+                        help="keep what ssdctl recommend says")
+    how.add_argument("--all", action="store_true",
+                     help="with --recommended, for all drives by their kinds, also for those that "
+                          "come")
+    parser.add_argument("--print", action="store_true", dest="shown",
+                        help="print the rules and where they belong, and change nothing")
     apply.add_choice(parser)
     apply.add_even_unsure(parser)
     add_option(parser)
+
+
+def check(args: argparse.Namespace):
+    """Raise UsageError if the arguments do not go together."""
+    if args.all and not args.recommended:
+        raise UsageError("--all goes with --recommended")
+    if args.all and args.device:
+        raise UsageError(f"--all is for all drives: without {args.device}")
+    if not args.all and not args.device:
+        raise UsageError("name a drive, or give --recommended --all")
+    if args.recommended and args.scheduler:
+        raise UsageError(f"either {args.scheduler}, or --recommended")
 
 
 def present(drive: Drive, kept: list[Choice]) -> Choice:
@@ -67,7 +89,7 @@ def program() -> str:
     return "" if any(state.st_uid or state.st_mode & 0o022 for state in states) else str(path)
 
 
-def made(drive: Drive, choice: Choice, match: dict[str, str], by_model: bool) -> rules.Rule:
+def made_for(drive: Drive, choice: Choice, match: dict[str, str], by_model: bool) -> rules.Rule:
     """Return the rule that keeps a choice. @match: what it recognizes the drive by."""
     rule = rules.Rule(choice, rules.kernel_names(drive.name), match,
                       str(drive.identity()["model"]), by_model, program())
@@ -129,12 +151,44 @@ def warnings(drive: Drive, rule: rules.Rule, others: list[str]) -> list[str]:
             f"{'them' if len(others) > 1 else 'it'}, too{way}"]
 
 
-def selected(drive: Drive, words: list[str], taken: saved.Advice | None, kept: list[Choice]
+def named(drive: Drive, args: argparse.Namespace) -> tuple[Choice | None, str]:
+    """Return the choice that the arguments name, or that is recommended, None if they name none;
+    and why no rule is made, "" if one is."""
+    words = apply.named(args)
+    if not args.recommended:
+        return parse(words) if words else None, ""
+    made = recommend.of(drive)
+    return made.choice, "" if made.choice else (
+        f"nothing is known to gain on {drive.path} ({made.kind.title}): it keeps what it has, and "
+        "no rule is made")
+
+
+def shown(args: argparse.Namespace) -> int:
+    """Print the files of rules that would be installed; return the exit status."""
+    if args.all:
+        made = persist_kinds.texts(by_kind.File.recommended(program()))
+    else:
+        drive = drives.find(args.device)
+        wanted, why = named(drive, args)
+        if why:
+            raise CtlError(why)
+        match = rules.recognized_by(drive, args.by_model, args.by_path)
+        choice = wanted or present(drive, rules.choices(drive))
+        rule = made_for(drive, choice, match, args.by_model)
+        made = {rule.path: rule.text()}
+    if args.json:
+        print(json.dumps({"files": {str(path): text for path, text in made.items()}}, indent=1))
+    else:
+        print("\n".join(f"# File: {path}\n{text}" for path, text in made.items()), end="")
+    return OK
+
+
+def selected(drive: Drive, wanted: Choice | None, taken: saved.Advice | None, kept: list[Choice]
              ) -> Choice:
-    """Select what is to be kept, by the user's @words, the advice that is @taken or what the drive
-    has; return it. @kept: what rules select when the drive appears."""
-    if words or taken:
-        return apply.select_held(drive, taken.choice if taken else parse(words), kept)
+    """Select what is to be kept, what is @wanted, the advice that is @taken or what the drive has;
+    return it. @kept: what rules select when the drive appears."""
+    if wanted or taken:
+        return apply.select_held(drive, wanted or taken.choice, kept)
     return present(drive, kept)
 
 
@@ -153,38 +207,52 @@ def install(drive: Drive, rule: rules.Rule, instead: list[rules.Rule], lock: int
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    words = apply.named(args)
+    check(args)
+    if args.shown:
+        return shown(args)
     with saved.alone(), Said(args.json) as said:
-        drive = drives.find(args.device)
-        match = rules.recognized_by(drive, args.by_model, args.by_path)
-        with apply.locked(drive) as lock:
-            apply.finish_left(drive, said)
-            kept = rules.choices(drive)
-            with saved.changing(drive, kept):
-                advice = None if words else advised(drive)
-                taken = advice if advice and (advice.sure or args.even_unsure) else None
-                choice = selected(drive, words, taken, kept)
-                rule = made(drive, choice, match, args.by_model)
-                others = alike(drive, rule)
-                # A rule by the drive's serial number would decide.
-                instead = [each for each in rules.of(drive)
-                           if args.by_path and each.path.name > rule.path.name]
-                lost = replaced(rule, others) + removed(instead, drive)
-                decides, unsure, failed = install(drive, rule, instead, lock)
-        source = "" if not taken else (
-            ", as ssdctl advise recommends" if taken.sure else ", which leads by ssdctl advise")
-        whose = drive.path if decides.path == rule.path else f"the model {rule.model}"
-        said(f"{whose} keeps {choice}{source}: {rule.path}", drive=drive.path,
-             choice=choice.as_json(), advised=bool(taken), rule=str(rule.path), also=others,
-             unsure=list(map(str, unsure)))
-        if advice and not taken:
-            said(f"the advice is undecided, so {drive.path} keeps what it has: {apply.EVEN_UNSURE} "
-                 f"keeps {advice.choice}, which leads, instead")
-        if decides.path != rule.path:
-            said(f"{drive.path} itself keeps {decides.choice} by another rule, which decides: "
-                 f"{decides.path}")
-        for line in (*lost, *warnings(drive, rule, others), *map(str, unsure), *boot.notes()):
-            said(line)
-        if failed:
-            said(f"{failed}; no event has shown that the drive keeps it")
+        if args.all:
+            persist_kinds.keep(program(), said)
+        else:
+            keep(args, said)
     return OK
+
+
+def keep(args: argparse.Namespace, said: Said):
+    """Keep a drive's choice."""
+    drive = drives.find(args.device)
+    wanted, why = named(drive, args)
+    if why:
+        said(why, drive=drive.path, choice=None, rule=None)
+        return
+    match = rules.recognized_by(drive, args.by_model, args.by_path)
+    with apply.locked(drive) as lock:
+        apply.finish_left(drive, said)
+        kept = rules.choices(drive)
+        with saved.changing(drive, kept):
+            advice = None if wanted else advised(drive)
+            taken = advice if advice and (advice.sure or args.even_unsure) else None
+            choice = selected(drive, wanted, taken, kept)
+            rule = made_for(drive, choice, match, args.by_model)
+            others = alike(drive, rule)
+            # A rule by the drive's serial number would decide.
+            instead = [each for each in rules.of(drive)
+                       if args.by_path and each.path.name > rule.path.name]
+            lost = replaced(rule, others) + removed(instead, drive)
+            decides, unsure, failed = install(drive, rule, instead, lock)
+    source = "" if not taken else (
+        ", as ssdctl advise recommends" if taken.sure else ", which leads by ssdctl advise")
+    whose = drive.path if decides.path == rule.path else f"the model {rule.model}"
+    said(f"{whose} keeps {choice}{source}: {rule.path}", drive=drive.path,
+         choice=choice.as_json(), advised=bool(taken), rule=str(rule.path), also=others,
+         unsure=list(map(str, unsure)))
+    if advice and not taken:
+        said(f"the advice is undecided, so {drive.path} keeps what it has: {apply.EVEN_UNSURE} "
+             f"keeps {advice.choice}, which leads, instead")
+    if decides.path != rule.path:
+        said(f"{drive.path} itself keeps {decides.choice} by another rule, which decides: "
+             f"{decides.path}")
+    for line in (*lost, *warnings(drive, rule, others), *map(str, unsure), *boot.notes()):
+        said(line)
+    if failed:
+        said(f"{failed}; no event has shown that the drive keeps it")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Undo apply and persist of a drive: remove its rule, and select what it had before. After a
-measurement that was killed, restore what the drive had before that instead, if it takes that back.
-"""
+"""Undo apply and persist of a drive: remove its rule, and select what it had before. If it is kept
+by its kind, so are other drives: undo that for all of them. After a measurement that was killed,
+restore what the drive had before that instead, if it takes that back."""
 import argparse
 
 from ssd_ctl import CtlError, apply, drives, rules, saved, schedulers, udev
@@ -24,7 +24,8 @@ def remove_rules(found: list[rules.Rule], said: Said):
         rules.remove(rule.path)
         said.facts["removed"].append(str(rule.path))
         said(f"removed {rule.path}" + (f", for all drives of the model {rule.model}"
-                                       if rule.by_model else ""))
+                                       if rule.by_model else ", for drives of all kinds"
+                                       if rule.by_kind else ""))
     if found:
         udev.reload()
 
@@ -52,6 +53,25 @@ def restore(drive: Drive, kept: list[Choice], said: Said) -> int:
     return OK
 
 
+def restore_kinds(but: Drive, said: Said) -> int:
+    """Select what drives had before they were kept by their kinds, @but one; return the exit
+    status."""
+    status = OK
+    for drive in drives.every(others=True):
+        found = rules.of(drive) if drive.name != but.name else []
+        if not found or not all(rule.by_kind for rule in found):
+            continue
+        kept = [rule.choice for rule in found]
+        try:
+            with apply.locked(drive):
+                status |= restore(drive, kept, said)
+                saved.forget(drive, kept)
+        except CtlError as error:
+            said(f"{drive.path} is left as it is: {error}, then ssdctl revert {drive.path}")
+            status = FAILED
+    return status
+
+
 def ended(drive: Drive, kept: list[Choice], said: Said):
     """Say what a drive has after a measurement that was killed, and what is left to undo. @kept:
     what rules selected when it appeared."""
@@ -73,6 +93,8 @@ def run(args: argparse.Namespace) -> int:
                 ended(drive, kept, said)
                 return OK
             status = restore(drive, kept, said)
+            if any(rule.by_kind for rule in found):
+                status |= restore_kinds(drive, said)
             remove_rules(found, said)
             saved.forget(drive, kept)
     return FAILED if differ else status

@@ -6,17 +6,16 @@ import fnmatch
 import json
 import pathlib
 import re
+import typing
 from collections.abc import Mapping
 
-from ssd_ctl import CtlError, drives, schedulers, udev
+from ssd_ctl import CtlError, by_kind, drives, udev
 from ssd_ctl.choice import Choice
+from ssd_ctl.rule_lines import ABOUT, FIRST, PREFIX, assignments, meant, retried
 from ssd_probe.drive import Drive, read
 from ssd_probe.files import write_ours
 
 FOLDER = pathlib.Path("/etc/udev/rules.d")
-PREFIX = "70-ssd-iosched-"
-FIRST = "# Written by ssdctl persist. To remove it: ssdctl revert, or ssdctl undo-all.\n"
-ABOUT = "# About: "
 # By which of udev's properties a drive is recognized; of several, the first that it has.
 SERIAL, ANY_SERIAL = "ID_SERIAL_SHORT", "ID_SERIAL"
 # Where it is attached.
@@ -27,20 +26,20 @@ MADE_UP = ("usb", "ata")
 PARTS = ("ID_NSID", "ID_INSTANCE")
 # The part of most drives, which the name of a rule's file does not have.
 ONLY = "0:0"
-OPPOSITE = {"=": "!", "!": "="}
-PROGRAM = re.compile(r"/[A-Za-z0-9_./+-]+")
 
 
 @dataclasses.dataclass
 class Rule:
-    """A file of rules. @kernel: pattern of a drive's names, @match: the properties of udev that it
-    has; @model: of the drive that it was made for; @program: the path of ssdctl."""
+    """A file of rules for a drive, a place or a model. @kernel: pattern of a drive's names, @match:
+    the properties of udev that it has; @model: of the drive that it was made for; @program: the
+    path of ssdctl."""
     choice: Choice
     kernel: str
     match: dict[str, str]
     model: str
     by_model: bool
     program: str
+    by_kind: typing.ClassVar[bool] = False
 
     @property
     def path(self) -> pathlib.Path:
@@ -66,42 +65,17 @@ class Rule:
         return ", ".join(terms)
 
     def text(self) -> str:
-        """Return the contents of the file. The settings of a scheduler must not become those of
-        another one, so they are made only if it has been selected."""
-        condition = self.condition()
-        operator, mark = mark_of(self.choice.scheduler)
-        selected, missing = f'TEST{operator}="{mark}"', f'TEST{OPPOSITE[operator]}="{mark}"'
+        """Return the contents of the file."""
+        condition = f"{self.condition()}, "
         lines = ['SUBSYSTEM!="block", GOTO="ssd_iosched_end"',
                  'ACTION!="add|change", GOTO="ssd_iosched_end"',
-                 f'{condition}, ATTR{{queue/scheduler}}="{self.choice.scheduler}"']
-        lines += [f'{condition}, {selected}, ATTR{{queue/{file}}}="{value}"'
-                  for file, value in self.choice.settings().items()]
-        if PROGRAM.fullmatch(self.program):
-            # The kernel may have been busy: try again.
-            lines.append(f'{condition}, ACTION=="add", {missing}, TEST=="{self.program}", '
-                         f'RUN+="{self.program} udev-apply %k"')
-        lines.append('LABEL="ssd_iosched_end"')
+                 *assignments(condition, self.choice),
+                 *retried(condition, self.choice, self.program), 'LABEL="ssd_iosched_end"']
         return FIRST + ABOUT + json.dumps(dataclasses.asdict(self)) + "\n" + "\n".join(lines) + "\n"
 
     def edited(self) -> bool:
         """Return true if the file differs from text() by more than ABOUT."""
         return meant(read(self.path)) != meant(self.text())
-
-
-def meant(text: str) -> list[str]:
-    """Return the lines of a rule's file without ABOUT: another version of ssdctl may word that
-    comment otherwise."""
-    return [line for line in text.splitlines() if not line.startswith(ABOUT)]
-
-
-def mark_of(scheduler: str) -> tuple[str, str]:
-    """Return how a rule tests that a scheduler is selected: whether a file exists ("=") or not
-    ("!"), and the file. The text of queue/scheduler is no test, because udev reads it only once for
-    an event, which may be before the scheduler is selected."""
-    if scheduler == schedulers.NONE:
-        return "!", "queue/iosched"
-    name = schedulers.MARKS.get(scheduler)
-    return "=", f"queue/iosched/{name}" if name else "queue/iosched"
 
 
 def pattern(value: str) -> str:
@@ -166,6 +140,16 @@ def read_rule(path: pathlib.Path) -> Rule | None:
         return None
 
 
+def kinds_path() -> pathlib.Path:
+    """Return the file of the rules by kind."""
+    return FOLDER / by_kind.NAME
+
+
+def is_ours(path: pathlib.Path) -> bool:
+    """Return true if ssdctl has written a file of rules."""
+    return bool(by_kind.read(path) if path.name == by_kind.NAME else read_rule(path))
+
+
 def files() -> list[pathlib.Path]:
     """Return the files with names of ours, in udev's order."""
     return sorted(FOLDER.glob(f"{PREFIX}*.rules"))
@@ -187,10 +171,10 @@ def fitting(drive: Drive, rules: list[Rule], found: Mapping[str, str] | None = N
     return [rule for rule in rules if rule.fits(drive, found)]
 
 
-def of(drive: Drive, found: Mapping[str, str] | None = None) -> list[Rule]:
+def of(drive: Drive, found: Mapping[str, str] | None = None) -> list[Rule | by_kind.KindRule]:
     """Return the rules of a drive; the last one decides. @found: its properties of udev, if they
     are known."""
-    return fitting(drive, every(), found)
+    return [*by_kind.of(drive, kinds_path(), found), *fitting(drive, every(), found)]
 
 
 def choices(drive: Drive) -> list[Choice]:
@@ -220,27 +204,39 @@ def text_in(path: pathlib.Path) -> str | None:
 def installed(rule: Rule, drive: Drive, instead: list[Rule]):
     """Write a rule and verify it, and remove those that it stands for, @instead; an error, of the
     body too, leaves what was there before."""
-    gone = [each.path for each in instead]
-    former = {path: text_in(path) for path in (rule.path, *gone)}
+    with written(rule.path, rule.text(), [each.path for each in instead]):
+        verify(drive, rule)
+        yield
+
+
+def verify(drive: Drive, rule: Rule | by_kind.KindRule):
+    """Raise CtlError unless udev says that a rule that is written selects its choice."""
+    wrong = udev.problem(str(rule.path)) or untrue(rule, udev.test(drive))
+    if wrong:
+        raise CtlError(f"{drive.path} does not keep {rule.choice}: {wrong}")
+
+
+@contextlib.contextmanager
+def written(path: pathlib.Path, text: str, gone: list[pathlib.Path]):
+    """Write a file of rules and remove those that are @gone; an error in the body leaves what was
+    there before."""
+    former = {each: text_in(each) for each in (path, *gone)}
     try:
-        write_ours(rule.path, rule.text())
-        for path in gone:
-            remove(path)
-        wrong = udev.problem(str(rule.path)) or untrue(rule, udev.test(drive))
-        if wrong:
-            raise CtlError(f"{drive.path} does not keep {rule.choice}: {wrong}")
+        write_ours(path, text)
+        for each in gone:
+            remove(each)
         yield
     except BaseException:
-        for path, text in former.items():
-            if text is None:
-                remove(path)
+        for each, before in former.items():
+            if before is None:
+                remove(each)
             else:
-                write_ours(path, text)
+                write_ours(each, before)
         udev.reload()
         raise
 
 
-def untrue(rule: Rule, said: list[str]) -> str:
+def untrue(rule: Rule | by_kind.KindRule, said: list[str]) -> str:
     """Return what is wrong with a rule by the lines of udevadm test, "" if nothing."""
     for line in said:
         _, found, told = line.partition(rule.path.name)
@@ -251,7 +247,7 @@ def untrue(rule: Rule, said: list[str]) -> str:
                               for file, value in wanted.items())), "")
 
 
-def unmade(rule: Rule, file: str, value: str, said: list[str]) -> str:
+def unmade(rule: Rule | by_kind.KindRule, file: str, value: str, said: list[str]) -> str:
     """Return why a rule does not set a file below queue/ to a value, by the lines of udevadm test,
     "" if it does."""
     setting = re.compile(rf"(\S+\.rules:\d+).*queue/{re.escape(file)}\b")

@@ -43,6 +43,7 @@ def kept(drive: Drive) -> dict | None:
         return None
     rule = found[-1]
     return {"rule": str(rule.path), "choice": rule.choice.as_json(), "by_model": rule.by_model,
+            "by_kind": rule.model if rule.by_kind else None,
             "edited": rule.edited(), "agrees": schedulers.holds(drive, rule.choice),
             **overruled(drive, rule)}
 

@@ -21,9 +21,9 @@ def add_options(parser: argparse.ArgumentParser):
 def restore_drives(said: Said) -> tuple[int, list[Drive]]:
     """Restore all drives that were changed; return the exit status, and those that another program
     has, which are left as they are."""
-    status, left, found = OK, [], rules.every()
+    status, left = OK, []
     for drive in drives.every(others=True):
-        kept = [rule.choice for rule in rules.fitting(drive, found)]
+        kept = rules.choices(drive)
         changed = kept or saved.path_of(drive).exists()
         if not changed and not former.Journal(drive).path.exists():
             continue
@@ -45,7 +45,7 @@ def remove_rules(left: list[Drive], said: Said):
         # A command was killed while it wrote a rule.
         rules.remove(path)
     for path in rules.files():
-        if not rules.read_rule(path):
+        if not rules.is_ours(path):
             said(f"{path} is left: ssdctl did not write it")
         elif path not in needed:
             rules.remove(path)
