@@ -61,6 +61,7 @@ def listed(folder):
                                ("nvme1n1", 8, 0), ("dm-0", 8, 0), ("sr0", 0, 0),
                                ("loop0", 8, 0), ("cciss!c0d0", 8, 0), ("zd0", 8, 0),
                                ("rbd1", 8, 0), ("md_d0", 8, 0), ("pmem0", 8, 0),
+                               ("md_home", 8, 0), ("ublkb3", 8, 0), ("mmcblk0boot1", 8, 0),
                                ("mmcblk0", 8, 0), ("mmcblk0gp0", 8, 0)):
         (folder / name / "queue").mkdir(parents=True)
         (folder / name / "mq").mkdir()
@@ -73,7 +74,8 @@ def listed(folder):
     (folder / "dm-0/mq").rmdir()
     drives.BLOCK = folder
     check(drives.names() == ["cciss!c0d0", "mmcblk0", "sdzz"], f"drives: {drives.names()}")
-    others = ["loop0", "md_d0", "mmcblk0gp0", "pmem0", "rbd1", "zd0"]
+    others = ["loop0", "md_d0", "md_home", "mmcblk0boot1", "mmcblk0gp0", "pmem0", "rbd1",
+              "ublkb3", "zd0"]
     check(drives.names(others=True) == sorted(["cciss!c0d0", "mmcblk0", "sdzz", *others]),
           "with others")
     check(drives.names(bare=True) == ["cciss!c0d0", "mmcblk0", "nvme0n1", "nvme1n1", "sdzz"],

@@ -153,6 +153,10 @@ def by_rules(drive):
             ("RUN", {EARLY:
                      disk + "RUN+=\"/bin/sh -c 'echo none > /sys/block/%k/queue/scheduler'\"\n"},
              f"60-a.rules:1 {TO_NONE}"),
+            ("RUN of the drive's name", {
+                "etc/udev/rules.d/60-run.rules": disk +
+                "RUN+=\"/bin/sh -c 'echo none > /sys/block/$name/queue/scheduler'\"\n"},
+             f"/etc/udev/rules.d/60-run.rules:1 {TO_NONE} afterwards"),
             ("RUN with a variable of the shell", {
                 EARLY: disk + "RUN+=\"/bin/sh -c 'x=%k; echo none > /sys/block/$$x/queue/scheduler'"
                 '"\n'}, TO_NONE),
@@ -422,6 +426,21 @@ def noted(folder):
           and "puppet" in said[1], f"notes: {said}")
 
 
+def for_others(drive):
+    """Of a drive without a rule what will select another scheduler than it has is named, whatever
+    the number of its file; what selects the same, or another setting, is not."""
+    plain = ('KERNEL=="sd*", ENV{DEVTYPE}=="disk", ATTR{queue/scheduler}="bfq", '
+             'ATTR{queue/nr_requests}="8"\n')
+    files.ROOT = drive.folder / "others"
+    path = files.ROOT / EARLY
+    path.parent.mkdir(parents=True)
+    for text, meant in ((plain, "/etc/udev/rules.d/60-a.rules:1 sets scheduler to bfq afterwards"),
+                        (plain.replace("bfq", "deadline"), ""), (plain.replace("sd*", "vd*"), "")):
+        path.write_text(text)
+        said = list(map(str, keeping.changes(drive)))
+        check(said == ([meant] if meant else []), f"without a rule: {said}")
+
+
 def words():
     """The word of status: what wins comes before what differs."""
     plain = {"edited": False, "agrees": True, "overruled": [], "unsure": []}
@@ -446,6 +465,7 @@ def main():
         in_shell(drive)
         at_once(drive, folder)
         noted(folder)
+        for_others(drive)
     words()
     check(rules.PREFIX in OURS, "the name of a rule of ssdctl")
 

@@ -16,7 +16,8 @@ TOOL = PROJECT / "tools/ssdctl"
 sys.path[:0] = [str(PROJECT / "tests/lib"), str(TOOL), str(PROJECT / "tools/ssd-probe")]
 
 from checks import check, run  # noqa: E402  (in a folder added above)
-from ssd_ctl import command, schedulers  # noqa: E402
+from ssd_ctl import command, drives, schedulers  # noqa: E402
+from ssd_ctl.choice import QUEUE  # noqa: E402
 from ssd_probe import arguments  # noqa: E402
 from ssd_probe import command as probe  # noqa: E402
 from terminal import Terminal  # noqa: E402
@@ -83,9 +84,13 @@ def completed(*words, name="ssdctl"):
 
 def completes():
     """Words in their places are completed."""
-    for words, meant in ((("re",), ["revert"]), (("apply", "x", "p"), ["pass", "piq", "pai"]),
+    for words, meant in ((("re",), ["recommend", "revert"]),
+                         (("apply", "x", "p"), ["pass", "piq", "pai"]),
                          (("persist", "--by-m"), ["--by-model"]), (("hwdb", "o"), ["on", "off"]),
                          (("persist", "--by-model", "x", "bp", "nr_"), ["nr_requests="]),
+                         (("apply", "x", "bp", "no"), ["nomerges="]),
+                         (("persist", "--rec"), ["--recommended"]),
+                         (("recommend", "--p"), ["--probe"]),
                          (("apply", "x", "bp", "depth", "=", "1"), []),
                          (("advise", "--workload", "desktop", "--pro"), ["--probe"]),
                          (("advise", "x", "--json", "=", str(ZSH)[:-2]), [str(ZSH)]),
@@ -101,6 +106,20 @@ def completes():
         found = [word for word in completed(*words, "") if not word.startswith("--")]
         check(found == [word for word in drives if not word.startswith("--")],
               f"{' '.join(words)}: {found}")
+
+
+def same_names():
+    """The completions, the man page and the database's file name all settings of the queue; the
+    completions leave out what ssdctl does not list."""
+    for path in (BASH, ZSH, PAGE, TOOL / "udev/60-ssd-iosched.hwdb"):
+        lacks = [name for name in QUEUE if name not in path.read_text()]
+        check(not lacks, f"{path.name} names the settings of the queue {lacks or ''}")
+    names = re.findall(r"[a-z]+", drives.NO_DRIVE.pattern.partition(")(")[0])
+    names += ["mmcblk*boot", "mmcblk*rpmb", "mmcblk*gp"]
+    for path in (BASH, ZSH):
+        text = path.read_text().replace("mmcblk*(boot|rpmb|gp)", " ".join(names[-3:]))
+        lacks = [name for name in names if name not in text]
+        check(not lacks, f"{path.name} leaves out {len(names)} kinds {lacks or ''}")
 
 
 def zsh_completes():
@@ -155,6 +174,7 @@ def same_schedulers():
 def main():
     same_schedulers()
     all_named()
+    same_names()
     probe_named()
     completes()
     same_kernels()

@@ -11,7 +11,8 @@ _ssdctl_drives()
 		[ "$(cat "$drive/size")" != 0 ] && [ "$(cat "$drive/hidden")" != 1 ] || continue
 		drive=${drive#/sys/block/}
 		case $drive in
-		loop*|ram*|zram*|dm-*|md*|fd*|sr*|nbd*|drbd*|bcache*|mmcblk*boot*|mmcblk*rpmb) ;;
+		loop*|zloop*|ram*|zram*|pmem*|nullb*|dm-*|md*|bcache*|zd*|ublkb*|nbd*|mtdblock*) ;;
+		ubiblock*|rbd*|rnbd*|drbd*|fd*|sr*|mmcblk*boot*|mmcblk*rpmb|mmcblk*gp*) ;;
 		*) echo "/dev/${drive//!//}" ;;
 		esac
 	done 2>/dev/null
@@ -28,7 +29,8 @@ _ssdctl_tunables()
 	for file in "$folder"/*; do
 		[ ! -e "$file" ] || echo "${file##*/}="
 	done
-	printf '%s=\n' nr_requests wbt_lat_usec read_ahead_kb
+	printf '%s=\n' nr_requests wbt_lat_usec read_ahead_kb max_sectors_kb nomerges rq_affinity \
+		add_random
 }
 
 # Complete the file of --json=FILE; fail if another word is completed.
@@ -37,7 +39,7 @@ _ssdctl_json_file()
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
 
 	case ${COMP_WORDS[1]} in
-	status|apply|persist|revert|undo-all|top|hwdb) return 1 ;;
+	status|recommend|apply|persist|revert|undo-all|top|hwdb) return 1 ;;
 	esac
 	if [ "$before$word" = "--json=" ]; then
 		word=
@@ -49,7 +51,7 @@ _ssdctl_json_file()
 
 _ssdctl()
 {
-	local commands="status advise apply persist revert undo-all top hwdb"
+	local commands="status recommend advise apply persist revert undo-all top hwdb"
 	local schedulers="none mq-deadline kyber bfq pass piq bp pai"
 	local cur=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} drive='' scheduler='' word
 	local i number=0 options='' words='' valued
@@ -94,16 +96,17 @@ _ssdctl()
 	done
 	case $command in
 	status) options="--json --interval" ;;
+	recommend) options="--probe --json" ;;
 	revert|undo-all|hwdb) options="--json" ;;
 	apply) options="--even-unsure --json" ;;
 	advise) options="--workload --on --destroy --size --probe --minutes --seed --json --html \
 			--contribute --apply --even-unsure --fio --quiet" ;;
-	persist) options="--by-model --by-path --even-unsure --json" ;;
+	persist) options="--by-model --by-path --recommended --all --print --even-unsure --json" ;;
 	top) options="--interval --batch --once --json" ;;
 	esac
 	case $command:$number in
 	hwdb:0) words="on off" ;;
-	status:0|advise:0|apply:0|persist:0|revert:0|top:0) words=$(_ssdctl_drives) ;;
+	status:0|recommend:0|advise:0|apply:0|persist:0|revert:0|top:0) words=$(_ssdctl_drives) ;;
 	apply:1|persist:1) words=$schedulers ;;
 	apply:*|persist:*) words=$(_ssdctl_tunables "$drive" "$scheduler") ;;
 	esac
