@@ -266,11 +266,14 @@ def applied(card, file):
     drives.find, saved.root = lambda _: card, lambda: None
     schedulers.apply = lambda _, choice: done.append(choice.scheduler)
     own = rules.Rule(Choice("bfq"), "mmcblk[0-9]", {"ID_SERIAL": "0x1"}, "", False, "")
-    for rule, database, meant in ((own, "kyber", "bfq"), (None, "kyber", "kyber"),
-                                  (None, "", "pass")):
+    # The file without a program leaves the database to the rules that "ssdctl hwdb on" turns on.
+    for rule, program, model, meant in ((own, file.program, "kyber", "bfq"),
+                                        (None, file.program, "kyber", "kyber"),
+                                        (None, "", "kyber", "kyber"), (None, "", "", "pass")):
+        rules.kinds_path().write_text(by_kind.File.recommended(program).text())
         if rule:
             own.path.write_text(own.text())
-        os.environ |= {"ID_SERIAL": "0x1", "SSD_IOSCHED": database}
+        os.environ |= {"ID_SERIAL": "0x1", "SSD_IOSCHED": model}
         udev_apply.run(types.SimpleNamespace(name=card.name))
         own.path.unlink(missing_ok=True)
         check(done.pop() == meant, f"udev selects {meant}")

@@ -430,7 +430,7 @@ def for_others(drive):
     """Of a drive without a rule what will select another scheduler than it has is named, whatever
     the number of its file; what selects the same, or another setting, is not."""
     plain = ('KERNEL=="sd*", ENV{DEVTYPE}=="disk", ATTR{queue/scheduler}="bfq", '
-             'ATTR{queue/nr_requests}="8"\n')
+             'ATTR{queue/iosched/writes_starved}="8"\n')
     files.ROOT = drive.folder / "others"
     path = files.ROOT / EARLY
     path.parent.mkdir(parents=True)

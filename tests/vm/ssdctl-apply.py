@@ -40,6 +40,11 @@ def refuses(name):
             ("has no block_size_kbx", "bp", "block_size_kb=512", "block_size_kbx=1"),
             ("does not take -1", "bp", "block_size_kb=512", "depth=-1"),
             ("does not take x", "bp", "nr_requests=x"),
+            ("nomerges does not take 3: it takes numbers from 0 to 2", "pass", "nomerges=3"),
+            ("max_sectors_kb does not take 999999", "pass", "max_sectors_kb=999999"),
+            ("the queue has nr_requests wbt_lat_usec read_ahead_kb max_sectors_kb nomerges",
+             "mq-deadline", "rq_affinities=2"),
+            ("noop is called none since Linux 5.0", "noop"),
             ("no scheduler nonsense", "nonsense"),
             ("no value of depth", "pass", "depth=$(reboot)"),
             ("no name of a tunable", "pass", "../scheduler=none"),
@@ -91,6 +96,24 @@ def reverts(name):
     state.same("reverted")
     check("nothing to undo" in ssdctl("revert", name)[0], "reverted twice")
     (file / "scheduler").write_text("none")
+
+
+def queue_settings(name):
+    """Settings of the queue are part of a choice, by other names of schedulers, too; others get
+    what was there before."""
+    state = State(name)
+    former = {key: (state.queue / key).read_text().strip()
+              for key in ("nomerges", "rq_affinity", "max_sectors_kb", "add_random")}
+    ssdctl("apply", name, "deadline", "nomerges=2", "rq_affinity=2", "max_sectors_kb=64",
+           "add_random=1", "fifo_batch=4")
+    has(name, "mq-deadline", nomerges=2, rq_affinity=2, max_sectors_kb=64, add_random=1,
+        fifo_batch=4)
+    ssdctl("apply", name, "pass", "rq_affinity=0")
+    has(name, "pass", **{**former, "rq_affinity": 0})
+    # PAI has limits of its own meanwhile.
+    ssdctl("apply", name, "pai", "nomerges=1")
+    ssdctl("revert", name)
+    state.same("reverted")
 
 
 def throttled(name):
@@ -230,6 +253,7 @@ def main():
         found_unthrottled(disk.name)
         throttled(disk.name)
         reverts(disk.name)
+        queue_settings(disk.name)
         advised(disk.name)
         under_load(disk)
         bare()
