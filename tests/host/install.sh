@@ -53,6 +53,7 @@ for file in share/man/man8/ssd{ctl,-probe}.8 share/bash-completion/completions/s
 	share/zsh/site-functions/_ssdctl; do
 	[ -s "$work/root/usr/local/$file" ] || fail "no $file"
 done
+[ -s "$work/root/usr/local/lib/ssd-iosched/ssd_ctl/evidence.json" ] || fail "no evidence.json"
 for file in rules.d/60-ssd-iosched-hwdb.rules hwdb.d/60-ssd-iosched.hwdb; do
 	[ -s "$work/root/etc/udev/$file" ] || fail "no $file"
 done

@@ -93,6 +93,7 @@ depends ssd-iosched-utils fio kmod liburing2 mount python3 \
 
 contains ssd-iosched-utils usr/sbin/ssd{ctl,-probe} usr/lib/ssd-iosched/ssd-probe-io \
 	usr/lib/ssd-iosched/ssd_{ctl,probe}/command.py usr/lib/ssd-iosched/ssd_ctl/advice/__init__.py \
+	usr/lib/ssd-iosched/ssd_ctl/evidence.json usr/share/doc/ssd-iosched-utils/recommend.md.gz \
 	usr/share/man/man8/ssd{ctl,-probe}.8.gz usr/share/bash-completion/completions/ssd{ctl,-probe} \
 	usr/share/zsh/vendor-completions/_ssdctl usr/lib/udev/rules.d/60-ssd-iosched-hwdb.rules \
 	usr/lib/udev/hwdb.d/60-ssd-iosched.hwdb

@@ -7,6 +7,7 @@ import os
 
 from ssd_ctl import CtlError, activity, drives, keeping, rules, saved, schedulers, uses
 from ssd_ctl.said import add_option
+from ssd_ctl.setters import boot
 from ssd_probe import ProbeError
 from ssd_probe.drive import Drive, amount
 
@@ -216,14 +217,14 @@ def show(made: dict):
             print(f"    {detail}")
     if not made["drives"]:
         print("there are no drives")
-    print("\n" + "\n".join(support_lines(made["support"])))
+    print("\n" + "\n".join([*support_lines(made["support"]), *made["notes"]]))
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     found = [drives.find(args.device, bare=True)] if args.device else drives.every(bare=True)
     made = {"kernel": os.uname().release, "support": schedulers.support(found),
-            "drives": reports(found)}
+            "notes": boot.notes(), "drives": reports(found)}
     if args.interval > 0:
         seen = activity.watch(found, args.interval)
         for each in made["drives"]:

@@ -22,8 +22,8 @@ TRIGGERS = (".timer", ".path", ".socket")
 TLP = ("usr/share/tlp/defaults.conf", "etc/default/tlp", "etc/tlp.d", "etc/tlp.conf")
 TLP_DISKS = "nvme0n1 sda"
 LAPTOP_MODE = "etc/laptop-mode/laptop-mode.conf"
-# They may set a scheduler by what another machine tells them.
-AGENTS = ("puppet", "salt-minion", "chef-client", "cfengine3")
+# They may set a scheduler by what another machine, or an application's vendor, tells them.
+AGENTS = ("puppet", "salt-minion", "chef-client", "cfengine3", "saptune", "sapconf")
 # Files of a unit, and what they have.
 Texts = list[tuple[pathlib.Path, str]]
 
