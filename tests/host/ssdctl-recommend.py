@@ -30,6 +30,7 @@ from ssd_ctl import (  # noqa: E402
 from ssd_ctl.choice import Choice  # noqa: E402
 from ssd_ctl.setters import files, shell, tuned  # noqa: E402
 from ssd_ctl.setters import rules as events  # noqa: E402
+from ssd_probe import ProbeError  # noqa: E402
 
 EXAMPLES = PROJECT / "Documentation/examples"
 # {drive: (its kind, folders from the bus down to the device with (subsystem, driver), files of the
@@ -156,6 +157,15 @@ def gains():
     text = str(evidence.Figure("sd", "start", "start_s", "selected", "pass",
                                {"pass": 1.06, "none": 60, "bfq": 1200}))
     check(text == "start: an application starts, s: 1.06 (none 60 or more, bfq 60 or more)", text)
+    for figure, means, better in (("start_s", {"pass": 1, "bfq": 2}, True),
+                                  ("ops_s", {"pass": 1, "bfq": 2}, False),
+                                  ("read_mbps", {"pass": 1, "none": 2}, True)):
+        each = evidence.Figure("sd", "x", figure, "selected", "pass", means)
+        check(each.better("bfq") == better, f"{figure} of {means} is better: {better}")
+    figures = [evidence.Figure("sd", str(at), "ops_s", "selected", "pass", {"pass": 8, "bfq": at})
+               for at in (8, 2, 0, 4)]
+    order = [each.workload for each in evidence.telling(figures, "bfq")]
+    check(order == ["0", "2", "4", "8"], f"what differs most comes first: {order}")
 
 
 def compared(kind, workload, peer):
@@ -216,10 +226,31 @@ def register(card):
         other = recommend.of(card).others[0]
         check("block_size_kb" not in str(other.choice), f"{text}: {other.choice}")
     shown = "\n".join(recommend.lines(card, recommend.of(card)))
-    check("mmcblk0: pass\n" in shown and "SD card" in shown and "(bus=" in shown and
+    check("mmcblk0: pass\n" in shown and "SD card" in shown and "tags=64" in shown and
           "gains:  start beside a copy" in shown and "costs:" in shown and
+          shown.count("gains") == recommend.SHOWN + 1 and
           "not on a real one" in shown and "persist /dev/mmcblk0 --recommended" in shown,
           "a text for eyes")
+    saved.advised = former
+
+
+def probed(folder, card):
+    """What a report of ssd-probe says fits is shown, too; a file that is none ends in a line."""
+    former, saved.advised = saved.advised, lambda _: None
+    values = {"mapping": "block", "erase_block_kb": 2048, "open_blocks": 2}
+    path = folder / "report.json"
+    path.write_text(json.dumps({"schema": 1, "findings": {
+        name: {"value": value} for name, value in values.items()}}))
+    found = recommend.of(card, str(path)).others[-1]
+    check(str(found.choice).startswith("bp block_size_kb=2048 open_blocks=2 ") and
+          "by ssd-probe, the drive maps whole erase blocks" in found.trouble, f"{found.choice}")
+    for text in ("", "{}", '{"schema": 1}'):
+        path.write_text(text)
+        try:
+            recommend.of(card, str(path))
+            check(False, f"{text!r} is refused")
+        except ProbeError as error:
+            check("is no report of ssd-probe" in str(error), f"{text!r}: {error}")
     saved.advised = former
 
 
@@ -393,6 +424,7 @@ def main():
         agree()
         sources(named["mmcblk0"])
         register(named["mmcblk0"])
+        probed(folder, named["mmcblk0"])
         for name in ("rules", "undone"):
             (folder / name).mkdir()
         order(folder / "rules", named["mmcblk0"])

@@ -4,6 +4,7 @@ evidence.json is made from Documentation/results/ by scripts/doc-kinds."""
 import dataclasses
 import functools
 import json
+import math
 import pathlib
 
 FILE = pathlib.Path(__file__).resolve().parent / "evidence.json"
@@ -46,14 +47,34 @@ class Figure:
         """Return the schedulers whose values are shown."""
         return (self.scheduler, *PEERS)
 
+    def against(self, *peers: str) -> str:
+        """Return it for eyes, with the values of other schedulers."""
+        others = ", ".join(f"{peer} {self.text(peer)}" for peer in peers if peer in self.means)
+        return f"{self.what}: {self.text(self.scheduler)} ({others})"
+
+    def differs(self, peer: str) -> float:
+        """Return how much the scheduler's value differs from that of another one: the logarithm of
+        their ratio, infinite if one has none."""
+        own, other = self.means[self.scheduler], self.means.get(peer, 0)
+        return abs(math.log(own / other)) if own and other else math.inf
+
+    def better(self, peer: str) -> bool:
+        """Return true if the scheduler's value is better than that of another one."""
+        more = self.means[self.scheduler] > self.means.get(peer, 0)
+        return more != (self.figure in LONGEST)
+
     def __str__(self) -> str:
-        peers = ", ".join(f"{peer} {self.text(peer)}" for peer in PEERS if peer in self.means)
-        return f"{self.what}: {self.text(self.scheduler)} ({peers})"
+        return self.against(*PEERS)
 
     def as_json(self) -> dict:
         """Return it for json.dump()."""
         return {"drive": self.drive, "workload": self.workload, "figure": self.figure,
                 "source": f"Documentation/results/{self.source}.md", "means": self.means}
+
+
+def telling(figures: list[Figure], peer: str) -> list[Figure]:
+    """Return figures, those that differ most from those of another scheduler first."""
+    return sorted(figures, key=lambda each: -each.differs(peer))
 
 
 @functools.cache

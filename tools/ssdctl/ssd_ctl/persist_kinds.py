@@ -36,7 +36,7 @@ def wanted(drive: Drive, file: by_kind.File, said: Said) -> Choice | None:
     known = kinds.properties(drive)
     choice, _, _ = by_kind.chosen(file, drive, known)
     if not choice:
-        said(f"{drive.path} keeps what it has: nothing is known to gain "
+        said(f"{drive.path} keeps what it has: no gain is known for most uses "
              f"({kinds.of(drive, known).title})")
     with contextlib.suppress(CtlError):
         advice = saved.advised(drive)

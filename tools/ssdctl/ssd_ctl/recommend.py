@@ -22,7 +22,9 @@ SURE = {kinds.MEASURED: "measured on this drive by ssdctl advise",
         kinds.MODEL: "measured on a drive of this model, by the hardware database",
         kinds.EMULATED: "measured on an emulated drive of this kind, not on a real one",
         kinds.ALIKE: "measured on an emulated drive that is like it, not on a real one",
-        kinds.NOTHING: "nothing is known to gain"}
+        kinds.NOTHING: "no gain is known for most uses"}
+# Figures of a recommendation, and of another choice, that are shown; JSON has all.
+SHOWN, SHOWN_OF_OTHER = 3, 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,14 +153,20 @@ def of(drive: Drive, probe: str | None = None) -> Recommendation:
 def lines(drive: Drive, made: Recommendation) -> list[str]:
     """Return a recommendation for eyes."""
     shown = " ".join(f"{name}={value}".replace(" ", "_") for name, value in made.facts.items())
-    found = [f"{drive.name}: {made.choice or KEEP}", f"    kind:   {made.kind.title} ({shown})",
-             f"    why:    {made.why}", f"    sure:   {made.strength}: {SURE[made.strength]}"]
-    found += [f"    gains:  {each}" for each in made.gains]
-    found += [f"    costs:  {each}" for each in made.costs]
+    found = [f"{drive.name}: {made.choice or KEEP}", f"    kind:   {made.kind.title}",
+             f"    shows:  {shown}", f"    why:    {made.why}",
+             f"    sure:   {made.strength}: {SURE[made.strength]}"]
+    usual = made.kind.usual
+    found += [f"    gains:  {each}" for each in evidence.telling(made.gains, usual)[:SHOWN]]
+    found += [f"    costs:  {each}" for each in evidence.telling(made.costs, usual)[:SHOWN]]
+    peer = made.choice.scheduler if made.choice else usual
     for other in made.others:
         found.append(f"    or:     {other.choice}, {other.trouble}")
-        found += [f"            gains {each}" for each in other.gains]
-        found += [f"            costs {each}" for each in other.costs]
+        figures = evidence.telling([*other.gains, *other.costs], peer)
+        found += [f"            {way} {each.against(peer)}"
+                  for way, better in (("gains", True), ("costs", False))
+                  for each in [one for one in figures if one.better(peer) == better]
+                  [:SHOWN_OF_OTHER]]
     found += [f"    note:   {each}" for each in made.notes]
     if made.choice:
         found.append(f"    keep:   ssdctl persist {drive.path} --recommended")
