@@ -335,6 +335,11 @@ def overruled():
                 ("before", [line("60-a.rules", "none"), ours], ""),
                 ("after", [ours, line("99-a.rules", "none")],
                  "/etc/udev/rules.d/99-a.rules:4 sets scheduler to another value"),
+                ("a model without an entry", [
+                    f"sda: {made.path}:8 Failed to run builtin 'hwdb 'block::name:x:'': No data",
+                    ours], ""),
+                ("an unknown key", [f"sda: {made.path}:8 Unknown user 'x', ignoring", ours],
+                 "udevadm test says"),
                 ("the same after", [ours, line("99-a.rules", "bp")], ""),
                 ("another file after", [ours, form.format(file="99-a.rules", name="iosched/depth",
                                                           value="2")], ""),
