@@ -55,19 +55,24 @@ ZSHDIR ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,s
 # Not from the environment: uninstall removes this folder.
 LIB = $(PREFIX)/lib/ssd-iosched
 LIBRARY := $(patsubst tools/%,%,$(wildcard tools/*/ssd_*/*.py tools/*/ssd_*/*/*.py \
-	tools/*/ssd_*/*.json tools/*/ssd_*/schemas/* tools/*/ssd_*/templates/* tools/*/jobs/*))
-PROGRAMS := tools/ssd-probe/ssd-probe build/tools/ssd-probe-io tools/ssdctl/ssdctl
-LINKS := $(PREFIX)/sbin/ssd-probe $(PREFIX)/sbin/ssdctl
+	tools/*/trace_to_fio/*.py tools/*/trace_to_fio/*/*.py tools/*/ssd_*/*.json \
+	tools/*/ssd_*/schemas/* tools/*/ssd_*/templates/* tools/*/jobs/*))
+PROGRAMS := tools/ssd-probe/ssd-probe build/tools/ssd-probe-io tools/ssdctl/ssdctl \
+	tools/trace-to-fio/trace-to-fio
+LINKS := $(PREFIX)/sbin/ssd-probe $(PREFIX)/sbin/ssdctl $(PREFIX)/bin/trace-to-fio
 HWDB := tools/ssdctl/udev/60-ssd-iosched.hwdb
 # Files with their folders. Folders that only these files need are removed with them.
 TOOL_FILES := tools/ssd-probe/ssd-probe.8=$(PREFIX)/share/man/man8/ssd-probe.8 \
 	tools/ssdctl/ssdctl.8=$(PREFIX)/share/man/man8/ssdctl.8 \
+	tools/trace-to-fio/trace-to-fio.1=$(PREFIX)/share/man/man1/trace-to-fio.1 \
+	tools/trace-to-fio/completion/trace-to-fio.bash=$(PREFIX)/share/bash-completion/completions/trace-to-fio \
+	tools/trace-to-fio/completion/_trace-to-fio=$(ZSHDIR)/_trace-to-fio \
 	tools/ssdctl/completion/ssdctl.bash=$(PREFIX)/share/bash-completion/completions/ssdctl \
 	tools/ssdctl/completion/ssd-probe.bash=$(PREFIX)/share/bash-completion/completions/ssd-probe \
 	tools/ssdctl/completion/_ssdctl=$(ZSHDIR)/_ssdctl \
 	tools/ssdctl/udev/60-ssd-iosched-hwdb.rules=$(UDEVDIR)/rules.d/60-ssd-iosched-hwdb.rules \
 	$(HWDB)=$(UDEVDIR)/hwdb.d/60-ssd-iosched.hwdb
-TOOL_FOLDERS := $(ZSHDIR) $(PREFIX)/share/zsh $(PREFIX)/share/man/man8 \
+TOOL_FOLDERS := $(ZSHDIR) $(PREFIX)/share/zsh $(PREFIX)/share/man/man8 $(PREFIX)/share/man/man1 \
 	$(PREFIX)/share/bash-completion/completions $(PREFIX)/share/bash-completion
 # What ssdctl and ssd-probe write; of the rules those that persist has written.
 WRITTEN := /etc/ssd-iosched /var/lib/ssd-iosched /var/lib/ssd-probe \
@@ -135,7 +140,7 @@ $(BUILD)/.block: $(BUILD)/iosched-kernel.h FORCE
 install: install-modules ## install modules into /lib/modules, run depmod, install-tools
 	@if echo '#include <liburing.h>' | $(CC) -E - >/dev/null 2>&1; then \
 		$(MAKE) --no-print-directory install-tools; \
-	else echo "ssdctl and ssd-probe are not installed: liburing-dev is missing (then: make install-tools)"; fi
+	else echo "the programs are not installed: liburing-dev is missing (then: make install-tools)"; fi
 
 # Only the schedulers: the other modules are for guests.
 install-modules: modules
@@ -149,13 +154,13 @@ install-modules: modules
 		chmod 644 $(UPDATES)/$$module || exit 1; done
 	$(if $(DESTDIR),,depmod $(KVER))
 
-install-tools: tools ## install only ssdctl and ssd-probe, below PREFIX
+install-tools: tools ## install only ssdctl, ssd-probe and trace-to-fio, below PREFIX
 	for file in $(LIBRARY); do \
 		install -D -m 644 tools/$$file $(DESTDIR)$(LIB)/$${file#*/} || exit 1; done
 	printf '%s\n' '"""The version of the project."""' 'VERSION = "$(VERSION)"' | \
 		install -m 644 /dev/stdin $(DESTDIR)$(LIB)/ssd_probe/version.py
 	install $(PROGRAMS) $(DESTDIR)$(LIB)
-	install -d $(DESTDIR)$(PREFIX)/sbin
+	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin
 	for link in $(LINKS); do \
 		ln -sfr $(DESTDIR)$(LIB)/$${link##*/} $(DESTDIR)$$link || exit 1; done
 	for file in $(TOOL_FILES); do \
@@ -282,7 +287,7 @@ help: ## this list
 	@echo '  KVER=<release>  an installed or fetched kernel; default: the running one'
 	@echo '  KDIR=<tree>     a full, built kernel tree instead'
 	@echo '  BLOCK=<dir>     block/ of the source of a kernel without BTF'
-	@echo '  PREFIX=<dir>    where ssdctl and ssd-probe are installed; default: /usr/local'
+	@echo '  PREFIX=<dir>    where the programs are installed; default: /usr/local'
 	@echo '  DESTDIR=<dir>   install below this folder'
 	@echo '  LLVM=-<version> a clang of this version, for a kernel that clang has built'
 	@echo '  SIGN_KEY=<file> SIGN_CERT=<file>   sign the modules that are installed'

@@ -19,8 +19,8 @@ START_MS = 2000
 
 
 def deal(lines: list[str], folder: pathlib.Path):
-    """Write the @lines of a log of scripts/trace-to-fio to JOBS logs in @folder. Times are whole ms
-    since the start of fio, as the jobs begin one after the other."""
+    """Write the @lines of a log of trace-to-fio to JOBS logs in @folder. Times are whole ms since
+    the start of fio, as the jobs begin one after the other."""
     requests = [line.split(maxsplit=2) for line in lines[1:]
                 if line.split()[2] in ("read", "write")]
     name = requests[0][1]
@@ -33,12 +33,12 @@ def deal(lines: list[str], folder: pathlib.Path):
 
 
 def logs(trace: pathlib.Path, folder: pathlib.Path, *options: str) -> str:
-    """Convert a trace with these options of scripts/trace-to-fio, to logs in a @folder of the
-    project; return their paths as the variable LOG."""
-    done = subprocess.run([model.PROJECT / "scripts/trace-to-fio", *options, trace],
+    """Convert a trace with these options of trace-to-fio, to logs in a @folder of the project;
+    return their paths as the variable LOG."""
+    done = subprocess.run([model.PROJECT / "tools/trace-to-fio/trace-to-fio", *options, trace],
                           stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
-        raise model.Failed(f"scripts/trace-to-fio fails for {trace}")
+        raise model.Failed(f"trace-to-fio fails for {trace}")
     deal(done.stdout.splitlines(), folder)
     return ":".join(str((folder / str(number)).relative_to(model.PROJECT))
                     for number in range(JOBS))

@@ -45,12 +45,14 @@ for source in *-iosched.c; do
 	module=$(echo "$updates/${source%.c}".ko*)
 	[ "$(modinfo -F signer "$module")" = "a test's key" ] || fail "$module is not signed"
 done
-for program in ssdctl ssd-probe; do
-	said=$("$work/root/usr/local/sbin/$program" --version)
+for program in sbin/ssdctl sbin/ssd-probe bin/trace-to-fio; do
+	said=$("$work/root/usr/local/$program" --version)
+	program=${program#*/}
 	[ "$said" = "$program $version" ] || fail "$program says $said"
 done
 for file in share/man/man8/ssd{ctl,-probe}.8 share/bash-completion/completions/ssd{ctl,-probe} \
-	share/zsh/site-functions/_ssdctl; do
+	share/man/man1/trace-to-fio.1 share/bash-completion/completions/trace-to-fio \
+	share/zsh/site-functions/_{ssdctl,trace-to-fio}; do
 	[ -s "$work/root/usr/local/$file" ] || fail "no $file"
 done
 [ -s "$work/root/usr/local/lib/ssd-iosched/ssd_ctl/evidence.json" ] || fail "no evidence.json"

@@ -27,7 +27,9 @@ checked()
 	local package=$1 file
 
 	shift
-	for file in bin/ssdctl bin/ssd-probe ssd-iosched/ssd-probe-io \
+	for file in bin/ssdctl bin/ssd-probe bin/trace-to-fio usr/share/man/man1/trace-to-fio.1 \
+		usr/share/bash-completion/completions/trace-to-fio \
+		usr/share/zsh/site-functions/_trace-to-fio ssd-iosched/trace_to_fio/command.py ssd-iosched/ssd-probe-io \
 		usr/lib/udev/rules.d/60-ssd-iosched-hwdb.rules usr/share/man/man8/ssd-probe.8 \
 		"usr/src/ssd-iosched-$version/pass-iosched.c" usr/share/man/man8/ssdctl.8 \
 		usr/share/bash-completion/completions/ssdctl \

@@ -95,7 +95,9 @@ contains ssd-iosched-utils usr/sbin/ssd{ctl,-probe} usr/lib/ssd-iosched/ssd-prob
 	usr/lib/ssd-iosched/ssd_{ctl,probe}/command.py usr/lib/ssd-iosched/ssd_ctl/advice/__init__.py \
 	usr/lib/ssd-iosched/ssd_ctl/evidence.json usr/share/doc/ssd-iosched-utils/recommend.md.gz \
 	usr/share/man/man8/ssd{ctl,-probe}.8.gz usr/share/bash-completion/completions/ssd{ctl,-probe} \
-	usr/share/zsh/vendor-completions/_ssdctl usr/lib/udev/rules.d/60-ssd-iosched-hwdb.rules \
+	usr/bin/trace-to-fio usr/lib/ssd-iosched/trace_to_fio/formats/blkparse.py \
+	usr/share/man/man1/trace-to-fio.1.gz usr/share/bash-completion/completions/trace-to-fio \
+	usr/share/zsh/vendor-completions/_{ssdctl,trace-to-fio} usr/lib/udev/rules.d/60-ssd-iosched-hwdb.rules \
 	usr/lib/udev/hwdb.d/60-ssd-iosched.hwdb
 contains ssd-iosched-dkms "usr/src/$name/dkms.conf" "usr/src/$name/piq-iosched.c"
 
@@ -106,13 +108,14 @@ for deb in dkms utils; do
 		fail "not version $version"
 done
 # Every module of the programs is there.
-for program in ssdctl ssd-probe; do
+for program in ssdctl ssd-probe trace-to-fio; do
 	said=$(PYTHONDONTWRITEBYTECODE=1 "$work/root/usr/lib/ssd-iosched/$program" --version)
 	[ "$said" = "$program $version" ] || fail "$program says $said"
 done
-(cd tools && find ssdctl/{ssd_ctl,jobs} ssd-probe/ssd_probe -name __pycache__ -prune -o -type f -print |
+(cd tools && find ssdctl/{ssd_ctl,jobs} ssd-probe/ssd_probe trace-to-fio/trace_to_fio -name __pycache__ \
+	-prune -o -type f -print |
 	sed 's|^[^/]*/||' | sort) >"$work/want"
-(cd "$work/root/usr/lib/ssd-iosched" && find ssd_ctl jobs ssd_probe -type f | sort) >"$work/have"
+(cd "$work/root/usr/lib/ssd-iosched" && find ssd_ctl jobs ssd_probe trace_to_fio -type f | sort) >"$work/have"
 diff "$work/want" "$work/have" || fail "not all of the programs' files are in the package"
 
 # Run dkms.conf as DKMS does for the build of kernel $1 with headers $2; print what DKMS is told.

@@ -26,8 +26,8 @@ def main():
         for trace in found:
             log = pathlib.Path(folder, trace.name.removesuffix(".csv.gz") + ".log")
             with open(log, "w", encoding="ascii") as out:
-                subprocess.run([PROJECT / "scripts/trace-to-fio", "--capacity=4096m",
-                                "--align=4k", trace], stdout=out, check=True)
+                subprocess.run([PROJECT / "tools/trace-to-fio/trace-to-fio",
+                                "--capacity=4096m", "--align=4k", trace], stdout=out, check=True)
             files.append(log)
         return subprocess.run(
             [PROJECT / "scripts/lab", "--virtual-time", f"--kernel={os.environ['KERNEL']}",

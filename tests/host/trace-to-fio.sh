@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Traces of all formats are converted to replays that fio accepts, with the same requests at
-# the same times, compressed, folded and aligned on request; malformed lines are reported by
-# number and fail
-# timeout: 120
+# Traces are converted to replays that fio accepts, with the same requests at the same times,
+# compressed, folded and aligned on request; malformed lines are reported by number and fail; a
+# reader that ends early is no error worth a word
+# timeout: 300
 # quick: host
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
-convert=scripts/trace-to-fio
+convert=tools/trace-to-fio/trace-to-fio
 
 fail()
 {
@@ -92,7 +92,7 @@ fio version 2 iolog
 /dev/replay read 1048576 1024
 /dev/replay close
 END
-becomes csv version2 --version 2
+becomes csv version2 --iolog 2
 
 # Devices are concatenated; a request across the folded capacity is moved.
 printf 'ts_us,dev,op,offset,size\n0,b,R,0,1024\n0,a,R,512,512\n1,b,W,512,1024\n' >"$work/two"
@@ -113,7 +113,7 @@ refused()
 	! $convert --format "$1" "$work/bad" >"$work/out" 2>"$work/err" || fail "took '$2'"
 	[ ! -s "$work/out" ] || fail "wrote a part in spite of '$2'"
 	grep -q "^$work/bad:3: $3" "$work/err" || fail "'$2' gives $(<"$work/err")"
-	grep -q '^error: 1 malformed lines' "$work/err" || fail "'$2' gives $(<"$work/err")"
+	grep -q '^trace-to-fio: .* 1 line was malformed' "$work/err" || fail "'$2' gives $(<"$work/err")"
 	! $convert --skip-malformed --format "$1" "$work/bad" >"$work/out" 2>/dev/null ||
 		fail "no failure with --skip-malformed"
 	grep -q ' read ' "$work/out" || fail "--skip-malformed wrote nothing"
@@ -123,7 +123,7 @@ refused csv '5,0,X,0,512' 'neither read nor write'
 refused csv '5,0,R,-1,512' 'offset is no whole number'
 refused csv '5,0,R,0,0' 'a size of 0'
 refused csv 'nan,0,R,0,512' 'ts_us is no time'
-refused csv '' '1 fields instead of 5'
+refused csv '5' '1 fields instead of 5'
 refused msr '1,hm,1,Read,0,512' '6 fields instead of 7'
 refused msr '1,hm,1,Read,0x10,512,0' 'Offset is no whole number'
 refused spc '0,16,4096,W' '4 fields instead of 5'
@@ -131,15 +131,19 @@ refused spc '0,16,4096,W,soon' 'Timestamp is no time'
 refused blkparse 'lost 5 events' 'no event of blkparse'
 refused blkparse '  8,0 1 9 0.002000000 697 Q W 16 [fio]' "no 'sector"
 echo "malformed lines: all reported"
-for bad in --capacity=1000 --compress=0 --align=100 --version=1; do
+for bad in --capacity=1000 --compress=0 --align=100 --iolog=1; do
 	! $convert "$bad" "$work/csv" >/dev/null 2>&1 || fail "took $bad"
 done
 ! $convert "$work/none" 2>"$work/err" >/dev/null || fail "a file that is not there"
-grep -q '^error: .*none' "$work/err" || fail "no error: $(<"$work/err")"
+grep -q '^trace-to-fio: .*none: No such file' "$work/err" || fail "no error: $(<"$work/err")"
+seq 0 100000 | awk 'BEGIN { print "ts_us,dev,op,offset,size" } { print $1 ",0,R,0,512" }' >"$work/long"
+$convert "$work/long" 2>"$work/err" | head -n 1 >"$work/out" || true
+[ "$(<"$work/out")" = "fio version 3 iolog" ] || fail "no output: $(<"$work/err")"
+[ ! -s "$work/err" ] || fail "a reader that ends: $(<"$work/err")"
 
 # fio replays it: 3 requests, 3 s apart when 1000 times slower; both versions.
 for version in 2 3; do
-	$convert --version $version --compress 0.001 "$work/csv" >"$work/replay.log"
+	$convert --iolog $version --compress 0.001 "$work/csv" >"$work/replay.log"
 	truncate -s 2m "$work/disk"
 	timeout 60 fio --name=replay --read_iolog="$work/replay.log" \
 		--replay_redirect="$work/disk" --ioengine=psync --output-format=json \

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Finding the format of a trace by its first lines: the format that can read them."""
+import dataclasses
+import re
+
+from ssd_probe.output import plain
+
+from trace_to_fio import LeftOut, Malformed, Options, TraceError
+from trace_to_fio.formats import Format, Parser, all_formats
+
+# Lines that are looked at.
+LINES = 1000
+# A format fits if at most one line in so many is malformed.
+SOUND = 10
+# Characters of a line that is shown.
+SHOWN = 60
+# A line of blkparse -f: a time, a letter of an event and numbers, separated by whatever.
+LAYOUT = re.compile(r"[^\d]*\d+\.\d{6,9}\b.*(?:^|[\s,;|])[QGIDCMF](?=[\s,;|]|$).*\d", re.ASCII)
+
+
+@dataclasses.dataclass
+class Trial:
+    """A format and what it made of the first lines."""
+    format: Format
+    parser: Parser
+    records: int = 0
+    malformed: int = 0
+
+    def fits(self) -> bool:
+        """Return true if the lines are of the format."""
+        return self.records > 0 and self.malformed * SOUND <= self.records
+
+
+def tried(fmt: Format, options: Options, lines: list[str]) -> Trial | None:
+    """Return what a format makes of the first lines; None if they cannot be of it."""
+    parser = fmt.make(options, lines, True)
+    if not parser:
+        return None
+    trial = Trial(fmt, parser)
+    for line in lines:
+        try:
+            trial.records += parser.request(line) is not None
+        except LeftOut:
+            trial.records += 1
+        except Malformed:
+            trial.malformed += 1
+    return trial
+
+
+def parser_for(name: str | None, options: Options, lines: list[str]
+               ) -> tuple[Parser, str, list[str]]:
+    """Return the parser of a trace with these first lines, its format and what the user has to know
+    of the choice. @name: the format, None: to be found"""
+    formats = all_formats()
+    if name or options.columns or options.layout:
+        name = name or ("csv" if options.columns else "blkparse-f")
+        parser = formats[name].make(options, lines, False)
+        if not parser:
+            raise TraceError("blkparse-f needs --blkparse-format" if name == "blkparse-f" else
+                             f"--blkparse-format goes with blkparse-f, not with {name}")
+        return parser, name, []
+    refusals = []
+    trials = []
+    for fmt in formats.values():
+        try:
+            trial = tried(fmt, options, lines)
+        except TraceError as error:
+            refusals.append(error)
+            continue
+        if trial and trial.fits():
+            trials.append(trial)
+    if not trials:
+        raise refusals[0] if refusals else TraceError(unknown(lines))
+    best = min(trials, key=lambda trial: trial.malformed)
+    notes = []
+    others = [trial.format.name for trial in trials
+              if trial is not best and trial.malformed == best.malformed]
+    if others:
+        notes.append(f"taken as {best.format.text}; it may be "
+                     f"{' or '.join(formats[each].text for each in others)} "
+                     f"(--format {', '.join(others)})")
+    # A new parser, which has not seen the lines.
+    return best.format.make(options, lines, True), best.format.name, notes
+
+
+def unknown(lines: list[str]) -> str:
+    """Return why no format has been found."""
+    number, first = next(((number, line) for number, line in enumerate(lines, 1) if line.strip()),
+                         (0, ""))
+    if not first:
+        return "it is empty"
+    records = [line for line in lines if LAYOUT.match(line)]
+    if len(records) * 2 > sum(map(bool, lines)):
+        return ("this seems to be blkparse -f: say its format string, as in "
+                "--blkparse-format '%5T.%9t %D %a %3d %S %n'")
+    shown = plain(first[:SHOWN]) + ("..." if len(first) > SHOWN else "")
+    return (f"none of the formats can read it; line {number}: '{shown}'\n"
+            "Name the format by --format, or its columns by --columns (see trace-to-fio(1)).")
