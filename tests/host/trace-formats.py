@@ -1,0 +1,289 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0
+# trace-to-fio reads each format that it names: the format is found by the records, columns by the
+# header's names or by --columns; what may be meant in two ways is said, with the option that
+# decides; what cannot be read is an error of a few lines
+# timeout: 120
+# quick: host
+import pathlib
+import struct
+import sys
+import tempfile
+
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(TESTS / "lib"))
+
+from checks import check  # noqa: E402  (in a folder added above)
+from traces import convert  # noqa: E402
+
+from trace_to_fio.formats import all_formats  # noqa: E402
+
+TRACES = TESTS / "host/traces"
+R, W = "read", "write"
+SECTOR = 512
+# Two requests, in blocks of 512 bytes: (sector, sectors).
+PAIR = [(0, R, 2048 * SECTOR, 4096), (300, W, 4096 * SECTOR, 8192)]
+# {format: [(lines, requests)]}, found without --format.
+SAMPLES = {
+    "blkparse": [(
+        "  8,0    1        1     0.001000000   697  Q   R 2048 + 8 [fio]\n"
+        "  8,0    1        0     0.001100000     0  m   N cfq697 slice expired\n"
+        "  8,0    1        2     0.001200000   697  P   N [fio]\n"
+        "  8,0    1        3     0.001250000   697  Q  DS 64 + 8 [fio]\n"
+        "  8,0    1        4     0.001260000   697  Q FWS [fio]\n"
+        "  8,0    1        5     0.001300000   697  Q FWFSM 4096 + 16 [kworker/0:1]\n"
+        "  8,0    1        6     0.001400000   697  C   R 2048 + 8 (    1234) [0]\n"
+        "fio (697)\n Reads Queued:           1,        4KiB\t Writes Queued:           1,\n\n"
+        "Throughput (R/W): 0KiB/s / 0KiB/s\nEvents (8,0): 6 entries\n", PAIR)],
+    "ftrace": [(
+        "# tracer: nop\n#\n#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION\n"
+        "          <idle>-0       [001] d..1. 99.900000: sched_switch: prev_comm=a ==> next\n"
+        "             fio-697     [001] ..... 100.000000: block_rq_issue: 8,0 R 4096 () 2048 + 8"
+        " none,0,0 [fio]\n"
+        "             fio-697     [001] ..... 100.000100: block_rq_issue: 8,0 FF 0 () 0 + 0 [fio]\n"
+        "             fio-697     [001] ..... 100.000200: block_rq_issue: 8,0 N 36 (12 00 00) 0 + 0"
+        " [smartctl]\n"
+        "    kworker/1:1H-250     [001] ..... 100.000300: block_rq_issue: 8,0 WS 8192 () 4096 + 16"
+        " [kworker/1:1H]\n"
+        "          <idle>-0       [001] ..s.. 100.000400: block_rq_complete: 8,0 R () 2048 + 8"
+        " [0]\n",
+        PAIR),
+        # trace-cmd report -t of a newer version, perf script, bios.
+        ("cpus=2\n"
+         " fio-2991    0...   119.255974123: block_rq_issue:       8,0 R 4096 () 2048 + 8 [fio]\n"
+         " fio-2991    0...   119.256274123: block_rq_issue:       8,0 W 8192 () 4096 + 16 [fio]\n",
+         PAIR),
+        ("fio 2991 [000] 119.255974: block:block_rq_issue: 8,0 R 4096 () 2048 + 8 [fio]\n"
+         "fio 2991 [000] 119.256274: block:block_rq_issue: 8,0 W 8192 () 4096 + 16 [fio]\n", PAIR),
+        (" a-1 [000] .... 1.000000: block_bio_queue: 8,0 R 2048 + 8 [a]\n"
+         " a-1 [000] .... 1.000010: block_rq_issue: 8,0 R 4096 () 2048 + 8 [a]\n"
+         " a-1 [000] .... 1.000300: block_bio_queue: 8,0 W 4096 + 16 [a]\n", PAIR)],
+    "biosnoop": [(
+        "TIME(s)     COMM           PID    DISK    T SECTOR     BYTES  QUE(ms) LAT(ms)\n"
+        "0.001200    Web Content    1950   sda     W 4096       8192      0.10    0.80\n"
+        "0.001000    kworker/0:1    1950   sda     R 2048       4096      0.00    1.00\n"
+        "0.002000    ?              0      sda     W -1         0         0.00    1.00\n", PAIR),
+        ("0.001000   a b   1950   nvme0n1   R  2048       4096       1.00\n"
+         "0.001300   a     1950   nvme0n1   WS 4096       8192       1.00\n", PAIR),
+        ("TIME(s)        COMM           PID    DISK      T SECTOR     BYTES  P  LAT(ms)\n"
+         "0.001000       a     1950   sda       R 2048       4096       S  1.00\n"
+         "0.001300       a     1950   sda       W 4096       8192       R  1.00\n", PAIR)],
+    "msr": [("128166372003061629,hm,1,Read,1048576,4096,151\n"
+             "128166372003064629,hm,1,Write,2097152,8192,151\n", PAIR)],
+    "spc": [("0,2048,4096,r,0.551706\n0,4096,8192,W,0.552006\n", PAIR),
+            ("0,2048,4096,R,0.551706,1,more\n0,4096,8192,W,0.552006\n", PAIR)],
+    "fiu": [("89966193305706 4892 syslogd 2048 8 R 6 0 531e779e8dd7\n"
+             "89966193605706 4892 kworker a 4096 16 W 6 0 531e779e8dd8\n", PAIR)],
+    "systor": [("Timestamp,Response,IOType,LUN,Offset,Size\n"
+                "1456135200.013118000,0.001,R,0,1048576,4096\n"
+                "1456135200.013200000,0.001,,0,0,4096\n"
+                "1456135200.013418000,0.001,W,0,2097152,8192\n", PAIR),
+               ("1456135200.013118000,0.001,R,0,1048576,4096\n"
+                "1456135200.013418000,0.001,W,0,2097152,8192\n", PAIR)],
+    "alibaba": [("0,R,1048576,4096,1577808000000046\n0,W,2097152,8192,1577808000000346\n", PAIR),
+                ("device_id,opcode,offset,length,timestamp\n"
+                 "0,R,1048576,4096,1577808000000046\n0,W,2097152,8192,1577808000000346\n", PAIR)],
+    "tencent": [("1538323200,2048,8,0,1063\n1538323201,4096,16,1,1063\n",
+                 [PAIR[0], (1000000, *PAIR[1][1:])])],
+    "cloudphysics": [("version,time,op,size,lbn\n1,33898,28,4096,2048\n1,33898,35,0,0\n"
+                      "1,33899,2a,8192,4096\n", [PAIR[0], (1000000, *PAIR[1][1:])]),
+                     ("1,33898,28,4096,2048\n1,33899,2a,8192,4096\n",
+                      [PAIR[0], (1000000, *PAIR[1][1:])])],
+    "mqsim": [("938513000 0 2048 8 1\n938813000 0 4096 16 0\n", PAIR)],
+    "disksim": [("13.191135 0 2048 8 1\n13.491135 0 4096 16 0\n", PAIR)],
+    "femu": [("0.000 0 1048576 4096 1\n0.300 0 2097152 8192 0\n", PAIR)],
+    "csv": [("ts_us,dev,op,offset,size\n1000.0,a,R,1048576,4096\n1300,a,W,2097152,8192\n", PAIR),
+            ("ts_us,dev,op,size,offset\n1000.0,a,R,4096,1048576\n1300,a,W,8192,2097152\n", PAIR),
+            ("# made by hand\n#time (ms);LBA;sectors;rwbs\n1;2048;8;RA\n1.3;4096;16;WS\n", PAIR),
+            ('"is_read","timestamp_ns","Offset","Length"\n"1","1e6","1048576","4096"\n'
+             '"0","1300000","2097152","8192"\n', PAIR),
+            ("Time[s]\tType\tSector\tSize\n0.001\tRead\t2048\t8\n0.0013\tWrite\t4096\t16\n", PAIR),
+            ("time_s op lba bytes\n0.001 R 2048 4096\n0.0013 w 4096 8192\n0.002 trim 0 4096\n",
+             PAIR)],
+}
+
+
+class Files:
+    """Makes files of lines."""
+
+    def __init__(self, folder):
+        self.folder, self.number = pathlib.Path(folder), 0
+
+    def __call__(self, content):
+        self.number += 1
+        path = self.folder / f"t{self.number}"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+
+def samples(file):
+    """Each format's sample gives its requests, and by --format the same."""
+    check(set(SAMPLES) | {"blkparse-f"} == set(all_formats()), "each format has a sample")
+    for name, of_format in SAMPLES.items():
+        for content, expected in of_format:
+            path = file(content)
+            done = convert(path)
+            check(done.status == 0 and done.requests == expected,
+                  f"{name}: {done.requests} {done.said}")
+            done = convert("--format", name, path)
+            check(done.requests == expected, f"--format {name}: {done.requests} {done.said}")
+
+
+def vscsi(file):
+    """Both versions of the binary records are told apart and read; a cut one is an error."""
+    rows = [(0x28, 4096, 2048, 1000), (0x12, 512, 0, 1100), (0x8a, 8192, 4096, 1300)]
+    first = b"".join(struct.pack("<IIIHHQQ", 1, size, 1, code, 1 << 8, block, time)
+                     for code, size, block, time in rows)
+    second = b"".join(struct.pack("<HHIIIQQQ", code, 2 << 8, 1, size, 1, block, time, 5)
+                      for code, size, block, time in rows)
+    for content in (first, second):
+        done = convert(file(content))
+        check(done.requests == PAIR and "1 other commands" in done.said,
+              f"vscsi: {done.requests} {done.said}")
+    done = convert(file(first[:-3]))
+    check(done.status == 1 and "ends within record 3" in done.said, f"a cut record: {done.said}")
+
+
+def inputs():
+    """Inputs that once failed give the requests that they hold."""
+    spc = [(0, W, 20941264 * SECTOR, 8192), (2335, W, 20939840 * SECTOR, 8192)]
+    one = PAIR[:1]
+    for name, words, expected in (
+            ("blkparse-q.txt", (), PAIR), ("blkparse-s.txt", (), PAIR),
+            ("x.blktrace.0", (), PAIR), ("blkparse-capture.txt", (), one),
+            ("blkparse-comment.txt", (), one), ("blkparse-passthrough.txt", (), one),
+            ("blkparse-passthrough.txt", ("--event=D",),
+             [(0, *PAIR[0][1:]), (299, *PAIR[1][1:])]),
+            ("blkparse-passthrough.txt", ("--event=C",), PAIR),
+            ("blkparse-passthrough.txt", ("--event=I",), []),
+            # 8,0 is before 8,16, and ends at 4112 sectors.
+            ("blkparse-two-runs.txt", (), [PAIR[0], (0, R, (4112 + 9999) * SECTOR, 4096), PAIR[1],
+                                           (300, W, (4112 + 5000) * SECTOR, 8192)]),
+            ("alibaba.csv", (), [(0, R, 126703661056, 4096),
+                                 (380, W, 126703665152 + 19496058880, 77824)]),
+            ("biosnoop.txt", (), [(0, W, 26236512 * SECTOR, 8192)]),
+            ("blkparse-f.txt", ("--op=read", "--blkparse-format=%5T.%9t, %p, %C, %a, %S, %n, %N\n"),
+             one),
+            ("fiu.blkparse", (), [(0, W, 904265560 * SECTOR, 4096),
+                                  (0, W, 904265568 * SECTOR, 4096)]),
+            ("ftrace.txt", (), [(0, R, 1000 * SECTOR, 4096)]),
+            # Device 3 is before 4.
+            ("mqsim.trace", (), [(0, W, (197570586 + 264719034) * SECTOR, 8192),
+                                 (315, R, 197570570 * SECTOR, 8192)]),
+            ("own.csv", (), [(0, R, 8192000, 4096)]), ("msr.csv", (), [(0, W, 7014912, 4096)]),
+            *((name, (), spc) for name in ("f.spc", "f.spc.gz", "f.spc.bz2", "f.spc.xz",
+                                           "f.spc.zst", "t.tar.gz"))):
+        done = convert(*words, TRACES / name)
+        near = [(us, *rest) for us, *rest in done.requests]
+        check([request[1:] for request in near] == [request[1:] for request in expected] and
+              all(abs(request[0] - meant[0]) <= 1
+                  for request, meant in zip(near, expected, strict=True)),
+              f"{name} {words}: {done.requests} {done.said}")
+        check(done.status == (0 if expected else 1), f"{name} {words}: status {done.status}")
+
+
+def told(file):
+    """What may be meant in two ways is said with the option that decides."""
+    sectors = "13.191135 0 2048 8 1\n13.491135 0 4096 16 0\n"
+    whole = "938513000 0 2048 8 1\n938813000 0 4096 16 0\n"
+    two = (TRACES / "blkparse-two-runs.txt")
+    for path, words, said in (
+            (file(whole), (), "may be traces for DiskSim, ASCII (ms, sectors) (--format disksim)"),
+            (file(sectors), (), ""),
+            (two, (), "2 runs of blkparse, replayed together"),
+            (TRACES / "ftrace.txt", (), "without event Q, each D (issued) is a request (--event)"),
+            (file("time_s,op,lba,size\n0,R,8,8\n1,W,16,8\n"), (),
+             "'lba' is taken as sectors of 512 bytes, 'size' too (--columns)"),
+            (file("time_s,op,lba,size\n0,R,8,4096\n1,W,16,512\n"), (),
+             "'size' as bytes (--columns)"),
+            (TRACES / "x.blktrace.0", (), "left out: 1 flushes"),
+            (TRACES / "blkparse-passthrough.txt", ("--event=C",),
+             "left out: 1 passthrough commands, 1 ends of flushes")):
+        done = convert(*words, path)
+        check(done.status == 0 and said in done.said and done.said.count("\n") == bool(said),
+              f"said: {done.said}")
+        check(not convert("-q", *words, path).said, "nothing with --quiet")
+    done = convert("--runs=after", two)
+    check([request[0] for request in done.requests] == [0, 300, 300, 600],
+          f"one run after the other: {done.requests}")
+    done = convert("--format=disksim", file(whole))
+    check([request[0] for request in done.requests] == [0, 300000 * 1000],
+          f"--format disksim: {done.requests}")
+    done = convert("--time-unit=us", file(whole))
+    check([request[0] for request in done.requests] == [0, 300000], f"--time-unit: {done.requests}")
+
+
+def columns(file):
+    """--columns and --op say what a trace does not."""
+    for words, content in (
+            (("--columns=time_ms,sector,size,is_write",), "1,2048,4096,0\n1.3,4096,8192,1\n"),
+            (("--columns=-,time_s,op,offset*4096,size*4096",),
+             "x 0.001 R 256 1\nx 0.0013 WSM 512 2\n"),
+            (("--columns=time,dev,is_read,sector,sectors", "--time-unit=us"),
+             "when;dev;read;lba;n\n1000;a;1;2048;8\n1300;a;0;4096;16\n"),
+            (("--columns=time_ns,scsi,sector,size",), "1000000 28 2048 4096\n"
+             "1300000 2a 4096 8192\n")):
+        done = convert(*words, file(content))
+        check(done.requests == PAIR, f"{words}: {done.requests} {done.said}")
+    done = convert("--columns=time_us,offset,size", "--op=write", file("0,0,512\n5,512,512\n"))
+    check(done.requests == [(0, W, 0, 512), (5, W, 512, 512)], f"--op: {done.requests} {done.said}")
+    words = "--blkparse-format=%D %3c %d%S+%n:%T.%9t\n"
+    done = convert(words, file("  8,0    0   R2048+8:    0.001000000\n"
+                               "  8,0    0  WS4096+16:    0.001300000\n"))
+    check(done.requests == PAIR, f"{words}: {done.requests} {done.said}")
+
+
+def refused(file):
+    """What cannot be read is an error of five lines at most, which says what to do."""
+    numbers = "".join(f"{at},{at * 7},{at % 5},{at * 3}\n" for at in range(5000))
+    late = "ts_us,dev,op,offset,size\n" + "0,a,R,0,512\n" * 2000 + "something else\n" * 5000
+    for words, content, said in (
+            ((), "", "is empty"), ((), "\n\n", "is empty"),
+            ((), numbers, "none of the formats can read it; line 1: '0,0,0,0'"),
+            ((), "\x1b[31mred\n", "line 1: '?[31mred'"),
+            ((), bytes(range(256)) * 50, "binary file of an unknown format"),
+            ((), b"PK\x03\x04rest", "unzip it first"),
+            ((), b"\x17\x08\x44tracing6\0", "trace-cmd report -i"),
+            ((), "fio version 2 iolog\n/dev/a add\n", "a replay log of fio already"),
+            ((), "TIME(ms)     COMM             PID    LAT(ms)\n611  bash   4179  10\n",
+             "not printed sector and size"),
+            ((), (TRACES / "blkparse-f.txt").read_text(), "this seems to be blkparse -f"),
+            (("--blkparse-format=%T %a %S %n",), "0 Q 1 1\n", "has no %d"),
+            (("--blkparse-format=%T %a %d %S",), "0 Q R 1\n", "needs %n or %N"),
+            ((), "timestamp,op,offset,size\n1,R,0,512\n", "the unit of 'timestamp': --time-unit"),
+            ((), "time_s,rw,lba,bytes\n1,0,0,512\n",
+             "--columns time_s,is_read,sector,size, or is_write"),
+            (("--format=csv",), "time_s,op,size\n1,R,512\n", "the header has no offset or sector"),
+            (("--columns=time_s,op,size",), "1,R,512\n", "--columns has no offset or sector"),
+            (("--columns=time_s,op,size,offset,offset",), "1,R,512,0,0\n", "has offset twice"),
+            (("--columns=time_s,op,size,place",), "1,R,512,0\n", "'place' is none of"),
+            ((), late, "at least 2001 lines were malformed; the format csv was a guess"),
+            (("--format=msr",), "ts_us,dev\n" + "0,a,R,0,512\n" * 5000,
+             "at least 1000 lines were malformed"),
+            (("--device=b",), "ts_us,dev,op,offset,size\n0,a,R,0,512\n", "no request of b: --info"),
+            (("--event=X",), (TRACES / "blkparse-q.txt").read_text(), "no request with event X"),
+            ((), f"ts_us,dev,op,offset,size\n0,a,R,{1 << 63},512\n", "beyond any drive"),
+            ((), "ts_us,dev,op,offset,size\n0,a,R,0,99999999999\n", "99999999999 bytes exceed"),
+            ((), f"ts_us,dev,op,offset,size\n0,a,R,0,512\n{10**22},a,R,0,512\n", "70 years"),
+            ((), "ts_us,dev,op,offset,size\n0,a,R,0,512\n" + "x" * (1 << 22), "is longer than"),
+            (("--columns=time_s,op,offset,size", "--format=msr"), "1,R,0,1\n", "not with msr"),
+            (("--picture=a.gif",), "1,R,0,1\n", "has to end in .svg, .png, .pdf")):
+        done = convert(*words, file(content))
+        check(done.status in (1, 2) and not done.output and said in done.said and
+              done.said.count("\n") <= 5 and "\x1b" not in done.said,
+              f"{said}: {done.said or done.output[:80]}")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        file = Files(folder)
+        samples(file)
+        vscsi(file)
+        inputs()
+        told(file)
+        columns(file)
+        refused(file)
+
+
+if __name__ == "__main__":
+    main()
