@@ -97,8 +97,9 @@ SAMPLES = {
             ("# made by hand\n#time (ms);LBA;sectors;rwbs\n1;2048;8;RA\n1.3;4096;16;WS\n", PAIR),
             ('"is_read","timestamp_ns","Offset","Length"\n"1","1e6","1048576","4096"\n'
              '"0","1300000","2097152","8192"\n', PAIR),
-            ("Time[s]\tType\tSector\tSize\n0.001\tRead\t2048\t8\n0.0013\tWrite\t4096\t16\n", PAIR),
-            ("time_s op lba bytes\n0.001 R 2048 4096\n0.0013 w 4096 8192\n0.002 trim 0 4096\n",
+            ("Time[s]|Type|Sector|Size\n0.001|Read|2048|8\n0.0013|Write|4096|16\n", PAIR),
+            ("time_s\top\tlba\tbytes\n0.001\tR\t2048\t4096\n"
+             "0.0013\tw\t4096\t8192\n0.002\tdiscard\t0\t4096\n",
              PAIR)],
 }
 
