@@ -124,6 +124,10 @@ def blktrace(folder):
         check(done.requests == expected, f"{names}: {done.requests} {done.said}")
     (folder / "one").write_bytes(gzip.compress(events(0, 8, 24)))
     check(convert(folder / "one").requests == [expected[0], expected[2]], "compressed, one CPU")
+    (folder / "one").write_bytes(events(0, 8, 24) + b"no record of blktrace" * 10)
+    done = convert(folder / "one")
+    check(done.status == 1 and "blkparse: Bad magic" in done.said, f"damage: {done.said}")
+    (folder / "one").write_bytes(events(0, 8, 24))
     with unittest.mock.patch("trace_to_fio.child.with_sbin", lambda: {"PATH": str(folder)}), \
             unittest.mock.patch.dict(os.environ, PATH=str(folder)):
         done = convert(folder / "one")

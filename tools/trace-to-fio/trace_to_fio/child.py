@@ -54,16 +54,17 @@ class Child:
         return found
 
     def _finish(self):
-        """Raise an error if the program or its source failed."""
+        """Raise an error if the program or its source failed. blkparse complains of damage, but
+        succeeds."""
         if self.pump:
             self.pump.join()
         status = self.process.wait()
         if self.failure:
             raise self.failure
-        if status:
-            self.said.seek(0)
-            lines = self.said.read(1 << 16).decode(errors="replace").split("\n")
-            why = next((line for line in reversed(lines) if line.strip()), f"status {status}")
+        self.said.seek(0)
+        lines = self.said.read(1 << 16).decode(errors="replace").split("\n")
+        why = next((line for line in lines if line.strip()), f"status {status}" if status else "")
+        if why:
             raise TraceError(f"{self.name}: {self.command[0]}: {plain(why.strip())}")
 
     def close(self):

@@ -85,10 +85,10 @@ def parser_for(name: str | None, options: Options, lines: list[str]
 
 def unknown(lines: list[str]) -> str:
     """Return why no format has been found."""
-    number, first = next(((number, line) for number, line in enumerate(lines, 1) if line.strip()),
-                         (0, ""))
-    if not first:
+    texts = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    if not texts:
         return "it is empty"
+    number, first = next((text for text in texts if not text[1].startswith("#")), texts[0])
     records = [line for line in lines if LAYOUT.match(line)]
     if len(records) * 2 > sum(map(bool, lines)):
         return ("this seems to be blkparse -f: say its format string, as in "

@@ -28,21 +28,24 @@ def way_rows(found: dict) -> list[str]:
 
     def line(name, of):
         return row(name, [of(way) if way["requests"] else "-" for way in ways])
+
+    def sizes(at):
+        return row("common sizes" if not at else "", [common(way, at) for way in ways])
+    most = max(len(way.get("common_sizes", ())) for way in ways)
     rows = [row("", ["reads", "writes"]),
             line("requests", lambda way: f"{way['requests']:,}"),
             line("of all", lambda way: f"{100 * way['requests'] / requests:.1f} %"),
             line("bytes", lambda way: size_text(way["bytes"]))]
     rows += [line(f"size, {name}", lambda way, name=name: size_text(way["size_bytes"][name]))
              for name in ("smallest", "median", "mean", "p99", "largest")]
-    rows += [line(f"{'common sizes' if not at else ''}",
-                  lambda way, at=at: common(way, at)) for at in range(3)]
+    rows += [sizes(at) for at in range(min(most, 3))]
     return [*rows, line("sequential", lambda way: f"{way['sequential_percent']:.1f} %"),
             line("footprint", lambda way: size_text(way["footprint_bytes"]))]
 
 
 def common(way: dict, at: int) -> str:
     """Return one of the commonest sizes with its share."""
-    sizes = way["common_sizes"]
+    sizes = way.get("common_sizes", ())
     if at >= len(sizes):
         return ""
     percent = 100 * sizes[at]["requests"] / way["requests"]
