@@ -6,6 +6,7 @@
 # timeout: 120
 # quick: host
 import pathlib
+import random
 import struct
 import sys
 import tempfile
@@ -13,7 +14,8 @@ import tempfile
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS / "lib"))
 
-from checks import check  # noqa: E402  (in a folder added above)
+import checks  # noqa: E402  (in a folder added above)
+from checks import check  # noqa: E402
 from traces import convert  # noqa: E402
 
 from trace_to_fio.formats import all_formats  # noqa: E402
@@ -95,6 +97,7 @@ SAMPLES = {
     "csv": [("ts_us,dev,op,offset,size\n1000.0,a,R,1048576,4096\n1300,a,W,2097152,8192\n", PAIR),
             ("ts_us,dev,op,size,offset\n1000.0,a,R,4096,1048576\n1300,a,W,8192,2097152\n", PAIR),
             ("# made by hand\n#time (ms);LBA;sectors;rwbs\n1;2048;8;RA\n1.3;4096;16;WS\n", PAIR),
+            ("time_ms,op,Offset (KiB),size_sectors\n1,r,1024,8\n1.3,w,2048,16\n", PAIR),
             ('"is_read","timestamp_ns","Offset","Length"\n"1","1e6","1048576","4096"\n'
              '"0","1300000","2097152","8192"\n', PAIR),
             ("Time[s]|Type|Sector|Size\n0.001|Read|2048|8\n0.0013|Write|4096|16\n", PAIR),
@@ -275,6 +278,34 @@ def refused(file):
               f"{said}: {done.said or done.output[:80]}")
 
 
+def mutated(content, of):
+    """Return a sample with a part cut, repeated, or replaced by something of a trace."""
+    data = bytearray(content.encode())
+    for _ in range(of.randrange(1, 4)):
+        at = of.randrange(len(data) + 1)
+        end = at + of.randrange(20)
+        part = of.choice((b"", data[at:end] * 3, b'"', b"\r", b",,", b"\0", b"\xff", b" -1 ",
+                          b"1e400", b"9" * 30, b"NaN", b"\n", b"time_s,op,lba,size\n", b"Q", b"(", b"#"))
+        data[at:end] = part
+    return bytes(data)
+
+
+def anything(file):
+    """Whatever a trace has in it, it is converted or refused; nothing else ends the program."""
+    of = random.Random(checks.SEED)
+    count = 0
+    for name, of_format in SAMPLES.items():
+        for content, _ in of_format:
+            for _ in range(12):
+                broken = mutated(content, of)
+                for words in ((), (f"--format={name}",), ("--columns=time_s,dev,op,offset,size",)):
+                    done = convert(*words, file(broken))
+                    count += 1
+                    if done.status not in (0, 1) or done.said.count("\n") > 5:
+                        check(False, f"{words} {broken}: {done.status} {done.said}")
+    check(True, f"{count} broken traces")
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         file = Files(folder)
@@ -284,6 +315,7 @@ def main():
         told(file)
         columns(file)
         refused(file)
+        anything(file)
 
 
 if __name__ == "__main__":

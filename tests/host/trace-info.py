@@ -124,6 +124,11 @@ def described(folder):
         picture = folder / f"p.{form}"
         done = convert("--picture", picture, path)
         check(done.status == 0 and picture.read_bytes().startswith(begin), f"{form} {done.said}")
+        picture.unlink()
+        picture.symlink_to(path)
+        done = convert("--picture", picture, path)
+        check(done.status == 1 and path.read_text().startswith(HEAD), f"a link: {done.said}")
+        picture.unlink()
     # One request, at no time; reads only; a huge one.
     written(path, [(5, "a", "R", 0, 4096 * 1000)])
     found = json.loads(convert("--json", path).output)

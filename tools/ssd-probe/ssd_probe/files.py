@@ -144,15 +144,20 @@ def folder_of(path: pathlib.Path | str, make: int | None = None):
         os.close(folder)
 
 
-def replace(folder: int, name: str, text: str, mode: int):
+def encoded(content: str | bytes) -> bytes:
+    """Return the bytes of a file's content."""
+    return content if isinstance(content, bytes) else content.encode("utf-8", "surrogateescape")
+
+
+def replace(folder: int, name: str, content: str | bytes, mode: int):
     """Write a file so that it is whole at any time, old or new, also after a loss of power."""
     new = f"{NEW}{secrets.token_hex(12)}"
     file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC,
                    PRIVATE, dir_fd=folder)
     try:
-        with open(file, "w", encoding="utf-8", errors="surrogateescape") as stream:
+        with open(file, "wb") as stream:
             os.fchmod(file, mode)
-            stream.write(text)
+            stream.write(encoded(content))
             stream.flush()
             os.fsync(file)
         os.rename(new, name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -285,22 +290,22 @@ def check_named(path: str):
                          "to") from None
 
 
-def write_named(path: str, text: str):
-    """Write a file that the user has named; - is stdout. Never follows a link to it, nor opens a
-    device: only what the caller has opened may be one, as a pipe or a terminal."""
+def write_named(path: str, content: str | bytes):
+    """Write a file that the user has named; - is stdout, for text. Never follows a link to it, nor
+    opens a device: only what the caller has opened may be one, as a pipe or a terminal."""
     number = opened(path)
     if number == STDOUT:
-        print(text, end="", flush=True)
+        print(content, end="", flush=True)
         return
     try:
         if number is not None:
             check_opened(path, number)
-            with open(os.dup(number), "w", encoding="utf-8") as stream:
-                stream.write(text)
+            with open(os.dup(number), "wb") as stream:
+                stream.write(encoded(content))
             return
         with folder_of(path) as (folder, name):
             check_free(folder, name, path)
-            replace(folder, name, text, REPORT)
+            replace(folder, name, content, REPORT)
     except OSError as error:
         raise unwritten(path, error) from None
 

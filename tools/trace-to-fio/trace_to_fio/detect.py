@@ -33,7 +33,10 @@ class Trial:
 
 def tried(fmt: Format, options: Options, lines: list[str]) -> Trial | None:
     """Return what a format makes of the first lines; None if they cannot be of it."""
-    parser = fmt.make(options, lines, True)
+    try:
+        parser = fmt.make(options, lines, True)
+    except Malformed:
+        parser = None
     if not parser:
         return None
     trial = Trial(fmt, parser)
@@ -54,7 +57,10 @@ def parser_for(name: str | None, options: Options, lines: list[str]
     formats = all_formats()
     if name or options.columns or options.layout:
         name = name or ("csv" if options.columns else "blkparse-f")
-        parser = formats[name].make(options, lines, False)
+        try:
+            parser = formats[name].make(options, lines, False)
+        except Malformed as error:
+            raise TraceError(str(error)) from None
         if not parser:
             raise TraceError("blkparse-f needs --blkparse-format" if name == "blkparse-f" else
                              f"--blkparse-format goes with blkparse-f, not with {name}")

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """The summary of a trace as a picture."""
+import io
+
 import numpy
 
+from ssd_probe import files
 from ssd_probe.packages import need
 
 from trace_to_fio import TraceError
@@ -17,6 +20,7 @@ def check(path: str):
     """Raise an error if a picture cannot be drawn to a file of this name."""
     if path.rpartition(".")[2].lower() not in FORMS:
         raise TraceError(f"--picture: {path}: its name has to end in .{', .'.join(FORMS)}")
+    files.check_named(path)
     need("matplotlib")
 
 
@@ -34,8 +38,10 @@ def draw(found: Summary, title: str, path: str):
     addresses(axes[2], found)
     when = {"Date": None} if path.lower().endswith("svg") else \
         {"CreationDate": None} if path.lower().endswith("pdf") else {}
-    figure.savefig(path, dpi=120, metadata=when)
+    image = io.BytesIO()
+    figure.savefig(image, format=path.rpartition(".")[2].lower(), dpi=120, metadata=when)
     pyplot.close(figure)
+    files.write_named(path, image.getvalue())
 
 
 def rate(axis, found: Summary):

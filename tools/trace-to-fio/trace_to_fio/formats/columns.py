@@ -34,6 +34,8 @@ SYNONYMS = {
     "dev": "dev device disk device_id dev_id disk_id disk_number disknumber devno volume volumeid "
            "volume_id lun asu drive hostname",
 }
+SIZE_UNITS = {"b": 1, "byte": 1, "bytes": 1, "kb": 1024, "kib": 1024, "sector": SECTOR,
+              "sectors": SECTOR, "blocks": SECTOR}
 UNIT_OF = {word: unit for unit, words in UNIT_WORDS.items() for word in words.split()}
 MEANING = {word: name for name, words in SYNONYMS.items() for word in words.split()}
 ROLE_WORDS = {TIME: "time", OFFSET: "offset or sector", SIZE: "size or sectors",
@@ -71,6 +73,9 @@ def in_header(text: str) -> Column | None:
     if word in MEANING:
         name = MEANING[word]
         return Column(*NAMES[name], text.strip())
+    base, _, unit = word.rpartition("_")
+    if base in MEANING and NAMES[MEANING[base]][0] in (OFFSET, SIZE) and unit in SIZE_UNITS:
+        return Column(NAMES[MEANING[base]][0], SIZE_UNITS[unit], text.strip())
     for known in TIMES.split():
         if word == known:
             return Column(TIME, None, text.strip())
@@ -115,7 +120,10 @@ def with_units(columns: list[Column | None], options: Options) -> list[Column | 
 def fields_of(line: str, separator: str | None) -> list[str]:
     """Return the fields of a line, without quotes. @separator: None for spaces"""
     if '"' in line:
-        return next(csv.reader([line], delimiter=separator or " ", skipinitialspace=True))
+        try:
+            return next(csv.reader([line], delimiter=separator or " ", skipinitialspace=True))
+        except csv.Error as error:
+            raise Malformed(str(error)) from None
     return line.split(separator)
 
 
