@@ -201,6 +201,11 @@ def told(file):
             (file("time_s,op,lba,size\n0,R,8,4096\n1,W,16,512\n"), (),
              "'size' as bytes (--columns)"),
             (TRACES / "x.blktrace.0", (), "left out: 1 flushes"),
+            (file((TRACES / "blkparse-capture.txt").read_text() + "CPU0 (sda):\n"
+                  "Skips: 3 forward (900 -  12.0%)\n"), (), "left out: 1 gaps of lost events"),
+            (file("CPU:1 [LOST 28 EVENTS]\nCPU:0 [EVENTS DROPPED]\n"
+                  " a-1 [000] .... 1.000000: block_bio_queue: 8,0 R 2048 + 8 [a]\n"), (),
+             "left out: 2 gaps of lost events"),
             (TRACES / "blkparse-passthrough.txt", ("--event=C",),
              "left out: 1 passthrough commands, 1 ends of flushes")):
         done = convert(*words, path)
@@ -285,7 +290,8 @@ def mutated(content, of):
         at = of.randrange(len(data) + 1)
         end = at + of.randrange(20)
         part = of.choice((b"", data[at:end] * 3, b'"', b"\r", b",,", b"\0", b"\xff", b" -1 ",
-                          b"1e400", b"9" * 30, b"NaN", b"\n", b"time_s,op,lba,size\n", b"Q", b"(", b"#"))
+                          b"1e400", b"9" * 30, b"NaN", b"\n", b"time_s,op,lba,size\n", b"Q",
+                          b"(", b"#"))
         data[at:end] = part
     return bytes(data)
 

@@ -88,6 +88,12 @@ def archives(folder):
     path.write_bytes(archive("w", {"a.csv": LINES.encode() * 100})[:1500])
     done = convert(path)
     check(done.status == 1 and done.said.count("\n") == 1, f"a cut archive: {done.said}")
+    path.write_bytes(archive("w", {"README.txt": b"What: this\n", "a.csv": LINES.encode()}))
+    check(convert("--format=csv", path).requests == FOUND, "a format that is named")
+    path.write_bytes(archive("w", {"a.csv": LINES.encode(), "b.csv.gz": gzip.compress(other)[:20]}))
+    done = convert(path)
+    check(done.status == 1 and "b.csv.gz" in done.said and done.said.count("\n") == 1,
+          f"a damaged member: {done.said}")
     # Members are counted, not listed.
     path.write_bytes(archive("w", {"a.csv": LINES.encode(),
                                    **{f"n{n}": b"x y\n" for n in range(20)}}))

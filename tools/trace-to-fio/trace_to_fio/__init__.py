@@ -13,6 +13,10 @@ class TraceError(Exception):
     """An error that is reported to the user in one line."""
 
 
+class NoTrace(TraceError):
+    """A file is no trace that can be read; beside traces in an archive it is left out."""
+
+
 class Malformed(Exception):
     """A line is malformed; the text says why."""
 

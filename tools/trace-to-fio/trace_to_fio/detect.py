@@ -5,7 +5,7 @@ import re
 
 from ssd_probe.output import plain
 
-from trace_to_fio import LeftOut, Malformed, Options, TraceError
+from trace_to_fio import LeftOut, Malformed, NoTrace, Options, TraceError
 from trace_to_fio.formats import Format, Parser, all_formats
 
 # Lines that are looked at.
@@ -23,8 +23,8 @@ class Trial:
     """A format and what it made of the first lines."""
     format: Format
     parser: Parser
-    records: int = 0
-    malformed: int = 0
+    records: int
+    malformed: int
 
     def fits(self) -> bool:
         """Return true if the lines are of the format."""
@@ -39,15 +39,20 @@ def tried(fmt: Format, options: Options, lines: list[str]) -> Trial | None:
         parser = None
     if not parser:
         return None
-    trial = Trial(fmt, parser)
+    return Trial(fmt, parser, *counted(parser, lines))
+
+
+def counted(parser: Parser, lines: list[str]) -> tuple[int, int]:
+    """Return how many of the lines a parser takes for records, and for malformed."""
+    records = malformed = 0
     for line in lines:
         try:
-            trial.records += parser.request(line) is not None
+            records += parser.request(line) is not None
         except LeftOut:
-            trial.records += 1
+            records += 1
         except Malformed:
-            trial.malformed += 1
-    return trial
+            malformed += 1
+    return records, malformed
 
 
 def parser_for(name: str | None, options: Options, lines: list[str]
@@ -76,7 +81,7 @@ def parser_for(name: str | None, options: Options, lines: list[str]
         if trial and trial.fits():
             trials.append(trial)
     if not trials:
-        raise refusals[0] if refusals else TraceError(unknown(lines))
+        raise refusals[0] if refusals else NoTrace(unknown(lines))
     best = min(trials, key=lambda trial: trial.malformed)
     notes = []
     others = [trial.format.name for trial in trials

@@ -8,8 +8,8 @@ import sys
 
 from ssd_probe import output
 
-from trace_to_fio import LeftOut, Malformed, Options, Request, TraceError
-from trace_to_fio.detect import LINES, parser_for
+from trace_to_fio import LeftOut, Malformed, NoTrace, Options, Request, TraceError
+from trace_to_fio.detect import LINES, counted, parser_for
 from trace_to_fio.formats import Parser, vscsi
 from trace_to_fio.source import Stream, refuse_unreadable, streams
 from trace_to_fio.spool import CHUNK, Spool
@@ -71,10 +71,10 @@ class Reading:
             found, records = self._opened(stream)
         except TraceError as error:
             text = str(error)
-            error = error if text.startswith(stream.name) else TraceError(f"{stream.name}: {text}")
-            if not stream.member:
-                raise error from None
-            self.without.append((stream.name, error))
+            whole = TraceError(text if text.startswith(stream.name) else f"{stream.name}: {text}")
+            if not (stream.member and isinstance(error, NoTrace)):
+                raise whole from None
+            self.without.append((stream.name, whole))
             return
         self._take(stream.name, found, records)
         self._assume(found.notes(), stream.name)
@@ -99,16 +99,20 @@ class Reading:
         refuse_unreadable(stream)
         head = stream.head(1 << 12)
         if not head:
-            raise TraceError("it is empty")
+            raise NoTrace("it is empty")
         version = None if is_text(stream) and self.form != vscsi.NAME else vscsi.version_of(head)
         if version:
             self.formats.append(vscsi.NAME)
             return vscsi.Vscsi(version), vscsi.records(stream, version)
         if not is_text(stream) or self.form == vscsi.NAME:
-            raise TraceError("it is a binary file of an unknown format")
+            raise NoTrace("it is a binary file of an unknown format")
         numbered = lines(stream)
         first = list(itertools.islice(numbered, LINES))
-        parser, name, notes = parser_for(self.form, self.options, [line for _, line in first])
+        texts = [line for _, line in first]
+        parser, name, notes = parser_for(self.form, self.options, texts)
+        # With a format by name, any file would be of it.
+        if stream.member and not counted(parser_for(self.form, self.options, texts)[0], texts)[0]:
+            raise NoTrace(f"no line is of the format {name}")
         self.guessed += not self.form
         self.formats.append(name)
         self._assume(notes, stream.name)

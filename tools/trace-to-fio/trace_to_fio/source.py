@@ -12,7 +12,7 @@ import zlib
 
 from ssd_probe.output import plain
 
-from trace_to_fio import TraceError
+from trace_to_fio import NoTrace, TraceError
 from trace_to_fio.child import Child
 
 DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError)
@@ -147,4 +147,4 @@ def refuse_unreadable(stream: Stream):
     head = stream.head(16)
     for magic, advice in UNREADABLE.items():
         if head.startswith(magic):
-            raise TraceError(f"{stream.name} {advice.replace('FILE', stream.name)}")
+            raise NoTrace(f"{stream.name} {advice.replace('FILE', stream.name)}")

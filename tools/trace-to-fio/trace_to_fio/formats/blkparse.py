@@ -4,7 +4,7 @@ import re
 
 from trace_to_fio import NO_REQUEST, LeftOut, Malformed, Options
 from trace_to_fio.formats import Format, Found
-from trace_to_fio.formats.events import TERMINAL, Events
+from trace_to_fio.formats.events import GAPS, TERMINAL, Events
 from trace_to_fio.values import SECTOR
 
 EVENT = re.compile(r"\s*(?:\^C)?\s*(\d+,\d+)\s+\d+\s+\d+\s+(\d+)\.(\d{9})\s+\d+\s+([A-Z]+)\s+"
@@ -14,6 +14,7 @@ PLACE = re.compile(r"(\d+) \+ (\d+)(?:\s|$)", re.ASCII)
 # Sums of a CPU, a process or all follow the events: a line "NAME (WHAT):" and the sums.
 SUMS = re.compile(r"\S.* \([^()]*\):?\s*$|Throughput \(R/W\)|Events \(|Skips:|"
                   r"\s*(?:PC )?(?:Reads?|Writes?|IO|Timer|Allocation|Dispatch|Completion) [\w .]+:")
+LOST = re.compile(r"Skips: [1-9]")
 INPUT = re.compile(r"\s*Input file \S.* added")
 
 
@@ -46,11 +47,14 @@ class Runs:
 
 
 def is_noise(line: str, runs: Runs) -> bool:
-    """Return true if a line is no event, but what else such a file has. Tells @runs of sums."""
+    """Return true if a line is no event, but what else such a file has. Tells @runs of sums.
+    LeftOut: it says that events were lost"""
     if not line.strip() or line.startswith("#") or INPUT.match(line) or TERMINAL.match(line):
         return True
     if SUMS.match(line):
         runs.summed()
+        if LOST.match(line):
+            raise LeftOut(GAPS)
         return True
     return False
 

@@ -10,6 +10,8 @@ from trace_to_fio.values import rwbs
 # Letters of events and what they mean, the one that counts first by default. Requests that bypass
 # the scheduler are issued without having been inserted.
 MEANINGS = {"Q": "queued", "D": "issued", "I": "inserted", "C": "completed"}
+# What is left out where the program that recorded has lost events.
+GAPS = "gaps of lost events"
 # A prompt with a command, or ^C, of a captured terminal.
 TERMINAL = re.compile(r"\^C|[^\s\d#]\S{0,80}[$#%>] |[$%>] ")
 

@@ -5,7 +5,7 @@ import re
 
 from trace_to_fio import NO_REQUEST, LeftOut, Malformed, Options
 from trace_to_fio.formats import Format, Found
-from trace_to_fio.formats.events import Events
+from trace_to_fio.formats.events import GAPS, Events
 from trace_to_fio.values import SECTOR
 
 LETTERS = {"block_bio_queue": "Q", "block_rq_insert": "I", "block_rq_issue": "D",
@@ -14,6 +14,7 @@ LETTERS = {"block_bio_queue": "Q", "block_rq_insert": "I", "block_rq_issue": "D"
 # parentheses only with requests, the priority since 6.10.
 EVENT = re.compile(r"(?:^|\s)(\d+)(?:\.(\d+))?:\s+(?:block:)?(block_\w+):\s+(\d+,\d+) +(\w+) +"
                    r"(?:\d+ +)?(?:\(([^)]*)\) +)?(\d+) \+ (\d+)(?:\s|$)", re.ASCII)
+LOST = re.compile(r"CPU:?\s*\d+ \[(?:LOST )?\d* ?EVENTS")
 NAMED = re.compile(r":\s+(?:block:)?(block_bio_queue|block_rq_(?:insert|issue|complete)):")
 
 
@@ -26,6 +27,8 @@ class Ftrace(Events):
 
     def request(self, line: str) -> Found:
         named = NAMED.search(line)
+        if not named and LOST.search(line):
+            raise LeftOut(GAPS)
         if not named or line.startswith("#"):
             return None
         if LETTERS[named[1]] != self.event:
