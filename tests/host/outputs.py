@@ -108,6 +108,28 @@ def others(folder):
     check(sorted(path.name for path in theirs.iterdir()) == ["below", "report"], "nothing is left")
 
 
+def new(folder):
+    """A new file takes no name that is taken, is its owner's alone, and with sudo its caller's."""
+    theirs = others_folder(folder / "new-theirs")
+    refused(lambda: files.make_named(str(theirs / "x"), "text"), "belongs to another user")
+    place = folder / "new-own"
+    place.mkdir()
+    (place / "link").symlink_to(place / "missing")
+    (place / "taken").write_text("before")
+    check(not any(files.make_named(str(place / name), "text") for name in ("link", "taken")),
+          "names that are taken")
+    check((place / "taken").read_text() == "before" and not (place / "missing").exists(),
+          "nothing is written there")
+    with umask(0):
+        check(files.make_named(str(place / "made"), "text") and mode(place / "made") == 0o600,
+              "only its owner reads it")
+    os.environ["SUDO_UID"] = str(OTHER)
+    check(files.make_named(str(theirs / "x"), "text") and (theirs / "x").stat().st_uid == OTHER,
+          "with sudo it is the caller's")
+    del os.environ["SUDO_UID"]
+    refused(lambda: files.make_named("/proc/x", "text"), "/proc/x cannot be written")
+
+
 def kinds(folder):
     """A device, a pipe or a folder is not opened; a regular file is replaced, not written to."""
     os.mkfifo(folder / "pipe")
@@ -234,6 +256,7 @@ def main():
         folder = pathlib.Path(place)
         links(folder)
         others(folder)
+        new(folder)
         kinds(folder)
         opened(folder)
         modes(folder)

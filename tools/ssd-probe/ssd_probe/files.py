@@ -310,6 +310,30 @@ def write_named(path: str, content: str | bytes):
         raise unwritten(path, error) from None
 
 
+def make_named(path: str, text: str) -> bool:
+    """Write a new file that the user has named, which only its owner may read: with sudo, its
+    caller. Return false if the name is taken. Does not wait for the drive that the file is on."""
+    try:
+        with folder_of(path) as (folder, name):
+            file = os.open(name or ".", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW |
+                           os.O_CLOEXEC, PRIVATE, dir_fd=folder)
+            try:
+                with open(file, "w", encoding="utf-8", errors="backslashreplace") as stream:
+                    os.fchmod(file, PRIVATE)
+                    stream.write(text)
+                    stream.flush()
+                    os.fchown(file, max(callers()), -1)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(name, dir_fd=folder)
+                raise
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise unwritten(path, error) from None
+    return True
+
+
 def read_named(path: str) -> str:
     """Return the text of a file that the user has named to be read. Raises ValueError if it is no
     text, or too long to be meant."""
