@@ -763,7 +763,7 @@ def refuses(dev, mount):
     refused("No such file", dev.path, "--on", mount / "new", "--workload", "/nothing.fio")
     refused("is no report", dev.path, "--on", mount / "new", "--probe", job(READS))
     refused("is missing", dev.path, "--on", mount / "new", "--fio", "nofio")
-    refused("udev", dev.path, "--on", mount / "new", "--contribute", "/tmp/entry")
+    refused("tells no model", dev.path, "--on", mount / "new", "--contribute", "/tmp/result")
     refused("is a drive", dev.path, "--on", mount / "new", f"--json={dev.path}")
     refused("has to be above 0", dev.path, "--on", mount / "new", "--minutes", "0", status=2)
     os.sync()

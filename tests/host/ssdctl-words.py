@@ -84,7 +84,7 @@ def completed(*words, name="ssdctl"):
 
 def completes():
     """Words in their places are completed."""
-    for words, meant in ((("re",), ["recommend", "revert"]),
+    for words, meant in ((("rec",), ["recommend"]), (("rev",), ["revert"]),
                          (("apply", "x", "p"), ["pass", "piq", "pai"]),
                          (("persist", "--by-m"), ["--by-model"]), (("hwdb", "o"), ["on", "off"]),
                          (("persist", "--by-model", "x", "bp", "nr_"), ["nr_requests="]),

@@ -39,7 +39,7 @@ _ssdctl_json_file()
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
 
 	case ${COMP_WORDS[1]} in
-	status|recommend|apply|persist|revert|undo-all|top|hwdb) return 1 ;;
+	status|recommend|apply|persist|revert|undo-all|top|report|hwdb) return 1 ;;
 	esac
 	if [ "$before$word" = "--json=" ]; then
 		word=
@@ -51,7 +51,7 @@ _ssdctl_json_file()
 
 _ssdctl()
 {
-	local commands="status recommend advise apply persist revert undo-all top hwdb"
+	local commands="status recommend advise apply persist revert undo-all top report hwdb"
 	local schedulers="none mq-deadline kyber bfq pass piq bp pai"
 	local cur=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} drive='' scheduler='' word
 	local i number=0 options='' words='' valued
@@ -72,7 +72,7 @@ _ssdctl()
 		mapfile -t COMPREPLY < <(compgen -W "desktop database copy" -- "$cur"
 					 compgen -f -- "$cur")
 		return ;;
-	*--on|*--probe|*--html|*--contribute|*--fio)
+	*--on|*--probe|*--html|*--contribute|*--fio|report--output|report-o)
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return ;;
 	esac
@@ -83,7 +83,7 @@ _ssdctl()
 	fi
 	# Options with a value, which is no drive.
 	valued=" --workload --on --size --probe --minutes --seed --html --contribute --fio "
-	valued+="--interval --batch "
+	valued+="--interval --batch --output -o "
 	for ((i = 2; i < COMP_CWORD; i++)); do
 		word=${COMP_WORDS[i]}
 		case $word in
@@ -102,11 +102,13 @@ _ssdctl()
 	advise) options="--workload --on --destroy --size --probe --minutes --seed --json --html \
 			--contribute --apply --even-unsure --fio --quiet" ;;
 	persist) options="--by-model --by-path --recommended --all --print --even-unsure --json" ;;
+	report) options="--output --json --with-names --contribute" ;;
 	top) options="--interval --batch --once --json" ;;
 	esac
 	case $command:$number in
 	hwdb:0) words="on off" ;;
-	status:0|recommend:0|advise:0|apply:0|persist:0|revert:0|top:0) words=$(_ssdctl_drives) ;;
+	status:0|recommend:0|advise:0|apply:0|persist:0|revert:0|top:0|report:0)
+		words=$(_ssdctl_drives) ;;
 	apply:1|persist:1) words=$schedulers ;;
 	apply:*|persist:*) words=$(_ssdctl_tunables "$drive" "$scheduler") ;;
 	esac

@@ -4,12 +4,13 @@ import argparse
 import contextlib
 import os
 
-from ssd_ctl import CtlError, UsageError, apply, drives, hwdb, saved, schedulers, udev
+from ssd_ctl import CtlError, UsageError, apply, drives, saved, schedulers, udev
 from ssd_ctl.advice import (candidates, engine, report, rounds, sandbox, sequential, target,
                             workload)
 from ssd_ctl.advice.progress import Shown
 from ssd_ctl.advise_options import check_options
 from ssd_ctl.choice import Choice
+from ssd_ctl.report import contributed
 from ssd_probe import files, former, load, output, packages
 from ssd_probe.asking import confirmed
 from ssd_probe.drive import Drive, amount, device_number
@@ -96,7 +97,7 @@ def advise(args: argparse.Namespace, drive: Drive) -> dict:
     jobs = workload.load(args.workload)
     engine.program(args.fio)
     if args.contribute:
-        hwdb.entry(drive, Choice(schedulers.NONE), [])
+        contributed.text(drive, None)
     found = candidates.candidates(schedulers.available(drive),
                                   candidates.probed_tunables(args.probe))
     with target.held(args.on, drive, args.size, args.destroy) as where:
@@ -134,11 +135,8 @@ def write_report(args: argparse.Namespace, drive: Drive, made: dict):
         files.write_named(args.json, as_json(made))
     if args.html:
         files.write_named(args.html, report.page(made))
-    if args.contribute and made["sure"]:
-        files.write_named(args.contribute, hwdb.entry(drive, Choice.from_json(made["choice"]),
-                                                      report.evidence(made)))
-    elif args.contribute:
-        told(f"undecided: {args.contribute} is not written")
+    if args.contribute:
+        files.write_named(args.contribute, contributed.text(drive, made))
 
 
 def select(drive: Drive, choice: Choice):

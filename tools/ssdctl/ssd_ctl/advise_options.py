@@ -44,7 +44,7 @@ def add_options(parser: Parser):
     parser.add_json_file()
     add("--html", metavar="FILE", help="write the report with plots as HTML (- for stdout)")
     add("--contribute", metavar="FILE",
-        help="write an entry for the hardware database, to send to the project")
+        help="write the result, to send to the project: Documentation/real-drives.md")
     add("--apply", action="store_true", help="select what is recommended, as ssdctl apply does")
     add_even_unsure(parser)
     add("--fio", default="fio", metavar="COMMAND", help="the command that runs fio (default: fio)")

@@ -26,6 +26,7 @@ COMMANDS = {
     "revert": ("revert", "undo apply and persist of a drive"),
     "undo-all": ("undo_all", "undo everything on all drives"),
     "top": ("top", "watch a drive and its scheduler live"),
+    "report": ("report_command", "write a file for a report of a defect"),
     "hwdb": ("hwdb", "apply settings by the drive's model from the hardware database, or not"),
 }
 # Commands of udev's rules.

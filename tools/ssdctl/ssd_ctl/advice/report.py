@@ -22,13 +22,14 @@ import os
 import pathlib
 import statistics
 
+from ssd_ctl.advice.figures import summed
 from ssd_ctl.advice.rounds import Measured, Rounds
 from ssd_ctl.advice.sequential import NONE
 from ssd_ctl.advice.target import Target
 from ssd_ctl.advice.workload import READ, WAYS
 from ssd_ctl.choice import Choice
 from ssd_probe import pages
-from ssd_probe.drive import Drive, amount
+from ssd_probe.drive import Drive
 from ssd_probe.report import NO_FIGURES, address, drawing, literal
 from ssd_probe.run import duration
 from ssd_probe.version import VERSION
@@ -150,16 +151,6 @@ def interval(found: dict) -> str:
     return f"{signed(found['low'])} to {signed(found['high'])}"
 
 
-def summed(found: dict, way: str) -> dict[str, float]:
-    """Return a candidate's figures of all jobs of a direction: the MB/s, the mean latency and the
-    longest p99."""
-    parts = [job[way] for job in found["jobs"] if way in job]
-    ios = sum(part["iops"] for part in parts)
-    return {"mbps": sum(part["mbps"] for part in parts),
-            "mean_ms": sum(part["mean_ms"] * part["iops"] for part in parts) / ios,
-            "p99_ms": max(part["p99_ms"] for part in parts)} if ios else {}
-
-
 HEAD = ["candidate", "against none", "estimate", "read MB/s", "mean ms", "p99 ms", "write MB/s",
         "mean ms", "p99 ms", "verdict"]
 
@@ -274,19 +265,6 @@ def text(report: dict) -> str:
     return "\n\n".join(filter(None, [head, table(report), "\n".join(notes(report)),
                                      sentence(report), "\n".join(
                                          f"    {line}" for line in commands(report))]))
-
-
-def evidence(report: dict) -> list[str]:
-    """Return the lines of a comment that say what a recommendation rests on, without the drive's
-    serial number: they are for others."""
-    drive = report["drive"]
-    words = " ".join(filter(None, (drive["vendor"], drive["model"], drive["firmware"])))
-    return [f"{words}, {amount(drive['bytes'])}, kernel {report['kernel']}, "
-            f"ssdctl {report['version']}, {report['date']}",
-            f"{report['workload']} on {report['on']}, {measured(report)}", sentence(report),
-            *(f"{found['name']}: {interval(found) or 'the reference'} "
-              f"(estimate {signed(found['gain'])})"
-              for found in report["candidates"]), *report.get("left_out", ())]
 
 
 # HTML
