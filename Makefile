@@ -93,7 +93,7 @@ DEB_ARCH = $(if $(filter command,$(firstword $(origin ARCH))),$(ARCH))
 # The source tree of DKMS, below DKMS_ROOT: the schedulers, without the tests.
 DKMS_TREE = $(DKMS_ROOT)/usr/src/ssd-iosched-$(VERSION)
 DKMS_SOURCES := Makefile Kbuild $(POLICIES) $(sort $(shell find include -name "*.h")) \
-	scripts/kernel_btf.py
+	scripts/kernel_btf.py scripts/quiet.py
 DKMS_SCRIPTS := scripts/check-abi scripts/find-headers scripts/gen-kernel-header
 
 .DEFAULT_GOAL := modules

@@ -24,6 +24,7 @@ PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(PROJECT / path) for path in ("tools/ssdctl", "tools/ssd-probe", "tests/lib")]
 
 import advise_races as races  # noqa: E402  (in a folder added above)
+import guests  # noqa: E402
 import judging  # noqa: E402
 import numpy  # noqa: E402
 import tables  # noqa: E402
@@ -115,4 +116,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    guests.finish(main)

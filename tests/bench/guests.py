@@ -15,6 +15,10 @@ import time
 import model
 import storage
 
+sys.path.insert(0, str(model.PROJECT / "scripts"))
+
+import quiet  # noqa: E402  (in a folder added above)
+
 # Emulation occupies a CPU: more guests than CPUs only slow each other down.
 GUESTS = int(os.environ.get("GUESTS", min(2, os.cpu_count())))
 # The processes of the guests that run at the moment.
@@ -160,7 +164,7 @@ def finish(main: collections.abc.Callable[[], int]):
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
-        sys.exit(main())
+        quiet.finish(main)
     except model.Failed as error:
         sys.exit(f"error: {error}")
     except KeyboardInterrupt:

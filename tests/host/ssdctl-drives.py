@@ -249,11 +249,8 @@ def signalled():
             restored.append(True)
     # The test may run below nohup.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    former, command.execute, status = command.execute, execute, None
-    try:
-        command.main()
-    except SystemExit as ended:
-        status = ended.code
+    former, command.execute = command.execute, execute
+    status = command.main()
     command.execute = former
     check(restored and status == 128 + signal.SIGTERM, f"SIGTERM: restored, status {status}")
     check(signal.getsignal(signal.SIGHUP) == signal.SIG_DFL, "signals are as before")

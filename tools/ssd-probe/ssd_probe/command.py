@@ -5,7 +5,6 @@ Without --destroy it only reads. See ssd-probe(8).
 """
 import argparse
 import os
-import signal
 import sys
 
 from ssd_probe import ProbeError, holding, load, output, packages, report
@@ -102,26 +101,19 @@ def probe(args: argparse.Namespace) -> int:
         return with_packages().Session(args, drive, held.descriptor, held).go()
 
 
-def main() -> int:
-    """Run the command; return its exit status."""
-    output.prepare()
+def command() -> int:
+    """Run the command line; return the exit status."""
     parser = option_parser()
     args = parser.parse(sys.argv[1:])
     check_options(parser, args)
     try:
-        status = probe(args)
-        output.flush()
-        return status
+        return probe(args)
     except ProbeError as error:
         output.say(f"ssd-probe: {error}")
         return FAILED
-    except BrokenPipeError:
-        # The reader of the output has ended.
-        output.discard(sys.stdout)
-        return FAILED
-    except OSError as error:
-        output.say(f"ssd-probe: {error.filename or 'the output'}: {error.strerror}")
-        output.discard(sys.stdout)
-        return FAILED
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
+
+
+def main() -> int:
+    """Run the command; return its exit status."""
+    output.prepare()
+    return output.finish("ssd-probe", command)

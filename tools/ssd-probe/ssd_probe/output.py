@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 """The standard output and error of ssd-probe and of ssdctl. Either is None if the caller closed
 it."""
+import contextlib
 import io
 import os
+import select
+import signal
 import sys
 import unicodedata
+from collections.abc import Callable
+
+FAILED = 1
 
 
 def prepare():
@@ -35,13 +41,39 @@ def is_terminal(stream) -> bool:
     return bool(stream and stream.isatty())
 
 
-def flush():
-    """Write what is left; an error belongs to the command, not to the interpreter's end."""
-    if sys.stdout:
-        sys.stdout.flush()
+def reader_ended() -> bool:
+    """Return true if standard output is a pipe whose reader has ended, as head does."""
+    try:
+        watched = select.poll()
+        watched.register(sys.stdout.fileno(), 0)
+        return any(events & select.POLLERR for _, events in watched.poll(0))
+    except (AttributeError, OSError, ValueError):
+        return False
+
+
+def finish(program: str, main: Callable[[], int]) -> int:
+    """Call the main function of a program; return the exit status, after all output is written: an
+    error of it belongs to the program and not to the interpreter's end, also after --help. Quiet if
+    the reader of the output has ended. @program: its name, for errors."""
+    try:
+        try:
+            status = main()
+        except SystemExit as error:
+            status = error.code
+        if sys.stdout:
+            sys.stdout.flush()
+        return status
+    except OSError as error:
+        if not (isinstance(error, BrokenPipeError) and reader_ended()):
+            say(f"{program}: {error.filename or 'the output'}: {error.strerror}")
+        discard(sys.stdout)
+        return FAILED
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
 
 
 def discard(stream):
     """Have the interpreter write nothing to a stream at its end, after an error of it."""
-    if stream:
+    # One that is no file, as in a test, is not written to then.
+    with contextlib.suppress(AttributeError, io.UnsupportedOperation):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -6,7 +6,6 @@ Without a command it shows all drives. See ssdctl(8).
 import argparse
 import importlib
 import pathlib
-import signal
 import sys
 
 from ssd_ctl import CtlError, UsageError
@@ -102,26 +101,20 @@ def end(number: int, _):
     sys.exit(128 + number)
 
 
-def main() -> int:
+def command_line() -> int:
     """Run the command line; return the exit status."""
-    output.prepare()
     try:
         with handled(end):
-            status = execute(sys.argv[1:])
-        output.flush()
-        return status
+            return execute(sys.argv[1:])
     except UsageError as error:
         output.say(f"ssdctl: {error}")
         return USAGE
     except (CtlError, ProbeError) as error:
         output.say(f"ssdctl: {error}")
         return FAILED
-    except BrokenPipeError:
-        # The reader of the output has ended.
-        output.discard(sys.stdout)
-        return FAILED
-    except OSError as error:
-        output.say(f"ssdctl: {error.filename or 'the system'}: {error.strerror}")
-        return FAILED
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
+
+
+def main() -> int:
+    """Run the command; return the exit status."""
+    output.prepare()
+    return output.finish("ssdctl", command_line)
