@@ -273,8 +273,9 @@ release: ## tarball, packages, results and checksums of a release in build/relea
 	scripts/setup deb
 	packaging/build release
 
-docs: ## rewrite the tables of tunables and the pictures in Documentation/
+docs: ## rewrite the tables of tunables, the pictures and real-drives.md in Documentation/
 	scripts/doc-tables
+	scripts/real-drives
 	Documentation/pictures/draw
 
 clean: ## remove build/

@@ -44,8 +44,8 @@ def of(drive: Drive) -> Choice | None:
 
 
 def entry(drive: Drive, choice: Choice, notes: list[str]) -> str:
-    """Return an entry of the database for drives of this model, to contribute. @notes: lines of a
-    comment that say what it rests on."""
+    """Return an entry of the database for drives of this model. @notes: lines of a comment that
+    say what it rests on."""
     model = udev.model(udev.properties(drive))
     if not model:
         raise CtlError(f"udev knows no model of {drive.path}: the database cannot have it")
