@@ -207,6 +207,7 @@ def unknown_names(clean):
             ("root=UUID=12ab-34cd ro", "12ab-34cd"), ("PARTUUID=0badcafe-01", "0badcafe"),
             ("/dev/disk/by-id/ata-X_Y1", "X_Y1"), ("/dev/disk/by-path/ip-1", "ip-1"),
             ("dev-disk-by\\x2did-ata\\x2dX9.device", "X9"), ("/dev/mapper/luks-x", "luks-x"),
+            ("x.password=hunter2 quiet", "hunter2"),
             ("in /home/otto/file", "otto"), ("/run/media/otto/Stick", "otto"),
             ("nqn.2014-08.org.nvmexpress:uuid:ab", "uuid:ab"), ("iqn.2001.x:disk", "disk"),
             ("naa.600508b1001c0001", "600508b1001c0001"), ("eui.0025385b", "0025385b"),

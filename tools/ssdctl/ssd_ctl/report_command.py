@@ -22,6 +22,8 @@ from ssd_probe.version import VERSION
 
 OK = 0
 SCHEMA = 1
+# Seconds to find names.
+NAMES_S = 15
 # More drives are not reported at once.
 MOST_DRIVES = 24
 # Names that a file of a day may have.
@@ -71,7 +73,7 @@ def gathered(drives: list[str], with_names: bool) -> dict:
         found += of_drive.sections(name, budget)
     lacking = ["what only root may read: run it as root"] if os.geteuid() else []
     lacking += [line for section in found for line in section.lacking]
-    redact, unknown = (None, []) if with_names else redactor(found, drives, Budget())
+    redact, unknown = (None, []) if with_names else redactor(found, drives, Budget(NAMES_S))
     told = {"lacking": lacking + unknown, "sections": [
         {"title": section.title, "facts": section.facts} for section in found]}
     return {"schema": SCHEMA, "version": VERSION, "date": date(), "names": with_names,

@@ -23,7 +23,7 @@ from ssd_probe.packages import with_sbin
 from ssd_probe.signals import SIGNALS
 
 # Seconds for one answer, for all of a report, and between the end of a child and its exit status.
-ANSWER_S, ALL_S, END_S = 3.0, 60.0, 0.2
+ANSWER_S, ALL_S, END_S = 3.0, 40.0, 0.2
 # Bytes of one file or of a program's output, of an answer in JSON, and of a report's facts.
 MOST_TEXT, MOST_ANSWER, MOST_REPORT = 64 << 10, 4 << 20, 4 << 20
 # After so many questions without an answer the rest of a list is not asked.

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from ssd_ctl import schedulers
-from ssd_ctl.report.bounded import MOST_TEXT, Budget, answers, names_in
+from ssd_ctl.report.bounded import Budget, answers, names_in
 from ssd_ctl.report.machine import at
 
 # Kinds of values, which take their place in the report.
@@ -44,6 +44,8 @@ USUAL_MOUNTS = re.compile(r"/|/(boot|efi|home|usr|var|tmp|opt|srv|mnt|media|dev|
                           r"(/(efi|log|lib|cache|tmp|local|user|lock|shm|pts|mqueue|hugepages|fs|"
                           r"kernel|firmware|debug|tracing|credentials|rpc_pipefs|security|config|"
                           r"bpf|cgroup|fuse|connections|efivars|pstore|\d+|binfmt_misc|sys))*")
+# Bytes of a file: a name that is cut off would stay in.
+MOST_FILE = 2 << 20
 FIRST_USER, NOBODY = 1000, 65534
 VARIABLES = ("USER", "LOGNAME", "SUDO_USER", "DOAS_USER")
 HEX = re.compile(r"(?:0x|naa\.|eui\.|nguid\.|uuid\.|wwn-0x|t10\.)", re.I)
@@ -59,7 +61,7 @@ def first(path: str) -> str:
     """Return the text of a file, "" if it cannot be read."""
     try:
         with open(at(path), "rb") as file:
-            return file.read(MOST_TEXT).decode(errors="replace").strip("\0\n ")
+            return file.read(MOST_FILE).decode(errors="replace").strip("\0\n ")
     except (OSError, ValueError):
         return ""
 

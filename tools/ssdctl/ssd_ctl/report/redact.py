@@ -20,13 +20,14 @@ USUAL_LABELS = {"boot", "root", "rootfs", "home", "data", "swap", "efi", "esp", 
                 "basic data partition", "microsoft basic data", "microsoft reserved partition",
                 "efi system", "bios", "var", "tmp", "usr", "logical", "extended", "empty"}
 KEYS = (r"\b(?:ID_\w*)?(?:serial(?:[ _-]?(?:number|num|no|nr|short))?|s/n|wwn|wwid|eui|nguid|uuid|"
-        r"partuuid|guid|cid|(?:part)?label|host ?name|username|nqn)[A-Z_]*[\]}\"']*\s*")
+        r"partuuid|guid|cid|(?:part)?label|host ?name|username|nqn|password|passphrase|passwd|"
+        r"secret|token|psk|api_?key)[A-Z_]*[\]}\"']*\s*")
 QUOTED = r"\"[^\"\n]*\"|'[^'\n]*'|<[^>\n]*>"
 HEX4, BYTE = "[0-9a-fA-F]{1,4}", r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 NAME = r"[^\s\"',;:)\]]+"
 # {kind: what it looks like}; a group of it is the name, if there is one.
 FORMS = {
-    "serial": rf"{KEYS}(?:(?:[=!+:]?=|\#)+\s*({QUOTED}|[^\s,;]+)|"
+    "value": rf"{KEYS}(?:(?:[=!+:]?=|\#)+\s*({QUOTED}|[^\s,;]+)|"
               rf"(?::|is|set to)\s+({QUOTED}|[^\n,;]+))",
     "name": rf"/dev/(?:disk/by-[a-z-]+|mapper|md|zvol)/({NAME})|"
             r"dev-(?:disk|mapper)(\S+?)(?=\.(?:device|swap|mount)|\s|$)",
