@@ -31,7 +31,7 @@ if subprocess.run([sys.executable, "-c", "import jsonschema"], check=False,
 from checks import SEED, check, wait_for  # noqa: E402  (in a folder added above)
 from ssd_ctl import CtlError, command, report_command, schedulers, udev  # noqa: E402
 from ssd_ctl.report import (  # noqa: E402
-    bounded, contributed, kernel_log, machine, names, of_drive, redact, tasks)
+    Section, bounded, contributed, facts, kernel_log, machine, names, of_drive, redact, tasks)
 from ssd_ctl.report.bounded import Budget, answer, answers  # noqa: E402
 from ssd_probe import checked  # noqa: E402
 
@@ -243,10 +243,25 @@ def odd_names():
           "short and usual ones stay")
     check(clean("(a+)+[z$]9 /a(b/c of José") == "(a+)+[z$]9 <mount-1>/c of <user-1>",
           f"patterns are text: {clean('(a+)+[z$]9 /a(b/c of José')}")
+    clean = redact.Redactor([("serial", "AB\nCD12345"), ("serial", "Nº Ж")])
+    check(clean(r"AB\x0aCD12345 AB CD12345 a Nº Ж b") == "<serial-1> <serial-1> a <serial-2> b",
+          f"odd characters: {clean('AB CD12345 a Nº Ж b')}")
     many = redact.Redactor([("serial", f"S{number:08}X") for number in range(3000)])
     began = time.monotonic()
     text = "\n".join(f"sd {number}: a line of a log about S{number:08}X" for number in range(2000))
     check("S0" not in many(text) and time.monotonic() - began < SOON, "of many drives in time")
+
+
+def many_missing(folder):
+    """What is missing for one reason is named in one line."""
+    (folder / "there").write_text("text")
+    for number in range(6):
+        (folder / f"d{number}").mkdir()
+    section = Section("title")
+    facts.read_all(section, {name: str(folder / name) for name in (
+        "there", "absent", *(f"d{number}" for number in range(6)))}, Budget())
+    check(section.facts["there"] == "text" and "absent" not in section.facts, "what is there")
+    check(section.lacking == ["d0, d1, d2, d3 and 2 more: it is no file"], f"{section.lacking}")
 
 
 def log():
@@ -378,6 +393,7 @@ def main():
         silent()
         left_behind(folder)
         files(folder)
+        many_missing(folder)
         blocked()
         fake_root(folder)
         clean = redactor()

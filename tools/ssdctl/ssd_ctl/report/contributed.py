@@ -79,9 +79,9 @@ def result(drive: Drive, made: dict | None) -> dict:
 def text(drive: Drive, made: dict | None) -> str:
     """Return the result of a drive for a file, without names. @made: a report of advise. Raises
     CtlError if it does not fit the schema."""
-    found = result(drive, made)
-    if not found["drive"]["model"]:
+    if not drive.identity()["model"]:
         raise CtlError(f"{drive.path} tells no model: nobody could use its result")
+    found = result(drive, made)
     known, lacking = names.known(Budget())
     if lacking:
         raise CtlError(f"the result of {drive.path} is not written: {lacking[0]}")

@@ -7,6 +7,8 @@ from ssd_ctl.report import Section
 from ssd_ctl.report.bounded import ANSWER_S, Answer, Budget, answer, answers, text_of
 
 ABSENT = os.strerror(2)
+# Names of what is missing for one reason.
+MOST_NAMED = 4
 
 
 def shown(answered: Answer) -> str:
@@ -24,10 +26,19 @@ def read_all(section: Section, files: dict[str, str], budget: Budget,
              read: Callable[[str], str] = text_of):
     """Add what files have, {name of the fact: path}. One that is not there is no fact."""
     names = {path: name for name, path in files.items()}
+    silent: dict[str, list[str]] = {}
     for each in answers(read, list(names), budget):
         if each.why != ABSENT and each.value != "":
             section.facts[names[each.item]] = shown(each)
-            note(section, names[each.item], each)
+            if each.why:
+                silent.setdefault(each.why, []).append(names[each.item])
+    section.lacking += [f"{few(found)}: {why}" for why, found in silent.items()]
+
+
+def few(names: list[str]) -> str:
+    """Return some of many names."""
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def add(section: Section, what: str, call: Callable[[], dict[str, str]], budget: Budget,

@@ -104,9 +104,9 @@ class Redactor:
         lower = form.translate(LOWER)
         if usual(lower) or len(form) < SHORTEST:
             return None
-        if kind != SERIAL:
+        if kind != SERIAL or not form.isascii():
             return self.words, lower
-        letters = GAP.sub("", lower)
+        letters = GAP.sub("", lower).replace("\n", "")
         if letters.isdigit():
             return (self.words, lower) if len(letters) >= DIGITS else None
         if len(letters) >= ANYWHERE:
