@@ -34,6 +34,8 @@ OPTIONS = re.compile(
     r"CFI_\w+|CC_(?:IS|VERSION)\w*|PAHOLE_VERSION|PROVE_LOCKING|KASAN|KCSAN|DETECT_HUNG_TASK|"
     r"SOFTLOCKUP_DETECTOR|SECURITY_LOCKDOWN_LSM|LOCK_DOWN_\w+|RANDSTRUCT_\w+|64BIT|ARM64_\w+_PAGES)=.+$",
     re.M)
+# Seconds for a program, which may have to be read from a slow drive.
+PROGRAM_S = 8
 # Bytes of the configuration.
 MOST_CONFIG = 4 << 20
 DKMS = "var/lib/dkms/ssd-iosched"
@@ -59,7 +61,8 @@ def versions(budget: Budget) -> Section:
                                            if name in known) or f"({found.why or 'not known'})"
     made.facts["page size"] = str(os.sysconf("SC_PAGE_SIZE"))
     for name, command in (("udev", ["udevadm", "--version"]), ("fio", ["fio", "--version"])):
-        made.facts[name] = shown(answer(lambda command=command: output_of(command), budget))
+        made.facts[name] = shown(answer(lambda command=command: output_of(command), budget,
+                                       PROGRAM_S))
     return made
 
 
@@ -105,7 +108,7 @@ def modules(budget: Budget) -> Section:
     for name in schedulers.OURS:
         command = ["modinfo", "-F", "filename", f"{name}-iosched"]
         made.facts[f"file of {name}"] = shown(answer(
-            lambda command=command: output_of(command), budget))
+            lambda command=command: output_of(command), budget, PROGRAM_S))
     return made
 
 
