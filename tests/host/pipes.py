@@ -91,7 +91,8 @@ def others_fail():
                 f"def main():\n    raise BrokenPipeError(32, 'Broken pipe')\n{call}\n")
             done = subprocess.run([sys.executable, "-B", script], capture_output=True, text=True,
                                   check=False)
-            check(done.returncode == 1 and "Broken pipe" in done.stderr, done.stderr.splitlines()[-1])
+            check(done.returncode == 1 and "Broken pipe" in done.stderr,
+                  done.stderr.splitlines()[-1])
 
 
 def full():
