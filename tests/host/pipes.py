@@ -17,14 +17,13 @@ sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "scripts")]
 
 from checks import check  # noqa: E402  (in a folder added above)
 
-SSDCTL, PROBE = (PROJECT / "tools" / path for path in ("ssdctl/ssdctl", "ssd-probe/ssd-probe"))
+SSDCTL, PROBE, TRACES = (PROJECT / "tools" / path for path in (
+    "ssdctl/ssdctl", "ssd-probe/ssd-probe", "trace-to-fio/trace-to-fio"))
 # Programs that only a guest calls, whose output the lab reads.
 OF_GUEST = ("tests/bench/guest/", "tests/guest-runner", "tests/crash-guest", "tests/host/",
             "tests/vm/", "tests/lib/", "tests/bench/ssdemu-figures.py")
 # Their bytes are a part of what names the results of make bench that are kept.
 KEPT = ("scripts/read-trace", "scripts/ssdemu")
-# It has its own.
-KEPT += ("scripts/trace-to-fio",)
 QUIET = (1, 128 + signal.SIGPIPE, -signal.SIGPIPE)
 
 
@@ -69,7 +68,7 @@ def all_of_them():
 def one_each():
     """One program of each family that prints."""
     for words in ((SSDCTL, "--help"), (SSDCTL, "--interval", "0"), (PROBE, "--help"),
-                  ("tests/run", "--list")):
+                  (TRACES, "--help"), ("tests/run", "--list")):
         quiet(*words, cwd=PROJECT)
     more = [(SSDCTL, "--version"), (SSDCTL, "report", "--help"), (SSDCTL, "report", "-o", "-"),
             (PROBE, "--version"), ("scripts/lab", "--help"), ("scripts/doc-tables", "--help"),
@@ -97,7 +96,7 @@ def others_fail():
 
 def full():
     """What cannot be written is told, also of the options."""
-    for program in (SSDCTL, PROBE):
+    for program in (SSDCTL, PROBE, TRACES):
         with open("/dev/full", "w", encoding="ascii") as out:
             done = subprocess.run(
                 [sys.executable, "-B", program, "--help"], stdout=out, stderr=subprocess.PIPE,

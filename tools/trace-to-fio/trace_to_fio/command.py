@@ -6,7 +6,6 @@ See trace-to-fio(1).
 import argparse
 import json
 import re
-import signal
 import sys
 
 from ssd_probe import ProbeError, output, packages
@@ -159,29 +158,24 @@ def nothing(names: str, args: argparse.Namespace, reading) -> str:
     return f"{names}: no request" + (f" with event {args.event or 'Q'} (--event)" if events else "")
 
 
-def main() -> int:
-    """Run the command; return its exit status."""
-    output.prepare()
+def command_line() -> int:
+    """Run the command line; return the exit status."""
     parser = option_parser()
     args = parser.parse(sys.argv[1:])
     check_options(parser, args)
     try:
-        status = converted(args)
-        output.flush()
-        return status
+        return converted(args)
     except (TraceError, ProbeError) as error:
-        try:
-            output.flush()
-        except OSError:
-            output.discard(sys.stdout)
         output.say(f"{NAME}: {error}")
-        return FAILED
     except BrokenPipeError:
         # The reader of the output has ended.
-        output.discard(sys.stdout)
-        return FAILED
+        raise
     except OSError as error:
         output.say(f"{NAME}: {error.filename or 'the system'}: {error.strerror}")
-        return FAILED
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
+    return FAILED
+
+
+def main() -> int:
+    """Run the command; return its exit status."""
+    output.prepare()
+    return output.finish(NAME, command_line)
