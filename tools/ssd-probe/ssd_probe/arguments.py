@@ -32,6 +32,8 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **how)
         # Whether --json takes a file, and what follows it, which may be meant as the file.
         self.files, self.after = False, ""
+        # Options whose value may begin with a dash.
+        self.verbatim: set[str] = set()
 
     def add_json_file(self):
         """Add --json, on stdout, and --json=FILE. A word after it would be taken for the file, or
@@ -41,8 +43,24 @@ class Parser(argparse.ArgumentParser):
                           help="print the report as JSON instead of as text; --json=FILE: write it "
                                "to a file, and print it as text")
 
+    def add_verbatim(self, option: str, **how):
+        """Add an option whose value is the next word, whatever that begins with."""
+        self.verbatim.add(option)
+        self.add_argument(option, **how)
+
+    def joined(self, words: list[str]) -> list[str]:
+        """Return words with the value of each verbatim option in the word of the option."""
+        made, rest = [], iter(words)
+        for word in rest:
+            if word == "--":
+                return [*made, word, *rest]
+            value = next(rest, None) if word in self.verbatim else None
+            made.append(word if value is None else f"{word}={value}")
+        return made
+
     def parse(self, words: list[str]) -> argparse.Namespace:
         """Parse the words of the command line."""
+        words = self.joined(words)
         if self.files:
             end = words.index("--") if "--" in words else len(words)
             late = [words[number + 1] for number, word in enumerate(words[:end - 1])
