@@ -247,14 +247,14 @@ def escaped(path):
     check("'\"$" not in page and page.count("<h1>") == 1, "in attributes, too")
     one = {"name": HOSTILE, "choice": CHOICE, "gain": 1.0, "low": 1.0, "high": 1.0, "rounds": 2,
            "runs": 1, "left": True, "aside": False, "verdict": HOSTILE, "score": [0.1, 0.2],
-           "jobs": []}
+           "flushes": {}, "jobs": []}
     page = advice.page({
         "version": "1", "drive": {"text": HOSTILE, "name": "sdb"}, "date": "x", "kernel": HOSTILE,
         "workload": HOSTILE, "on": HOSTILE, "choice": CHOICE, "recommended": HOSTILE, "gain": 1.1,
         "gain_low": 1.05, "gain_high": 1.2, "confidence": 0.9, "sure": True, "rivals": [HOSTILE],
         "minutes": 1, "rounds": 2, "window_s": 1, "settle_s": 1, "waits_s": 1, "unsettled": False,
         "runs": 1, "changes": 1, "uneven": [HOSTILE], "unlogged": [HOSTILE], "disturbed": [HOSTILE],
-        "left_out": [HOSTILE], "had": CHOICE,
+        "left_out": [HOSTILE], "had": CHOICE, "phases": [[HOSTILE], [HOSTILE]],
         "leading": {"name": HOSTILE, "choice": CHOICE, "gain": 1.1, "gain_low": 1.05,
                     "gain_high": 1.2},
         "candidates": [one, {**one, "name": "none"}]})

@@ -349,9 +349,8 @@ def job_files():
     check("verify" not in made, "nothing is verified")
     check(writer["rate"] == "10m" and writer["bs"] == "128k" and "write_bw_log" not in writer and
           writer["write_lat_log"] == "/logs/1", "the writer's options")
-    for text, because in (("[a]\nstonewall\n", "stonewall in [a]"), ("rw=read\n", "in no section"),
-                          ("[global]\nrw=read\n", "has no job"), ("[a]\nrw=trim\n", "discards"),
-                          ("include x\n", "include"),
+    for text, because in (("[a]\nzonemode=zbd\n", "zonemode=zbd in [a]"),
+                          ("rw=read\n", "in no section"), ("[global]\nrw=read\n", "has no job"), ("include x\n", "include"),
                           ("[global]\nio_submit_mode=offload\n[a]\n", "offload in [global]")):
         try:
             workload.Workload("bad", text, "bad.fio")
@@ -515,15 +514,16 @@ def turns():
     made.measured, made.lines_s, made.orders = [], 0.0, []
     done = workload.Figures(100, 409600, 1, 1)
 
-    def one_round(_, order):
+    def one_round(_, order, phase):
         made.orders.append(list(order))
-        return [engine.Window(name, 0, 0, 1000) for name in order]
+        made.round += 1
+        return [engine.Window(name, made.round, 0, 1000, phase=phase) for name in order]
 
-    made.one_round, made.fio = one_round, lambda: contextlib.nullcontext(
-        types.SimpleNamespace(check=lambda: None, logs=lambda: [numpy.empty((0, 4))]))
+    made.one_round, made.fio, made.round = one_round, lambda _: contextlib.nullcontext(
+        types.SimpleNamespace(check=lambda: None, logs=lambda: [numpy.empty((0, 4))])), 0
     figures, workload.figures = workload.figures, lambda *_: {workload.READ: done}
     for _ in range(6):
-        made.take(*made.session(rounds.RUN))
+        made.take(made.one_run())
     workload.figures = figures
     check(made.race.lengths == [rounds.RUN] * 6, f"runs of {made.race.lengths} rounds")
     pairs = list(zip(made.orders[::2], made.orders[1::2], strict=True))
@@ -536,7 +536,7 @@ def rates():
     the drive did not serve are counted."""
     load = workload.Workload("x", "[x]\nrw=read\nrate_iops=100\nfsync=1\n[y]\nrw=read\n"
                              "thinktime=1s\n[z]\nrw=write\nfsync=1\n", "x")
-    check(load.unlogged() == ["x"], f"flushes do not count: {load.unlogged()}")
+    check(load.unlogged() == ["x"], f"of the page cache: {load.unlogged()}")
     made = rounds.Rounds.__new__(rounds.Rounds)
     made.load, made.race = load, sequential.Race(["none", "bp"], load.weights())
     for done, named_ones in (((200, 200), []), ((198, 206), []), ((180, 220), ["x"])):
@@ -636,7 +636,7 @@ ANSWERED = (0, 3)
 def advise(*words, status=ANSWERED, typed=""):
     """Call ssdctl advise in this process; check its status, return (output, errors)."""
     out, said = io.StringIO(), io.StringIO()
-    sys.argv = ["ssdctl", "advise", "--fio", FIO, *map(str, words)]
+    sys.argv = ["ssdctl", "advise", "--fio-program", FIO, *map(str, words)]
     sys.stdin = io.StringIO(typed)
     sys.stdin.isatty = lambda: False
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said):
@@ -762,7 +762,7 @@ def refuses(dev, mount):
     refused("is no partition of", dev.path, "--on", dev.path)
     refused("No such file", dev.path, "--on", mount / "new", "--workload", "/nothing.fio")
     refused("is no report", dev.path, "--on", mount / "new", "--probe", job(READS))
-    refused("is missing", dev.path, "--on", mount / "new", "--fio", "nofio")
+    refused("is missing", dev.path, "--on", mount / "new", "--fio-program", "nofio")
     refused("tells no model", dev.path, "--on", mount / "new", "--contribute", "/tmp/result")
     refused("is a drive", dev.path, "--on", mount / "new", f"--json={dev.path}")
     refused("has to be above 0", dev.path, "--on", mount / "new", "--minutes", "0", status=2)
@@ -805,7 +805,7 @@ def on_a_file(dev, mount):
           "the file is removed")
     before.same("the drive's settings")
     command_line = [PROJECT / "tools/ssdctl/ssdctl", "advise", dev.path, "--on", file, "--size",
-                    "64M", "--workload", "copy", "--fio", FIO]
+                    "64M", "--workload", "copy", "--fio-program", FIO]
     with subprocess.Popen(command_line, stderr=subprocess.PIPE, text=True) as running:
         wait_for(lambda: "[pass]" in queue_file(dev), "the first candidate")
         check(not list(mount.glob("*measured*")) and space(mount) < free - (60 << 20),

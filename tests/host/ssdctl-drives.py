@@ -362,7 +362,7 @@ def ends(folder):
     gone = types.SimpleNamespace(path="/dev/gone", sysfs=folder / "gone")
     failed(lambda: engine.completions(gone), "/dev/gone has disappeared")
     failed(lambda: engine.moved(gone), "/dev/gone has disappeared")
-    failed(lambda: engine.program("fio 'x"), "--fio fio 'x: ")
+    failed(lambda: engine.program("fio 'x"), "--fio-program fio 'x: ")
     cut = folder / "cut.log"
     cut.write_text("100, 2000000, 0, 4096, 0\n101, 20000")
     failed(lambda: engine.log_of([str(cut)]), "a log of fio is cut")

@@ -32,7 +32,7 @@ import job_fuzz  # noqa: E402  (in a folder added above)
 import numpy  # noqa: E402
 from checks import SEED, check  # noqa: E402
 from ssd_ctl import CtlError  # noqa: E402
-from ssd_ctl.advice import engine, job_file, options, sandbox, workload  # noqa: E402
+from ssd_ctl.advice import engine, job_text, options, sandbox, workload  # noqa: E402
 
 JOBS = 1000
 # What job_file() adds.
@@ -44,8 +44,8 @@ OURS = {"filename", "allow_file_create", "overwrite", "fallocate", "invalidate",
 def whole_list():
     """The table has each option of this fio, once, with its other name, and each engine."""
     listed, wrong = job_fuzz.options(), []
-    groups = {"allowed": set(options.ALLOWED), "dropped": options.DROPPED,
-              "refused": set(options.REFUSED)}
+    groups = {"allowed": set(options.ALLOWED), "order": set(options.ORDER),
+              "dropped": options.DROPPED, "refused": set(options.REFUSED)}
     for name in listed:
         found = [group for group, names in groups.items() if name in names]
         if not found and name.startswith(options.VERIFY):
@@ -54,6 +54,9 @@ def whole_list():
         if len(found) != 1:
             wrong.append(name)
     check(len(listed) > 200 and not wrong, f"options not in the table once: {' '.join(wrong)}")
+    wrong = [name for name in listed if ("empty or" in job_fuzz.said(f"--cmdhelp={name}")) !=
+             (name in options.FLAGS)]
+    check(not wrong, f"options that need a value, or do not: {' '.join(wrong)}")
     engines = job_fuzz.engines()
     wrong = [name for name in engines if "not known" in options.engine_refusal(name)]
     check(len(engines) > 20 and not wrong, f"engines not in the table: {' '.join(wrong)}")
@@ -76,9 +79,9 @@ def refused(text, because):
 def refusals():
     """What runs a program, opens a path or ends a job is refused or dropped, however written."""
     for line, because in (
-            ("include\tcommon.fio", "include is not supported"),
-            ("include=common.fio", "include is not supported"),
-            ("includecommon.fio", "include is not supported"),
+            ("include\tcommon.fio", "bad.fio:2: include?common.fio: there is no folder"),
+            ("include=common.fio", "bad.fio:2: include=common.fio: there is no folder"),
+            ("includecommon.fio", "includecommon.fio in [a]: it is not known here"),
             ("mem=mmapshared:/dev/vdb", "mem=mmapshared:/dev/vdb in [a]: write one of"),
             ("iomem=mmaphuge:/x", "mem=mmaphuge:/x in [a]"), ("mem = shmhuge", "mem=shmhuge in"),
             ("exec_prerun=/bin/true", "bad.fio:2: exec_prerun=/bin/true in [a]: it runs a program"),
@@ -92,23 +95,33 @@ def refusals():
             ("ioengine=LIBAIO", "it is not known"), ("cgroup=x", "changes the cgroup"),
             ("profile=tiobench", "another load"), ("uid=1000", "changes the user"),
             ("read_iolog=x", "replays a trace"), ("ioscheduler=bfq", "changes the scheduler"),
-            ("wait_for_previous", "stonewall in [a]: its jobs do not run together"),
+            ("latency_target=1ms", "latency_target=1ms in [a]: it changes the depth"),
+            ("latency_run", "latency_run in [a]: it changes the depth until"),
+            ("trim_percentage=5", "discards what was verified"), ("fdp=1", "by hints"),
+            ("ioengine=windowsaio", "Linux does not have it"), ("ioengine=./x.so", "a library"),
+            ("wait_for=b", "bad.fio: wait_for=b in [a]: there is no job of this name before it"),
+            ("wait_for=a", "there is no job"), ("stonewall=yes", "write 0 or 1"),
             ("zonemode=zbd", "zones"), ("prioclass=1", "real-time"), ("nice=-5", "write 0 to 19"),
             ("buffer_pattern='/etc/shadow'", "write a number, or"), ("thinktime=1;x\nbs", "bs in"),
             ("bs=4k,4k,4k,4k", "write a number"), ("bs=$(reboot)", "write a number"),
             ("numjobs=-1", "write a number"), ("numjobs=0", "write a number above 0"),
-            ("numjobs=1024\n[b]", "bad.fio: 1025 jobs"),
-            ("[b]\n" * 1024, "1025 jobs, by their numjobs: 1024 can run at most"),
+            ("numjobs=1024\n[b]", "bad.fio: 1025 jobs at once, by their numjobs: 1024"),
+            ("[b]\n" * 1024, "1025 jobs: 1024 can run at most"),
             (f"size={'9' * 400}%", "write a size"), (f"offset={'9' * 400}%", "write a size"),
             (f"size={'9' * 400}", "write a size"), ("size=1g:/dev/sdb", "write a size"),
             ("rw=READ", "write read, write"),
             ("newoption=1", "it is not known here"), ("newoption=0", "it is not known here"),
             ("bs=4k\x0cinclude x", "write a number"), ("bs=4k\rrw=trim", "write a number"),
+            ("rw=randreadwrite", "write read, write"), ("rw=trimread", "write read, write"),
+            ("bs=$jobname", "bs=$jobname in [a]: of $jobname the value is not known (those of "
+             "$mb_memory, $ncpus, $pagesize are)"), ("iodepth=${NONE}", "NONE is not set"),
             ("[\x1b[31mred]", "is no section"), ("[]", "is no section"),
             ("bs=\0", "is no text")):
         refused(f"[a]\n{line}\n", because)
     for text in ("stonewall=0", "zonemode=none", "steadystate=iops:1%", "ss_dur=3", "ss=iops:1",
-                 "latency_target=1ms", "latency_run", "max_latency=1", "rate_min=1g",
+                 "latency_target=0", "max_latency=1", "rate_min=1g", "number_ios=5", "io_size=1g",
+                 "loops=3", "startdelay=9", "filename_format=$jobname.$jobnum", "sprandom=0",
+                 "write_bw_log=${NONE}", "wait_for=none", "exitall",
                  "write_iolog=x", "log_entries=1", "filename=/dev/sdb", "verify=md5", "unlink=1",
                  "# \xff", "; include x", "size=20g", "hipri", "mem=malloc;/dev/sdb"):
         load = workload.Workload("x", f"[a]\nrw=write\n{text}\n", "x.fio")
@@ -142,8 +155,31 @@ def variables():
     check(not load.paced(load.jobs[0]) and load.parts_of(load.jobs[0], 64 << 20)["size"] ==
           16 << 20, "a rate of 0 is none, 25 % of what is measured")
     refused("[a]\nbs=${EVIL}\n", "write a number")
-    refused("[a]\nrw=${NOTHING}\n", "write read, write")
+    refused("[a]\nrw=${NOTHING}\n", "rw=${NOTHING} in [a]: NOTHING is not set: name it before the "
+            "command, as in NOTHING=VALUE ssdctl")
+    refused("[a]\nioengine=${NOTHING}\n", "NOTHING is not set")
     refused("[a]\n${RW}=4k\n", "randread=4k in [a]: it is not known")
+
+
+def expressions():
+    """An expression of what fio knows, or in parentheses, is calculated; others are not."""
+    cpus, page = (os.sysconf(f"SC_{name}") for name in ("NPROCESSORS_ONLN", "PAGE_SIZE"))
+    for name, value, meant in (
+            ("numjobs", "$ncpus*2", 2 * cpus), ("numjobs", "2 * $ncpus + 1", 2 * cpus + 1),
+            ("bs", "$pagesize*2", 2 * page), ("bs", "(4*1024)", 4096), ("bs", "(4k*2)", 8192),
+            ("iodepth", "(64/(1+1))", 32), ("iodepth", "(010)", 10), ("rate", "($ncpus)m", None),
+            ("bs", "4*1024", None), ("bs", "(4k", None), ("iodepth", "(1/0)", None),
+            ("iodepth", "(9**9**9)", None), ("iodepth", f"({'9' * 15}*{'9' * 15})", None),
+            ("iodepth", f"({'(' * 30}1{')' * 30})", 1), ("iodepth", f"({'-' * 200}1)", None),
+            ("iodepth", "(__import__('os'))", None), ("bsrange", "4k-8k", "4k-8k"),
+            ("bsrange", "512:1M", "512:1M"), ("bssplit", ",4k/50:8k/50", ",4k/50:8k/50")):
+        try:
+            load = workload.Workload("x", f"[a]\n{name}={value}\n", "x.fio")
+            found = load.options(load.jobs[0])[name]
+        except CtlError as error:
+            check_line(str(error))
+            found = None
+        check(found == (meant and str(meant)), f"{name}={value[:40]}: {found}")
 
 
 def inherited():
@@ -165,7 +201,7 @@ def understood():
         lines = [each if options.ALLOWED[each] is options.FLAG else f"{each}=1"
                  for each in sorted(own)]
         texts.append("\n".join([f"[a]\nioengine={name}", *lines]))
-    usual = [line for line in job_fuzz.USUAL if "weight" not in line]
+    usual = [line for line in job_fuzz.USUAL if not line.startswith(("# weight", "wait_for"))]
     texts.append("[a]\n" + "\n".join([
         *usual, "sync_file_range=wait_before,write:8", "write_hint=short", "fadvise_hint=random",
         "cpus_allowed=0", "cpus_allowed_policy=split", "rw_sequencer=identical", "flow=-1",
@@ -189,7 +225,9 @@ def random_ones():
             check_line(str(error))
             continue
         accepted += 1
-        for line in load.job_file("/dev/measured", 64 << 20, "/logs", 1).splitlines():
+        made = "".join(load.job_file("/dev/measured", 64 << 20, "/logs", 1, phase)
+                       for phase in range(len(load.phases)))
+        for line in made.splitlines():
             name, _, value = line.partition("=")
             kind = options.ALLOWED.get(name)
             if not (line.startswith("[") or name in OURS or kind and kind.fits(value)):
@@ -204,13 +242,18 @@ def check_line(text):
 
 
 def files():
-    """A job file may have any bytes in comments; what has no end is not read."""
+    """A job file may have any encoding; what has no end is not read."""
+    text = "; \xe9\r\n[caf\xe9]\r\nrw=read ; \xe9\r\n"
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "job.fio")
-        path.write_bytes(b"; \xe9\xff\n[a]\nrw=read ; \xe9\n")
-        check(len(workload.load(str(path)).jobs) == 1, "a comment in Latin-1")
+        for encoding in ("latin-1", "utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"):
+            path.write_bytes(text.encode(encoding))
+            found = workload.load(str(path)).jobs
+            check([job.name for job in found] == ["caf\xe9"], f"a job file in {encoding}: {found}")
+        path.write_bytes(b"; \xe9\xff\x80\n[a]\nrw=read\n")
+        check(len(workload.load(str(path)).jobs) == 1, "any bytes in a comment")
     try:
-        job_file.text_of("/dev/zero")
+        job_text.read("/dev/zero")
         check(False, "a file without end")
     except CtlError as error:
         check("is larger than" in str(error), f"refused: {error}")
@@ -312,6 +355,7 @@ def main():
     refusals()
     weights()
     variables()
+    expressions()
     inherited()
     understood()
     random_ones()

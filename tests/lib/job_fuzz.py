@@ -112,6 +112,7 @@ USUAL = (
     "rate_iops=100", "thinktime=5ms", "fsync=16", "fdatasync=1", "norandommap=1", "sync=dsync",
     "random_distribution=zipf:1.2", "percentage_random=50", "rwmixread=70", "mem=mmapshared",
     "buffer_pattern=0xdeadbeef", "prio=4", "nice=3", "numjobs=$ncpus", "bs=$pagesize",
-    "runtime=1", "time_based", "write_lat_log=x", "latency_target=1ms", "steadystate=iops:50%",
+    "runtime=1", "time_based", "write_lat_log=x", "latency_target=0", "steadystate=iops:50%",
     "verify=crc32c", "filename=/home/file", "description=a test", "group_reporting",
-    "stonewall=0", "blocksize=8k", "readwrite=randrw", "; a comment", "# weight=2", "invalidate=1")
+    "stonewall=0", "stonewall", "wait_for=a", "rw=randtrim", "bs=$pagesize*2", "blocksize=8k",
+    "readwrite=randrw", "; a comment", "# weight=2", "invalidate=1")

@@ -72,7 +72,7 @@ _ssdctl()
 		mapfile -t COMPREPLY < <(compgen -W "desktop database copy" -- "$cur"
 					 compgen -f -- "$cur")
 		return ;;
-	*--on|*--probe|*--html|*--contribute|*--fio|report--output|report-o)
+	*--on|*--probe|*--html|*--contribute|*--fio-program|report--output|report-o)
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return ;;
 	esac
@@ -83,7 +83,7 @@ _ssdctl()
 	fi
 	# Options with a value, which is no drive.
 	valued=" --workload --on --size --probe --minutes --seed --html --contribute --fio "
-	valued+="--interval --batch --output -o "
+	valued+="--fio-program --interval --batch --output -o "
 	for ((i = 2; i < COMP_CWORD; i++)); do
 		word=${COMP_WORDS[i]}
 		case $word in
@@ -100,7 +100,7 @@ _ssdctl()
 	revert|undo-all|hwdb) options="--json" ;;
 	apply) options="--even-unsure --json" ;;
 	advise) options="--workload --on --destroy --size --probe --minutes --seed --json --html \
-			--contribute --apply --even-unsure --fio --quiet" ;;
+			--contribute --apply --even-unsure --fio --fio-program --quiet" ;;
 	persist) options="--by-model --by-path --recommended --all --print --even-unsure --json" ;;
 	report) options="--output --json --with-names --contribute" ;;
 	top) options="--interval --batch --once --json" ;;

@@ -8,12 +8,12 @@ from ssd_ctl import CtlError, UsageError, apply, drives, saved, schedulers, udev
 from ssd_ctl.advice import (candidates, engine, report, rounds, sandbox, sequential, target,
                             workload)
 from ssd_ctl.advice.progress import Shown
-from ssd_ctl.advise_options import check_options
+from ssd_ctl.advise_options import DEFAULT, check_options
 from ssd_ctl.choice import Choice
 from ssd_ctl.report import contributed
 from ssd_probe import files, former, load, output, packages
 from ssd_probe.asking import confirmed
-from ssd_probe.drive import Drive, amount, device_number
+from ssd_probe.drive import Drive, amount, device_number, read
 from ssd_probe.report import as_json
 from ssd_probe.run import duration
 from ssd_probe.signals import Interrupted, interruptible
@@ -21,6 +21,8 @@ from ssd_probe.signals import Interrupted, interruptible
 OK, UNDECIDED = 0, 3
 # What is measured with: the kernel counts what the drive does.
 MEASURING = {"iostats": "1"}
+# What the kernel says of a drive that has flushes.
+WRITE_BACK = "write back"
 # The part of the drive's bytes that may be others' than fio's, and of fio's that may not be the
 # drive's.
 MOST_FOREIGN = 0.05
@@ -77,7 +79,7 @@ def measure(args: argparse.Namespace, drive: Drive, where: target.Target,
         target.fill(where, lambda part: shown(f"write {amount(where.size)} once: {part:.0%}"))
         plan = rounds.Plan(limit_s=args.minutes * 60, seed=args.seed)
         # The text takes some ms, between windows: not for a line that is not shown.
-        made = rounds.Rounds(drive, where, jobs, found, plan, engine.program(args.fio),
+        made = rounds.Rounds(drive, where, jobs, found, plan, engine.program(args.fio_program),
                              lambda now: shown.due() and shown(progress_text(now)))
         made.run()
         if made.foreign() > MOST_FOREIGN:
@@ -94,15 +96,15 @@ def measure(args: argparse.Namespace, drive: Drive, where: target.Target,
 def advise(args: argparse.Namespace, drive: Drive) -> dict:
     """Measure; return the report."""
     # What would fail at the end fails now.
-    jobs = workload.load(args.workload)
-    engine.program(args.fio)
+    jobs = workload.of_command(args.fio) if args.fio else workload.load(args.workload or DEFAULT)
+    jobs.flushes = read(drive.queue / "write_cache") == WRITE_BACK
+    engine.program(args.fio_program)
     if args.contribute:
         contributed.text(drive, None)
     found = candidates.candidates(schedulers.available(drive),
                                   candidates.probed_tunables(args.probe))
     with target.held(args.on, drive, args.size, args.destroy) as where:
-        for job in jobs.jobs:
-            jobs.parts_of(job, where.size)
+        jobs.check_place(where.size, where.kind, drive.number_of("discard_max_bytes") > 0)
         if where.held and not confirmed(where.held.device, "ssdctl",
                                         " (--on FILE measures on a file instead)"):
             raise CtlError("something else was typed: nothing was written")

@@ -15,6 +15,7 @@ from ssd_ctl.apply import add_even_unsure
 from ssd_probe import files, pages
 from ssd_probe.arguments import Parser, parse_size
 
+DEFAULT = "desktop"
 MINUTES, MOST_MINUTES = 30.0, 100_000
 # fio gets a million times as much, in 64 bits.
 SEEDS = 1 << 31
@@ -24,8 +25,11 @@ def add_options(parser: Parser):
     """Add the options of the command."""
     add = parser.add_argument
     add("device", metavar="DEVICE", help="the drive, as in /dev/sdb")
-    add("--workload", default="desktop", metavar="LOAD",
-        help="desktop, database, copy, or a job file of fio (default: desktop)")
+    add("--workload", metavar="LOAD",
+        help=f"desktop, database, copy, or a job file of fio (default: {DEFAULT})")
+    parser.add_verbatim("--fio", metavar="OPTIONS",
+                        help="a load as a command line of fio has it, in one argument: "
+                             "'--rw=randread --bs=4k'")
     add("--on", metavar="PATH",
         help="a folder on the drive, or a new file in it: measure on a file there, which is "
              "removed; or, with --destroy, a partition of the drive")
@@ -47,7 +51,8 @@ def add_options(parser: Parser):
         help="write the result, to send to the project: Documentation/real-drives.md")
     add("--apply", action="store_true", help="select what is recommended, as ssdctl apply does")
     add_even_unsure(parser)
-    add("--fio", default="fio", metavar="COMMAND", help="the command that runs fio (default: fio)")
+    add("--fio-program", default="fio", metavar="COMMAND",
+        help="the command that runs fio (default: fio)")
     add("-q", "--quiet", action="store_true", help="no progress")
 
 
@@ -57,6 +62,9 @@ def check_options(args: argparse.Namespace):
         raise UsageError(f"--minutes has to be above 0 and at most {MOST_MINUTES}")
     if not 0 <= args.seed < SEEDS:
         raise UsageError(f"--seed has to be from 0 to {SEEDS - 1}")
+    if args.fio is not None and (args.workload or not args.fio.strip()):
+        raise UsageError("--fio has the load: give it, and no --workload" if args.workload else
+                         "--fio needs the options of fio, as in --fio '--rw=randread --bs=4k'")
     for path in filter(None, (args.json, args.html, args.contribute)):
         files.check_named(path)
     if args.html:

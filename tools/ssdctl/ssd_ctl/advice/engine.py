@@ -24,8 +24,10 @@ from ssd_probe import output
 from ssd_probe.drive import MERGES, REQUESTS, SECTOR, SECTORS, WAYS, Drive, counters, read
 from ssd_probe.signals import deferred
 
-# Directions that count.
+# Directions of data.
 BOTH = ("read", "write")
+# The fields of a drive's counters for flushes, and for the ms that they took.
+FLUSHES, FLUSH_MS = 15, 16
 # Columns of a log that are used: ms, ns, direction, bytes.
 COLUMNS = (0, 1, 2, 3)
 # fio's status after SIGINT.
@@ -51,13 +53,15 @@ LOOKS = 500
 
 @dataclasses.dataclass
 class Window:
-    """A time in which one candidate served the load: ms of the monotonic clock, and the bytes that
-    the kernel counted on the drive, by direction."""
+    """A time in which one candidate served a phase of the load: ms of the monotonic clock, and what
+    the kernel counted on the drive: bytes by direction, and flushes and their ms."""
     candidate: str
     round: int
     begin: int = 0
     end: int = 0
     kernel: tuple[int, int] = (0, 0)
+    phase: int = 0
+    flushes: tuple[int, int] = (0, 0)
 
     @property
     def seconds(self) -> float:
@@ -70,7 +74,7 @@ def program(command: str) -> list[str]:
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise CtlError(f"--fio {command}: {error}") from None
+        raise CtlError(f"--fio-program {command}: {error}") from None
     if not words or not shutil.which(words[0]):
         raise CtlError(f"{words[0] if words else 'fio'} is missing: install fio")
     sandbox.check()
@@ -88,14 +92,14 @@ def version(words: list[str]) -> tuple[int, int]:
                               env=sandbox.ENVIRONMENT, stdin=subprocess.DEVNULL, text=True,
                               capture_output=True, errors="replace", timeout=VERSION_S, check=False)
     except subprocess.TimeoutExpired:
-        raise CtlError(f"--fio {shlex.join(words)} does not tell its version in {VERSION_S} s"
-                       ) from None
+        raise CtlError(f"--fio-program {shlex.join(words)} does not tell its version in "
+                       f"{VERSION_S} s") from None
     finally:
         remove_folder(folder, lock)
     found = VERSION.search(done.stdout)
     if not found:
         why = done.stderr.strip().partition("\n")[0]
-        raise CtlError(f"--fio {shlex.join(words)} does not run fio in its sandbox"
+        raise CtlError(f"--fio-program {shlex.join(words)} does not run fio in its sandbox"
                        f"{': ' * bool(why)}{why}")
     return int(found[1]), int(found[2])
 
@@ -119,10 +123,17 @@ def moved(drive: Drive) -> tuple[int, int]:
     return tuple(fields[WAYS[way] + SECTORS] * SECTOR for way in BOTH)
 
 
+def flushed(drive: Drive) -> tuple[int, int]:
+    """Return the flushes that a drive has completed, and the ms that they took. Those of several
+    processes may be one."""
+    fields = counted(drive)
+    return fields[FLUSHES], fields[FLUSH_MS]
+
+
 def completions(drive: Drive) -> int:
     """Return the number of requests that a drive has completed, with those merged into them."""
     fields = counted(drive)
-    return sum(fields[WAYS[way] + field] for way in BOTH for field in (REQUESTS, MERGES))
+    return sum(fields[first + field] for first in WAYS.values() for field in (REQUESTS, MERGES))
 
 
 def pause(drive: Drive, seconds: float, most: int):
@@ -201,15 +212,18 @@ def remove_left():
 
 
 class Fio:
-    """fio under way with a load. The end of the with block ends it; logs() are there then."""
+    """fio under way with a phase of a load. The end of the with block ends it; logs() are there
+    then."""
 
     def __init__(self, command: list[str], load: workload.Workload, drive: Drive, place: Target,
-                 seed: int):
+                 seed: int, phase: int = 0):
         self.command, self.load, self.drive = command, load, drive
-        self.place, self.seed = place, seed
+        self.place, self.seed, self.phase = place, seed, phase
         self.folder, self.lock = "", None
         self.process: subprocess.Popen | None = None
         self.begun = False
+        # Its processes: one of each job that is no thread, and its own.
+        self.running = 0
 
     def __enter__(self):
         remove_left()
@@ -233,7 +247,7 @@ class Fio:
                                for name in ("job.fio", "report", "errors"))
         # Without a namespace of processes only the first one is killed with us.
         text = self.load.job_file(sandbox.path_of(self.place), self.place.size, sandbox.LOGS,
-                                  self.seed, threads="pid" not in sandbox.present())
+                                  self.seed, self.phase, "pid" not in sandbox.present())
         job.write_text(text, encoding="ascii")
         forget(self.place)
         words = sandbox.words(self.folder, self.place,
@@ -256,7 +270,7 @@ class Fio:
     def wait_for_first(self):
         """Wait until the load has begun."""
         before, until = completions(self.drive), time.monotonic() + FIRST_S
-        while completions(self.drive) - before < len(self.load.jobs):
+        while completions(self.drive) - before < len(self.load.phases[self.phase]):
             self.check_runs()
             if time.monotonic() > until:
                 raise CtlError(f"fio made no I/O on {self.drive.path} in {FIRST_S} s")
@@ -264,9 +278,16 @@ class Fio:
         self.begun = True
 
     def check(self):
-        """Raise CtlError if fio has ended, or writes to something else."""
+        """Raise CtlError if fio or one of its jobs has ended, or writes to something else."""
         self.check_runs()
-        foreign = sandbox.foreign_files(self.processes(), self.place, self.folder)
+        processes = self.processes()
+        if len(processes) < self.running:
+            self.end()
+            # fio's report says which one if it was an error.
+            self.check_jobs()
+            raise CtlError("a job of fio has ended while others went on")
+        self.running = len(processes)
+        foreign = sandbox.foreign_files(processes, self.place, self.folder)
         if foreign:
             self.kill()
             raise CtlError(f"fio has {', '.join(foreign)} open and was killed: it may write to "

@@ -3,19 +3,21 @@
 
 What is read is written anew for fio, from names in the table and values that fit it. So it does not
 matter where fio reads a line otherwise: fio never gets the line."""
+import collections.abc
 import dataclasses
-import os
 import re
 
 from ssd_ctl import CtlError
 from ssd_ctl.advice import options
+from ssd_ctl.advice.job_text import Folder
+from ssd_ctl.advice.values import filled, not_filled
 
 PARTS = ("size", "offset", "offset_increment")
 PERCENT = re.compile(rf"({options.DECIMAL})%", re.ASCII)
 WEIGHT = re.compile(rf"[#;]\s*weight\s*=\s*({options.DECIMAL})\s*", re.ASCII)
-VARIABLE = re.compile(r"\$\{([^}]+)\}")
-# Larger files are no job files.
-LARGEST = 1 << 20
+INCLUDE = re.compile(r"include(?:[ \t=]+(.*))?")
+# How deep files may include others.
+DEEPEST = 16
 
 
 @dataclasses.dataclass
@@ -30,24 +32,17 @@ class Section:
         return self.name.startswith("global")
 
 
-def keywords() -> dict[str, int]:
-    """Return the words that fio replaces by what the machine has."""
-    page = os.sysconf("SC_PAGE_SIZE")
-    return {"$mb_memory": os.sysconf("SC_PHYS_PAGES") * page >> 20,
-            "$ncpus": os.sysconf("SC_NPROCESSORS_ONLN"), "$pagesize": page}
+@dataclasses.dataclass
+class Line:
+    """A line of a job file, or of one that it includes, with where it is."""
+    raw: str
+    where: str
+    included: bool
 
-
-def replaced(line: str) -> str:
-    """Return a line with the variables of the environment and fio's keywords replaced."""
-    line = VARIABLE.sub(lambda found: os.environ.get(found[1], ""), line)
-    for word, number in keywords().items():
-        line = line.replace(word, str(number))
-    return line
-
-
-def uncommented(line: str) -> str:
-    """Return a line without comment and blanks around it."""
-    return re.split("[;#]", line)[0].strip()
+    @property
+    def text(self) -> str:
+        """It without comment and blanks around it."""
+        return re.split("[;#]", self.raw)[0].strip()
 
 
 def shown(text: str) -> str:
@@ -55,62 +50,76 @@ def shown(text: str) -> str:
     return "".join(each if each.isprintable() else "?" for each in text[:80])
 
 
-def take(section: Section, line: str):
-    """Add the option of a line to a section. Of two values of an option the last one counts. Sizes
-    and offsets that are not in percent fit only the user's own file, and are ignored."""
-    name, equals, value = (part.strip() for part in replaced(line).partition("="))
-    name = options.ALIASES.get(name, name)
-    said = f"{shown(name + equals + value)} in [{section.name}]"
+def take(section: Section, text: str):
+    """Add an option, as in name=value, to a section. Of two values of an option the last one
+    counts. Sizes and offsets that are not in percent fit only the user's own file, and are
+    ignored."""
+    name, equals, value = (part.strip() for part in filled(text).partition("="))
+    name, value = options.meant(name, value)
     if options.off(name, value):
         return
-    reason = options.refusal(name, value)
-    if reason:
-        raise CtlError(f"{said}: {reason}: leave it out")
-    kind = options.ALLOWED.get(name)
-    if not kind:
-        return
-    if not kind.fits(value):
-        raise CtlError(f"{said}: write {kind.what}")
-    section.options.pop(name, None)
-    if name not in PARTS or PERCENT.fullmatch(value):
-        section.options[name] = value
+    kind, wrong = options.kind_of(name), options.refusal(name, value)
+    if wrong:
+        wrong += ": leave it out"
+    elif kind and not kind.fits(value):
+        wrong = f"write {kind.what}"
+    if wrong:
+        unfilled = not_filled(text)
+        said = text.strip() if unfilled else name + equals + value
+        raise CtlError(f"{shown(said)} in [{section.name}]: {unfilled or wrong}")
+    if kind:
+        section.options.pop(name, None)
+        if name not in PARTS or PERCENT.fullmatch(value):
+            section.options[name] = value
 
 
-def section_of(line: str) -> Section:
-    """Return the section that a line begins."""
-    name = line[1:-1]
-    if not line.endswith("]") or not name or not name.isprintable():
-        raise CtlError(f"{shown(line)} is no section: write [name]")
+def section_of(name: str, text: str) -> Section:
+    """Return a section with a name that fio can have. @text: what begins it, for a message."""
+    if not name or not name.isprintable():
+        raise CtlError(f"{shown(text)} is no section: write [name]")
     return Section(name)
 
 
-def sections_of(text: str, where: str) -> list[Section]:
-    """Return the sections of a job file. @where: its name."""
+def lines_of(text: str, where: str, folder: Folder | None, path: str = "", depth: int = 0
+             ) -> collections.abc.Iterator[Line]:
+    """Give the lines of a job file, with those of an included file instead of the line that
+    includes it. @where: its name, @path: of an included file, in the @folder."""
     if "\0" in text:
         raise CtlError(f"{where} is no text: is this a job file?")
-    found: list[Section] = []
     for number, raw in enumerate(text.split("\n"), 1):
-        line, weight = uncommented(raw), WEIGHT.fullmatch(raw.strip())
+        line = Line(raw, f"{where}:{number}", depth > 0)
+        found = INCLUDE.fullmatch(line.text)
+        if not found:
+            yield line
+            continue
+        try:
+            if depth == DEEPEST or not folder:
+                raise CtlError("files include each other too deep" if folder else
+                               "there is no folder to include from: insert the file")
+            name = folder.name_of(found[1] or "", path)
+            inner = folder.text_of(name)
+        except CtlError as error:
+            raise CtlError(f"{line.where}: {shown(line.text)}: {error}") from None
+        yield from lines_of(inner, shown(name), folder, name, depth + 1)
+
+
+def sections_of(text: str, where: str, folder: Folder | None = None) -> list[Section]:
+    """Return the sections of a job file. @where: its name, @folder: what it may include from."""
+    found: list[Section] = []
+    for line in lines_of(text, where, folder):
+        weight = WEIGHT.fullmatch(line.raw.strip())
         try:
             if weight and found:
                 found[-1].weight = float(weight[1])
-            elif line.startswith("["):
-                found.append(section_of(line))
-            elif line.startswith("include"):
-                raise CtlError("include is not supported: insert the file")
-            elif line and not found:
-                raise CtlError(f"{shown(line)} is in no section: is this a job file?")
-            elif line:
-                take(found[-1], line)
+            elif line.text.startswith("["):
+                if line.included:
+                    raise CtlError(f"{shown(line.text)}: an included file has no sections")
+                found.append(section_of(line.text[1:-1] if line.text.endswith("]") else "",
+                                        line.text))
+            elif line.text and not found:
+                raise CtlError(f"{shown(line.text)} is in no section: is this a job file?")
+            elif line.text:
+                take(found[-1], line.text)
         except CtlError as error:
-            raise CtlError(f"{where}:{number}: {error}") from None
+            raise CtlError(f"{line.where}: {error}") from None
     return found
-
-
-def text_of(path: str | os.PathLike) -> str:
-    """Return the text of a job file. In comments, bytes may mean anything."""
-    with open(path, "rb") as file:
-        content = file.read(LARGEST + 1)
-    if len(content) > LARGEST:
-        raise CtlError(f"{path} is no job file: it is larger than 1 MiB")
-    return content.decode(errors="replace")

@@ -38,25 +38,27 @@ _N = r"(0x[0-9a-fA-F]{1,16}|\d{1,15}(\.\d{1,9})?)([kmgtpKMGTP][iI]?[bB]?|[bB])?"
 NUMBER = Kind("a number", _N)
 SIGNED = Kind("a whole number", r"-?\d{1,9}")
 NUMBERS = lists(NUMBER, ",")
-RANGES = lists(Kind("a range, as in 4k-64k", f"{_N}-{_N}"), "[,/]")
+RANGES = lists(Kind("a range, as in 4k-64k", f"{_N}[-:]{_N}"), "[,/]")
 TIME = Kind("a time", r"\d{1,15}(\.\d{1,9})?(d|h|m|s|ms|us|msec|usec|sec)?")
+SHARE = Kind("a percentage", r"\d{1,3}(\.\d{1,6})?%?")
 PERCENTS = lists(Kind("a percentage", r"\d{1,3}%?"), ",")
 BOOL, FLAG = Kind("0 or 1", "[01]"), Kind("0 or 1, or nothing", "[01]?")
 CPUS = Kind("numbers of CPUs", r"\d{1,5}([-,:/]\d{1,5}){0,999}")
-_SPLIT = rf"{_N}/\d{{0,3}}(:{_N}/\d{{0,3}}){{0,99}}"
+_SPLIT = rf"{_N}(/\d{{0,3}})?(:{_N}(/\d{{0,3}})?){{0,99}}"
 
 # An option's names, by what its values are.
 _ALLOWED = {
-    Kind("read, write, rw, randread, randwrite or randrw",
-         rf"(read|write|rw|readwrite|randread|randwrite|randrw)(:{_N})?"): "rw",
+    Kind("read, write, rw, trim or trimwrite, or one of these after rand",
+         rf"(readwrite|(rand)?(read|write|rw|trim|trimwrite))(:-?{_N})?"): "rw",
     Kind("an engine of fio", r"\S+"): "ioengine",
     NUMBERS: "bs ba rate rate_iops",
     RANGES: "bsrange",
-    Kind("sizes and their shares, as in 4k/60:64k/40", rf"{_SPLIT}(,{_SPLIT}){{0,2}}"): "bssplit",
+    lists(Kind("sizes and their shares, as in 4k/60:64k/40", _SPLIT), ","): "bssplit",
     PERCENTS: "percentage_random",
+    SHARE: "rwmixread rwmixwrite",
     NUMBER:
         "iodepth iodepth_batch iodepth_batch_complete_min iodepth_batch_complete_max iodepth_low "
-        "fsync fdatasync write_barrier offset_align rwmixread rwmixwrite thinktime_blocks "
+        "fsync fdatasync write_barrier offset_align thinktime_blocks "
         "rate_cycle buffer_compress_percentage buffer_compress_chunk dedupe_percentage "
         "dedupe_working_set_percentage cpumask flow_id flow_sleep hipri_percentage "
         "sqthread_poll_cpu force_async",
@@ -100,6 +102,8 @@ _ALLOWED = {
     Kind("0, 2 or 3 (fio has no privilege for real-time priority)", "[023]"): "prioclass",
 }
 ALLOWED = {name: kind for kind, names in _ALLOWED.items() for name in names.split()}
+# Which jobs run after which: fio does not get these, since we start its jobs so.
+ORDER = {"stonewall": FLAG, "wait_for": Kind("the name of a job", r"[^\0-\x1f\x7f]{1,255}")}
 
 # The engines that do I/O on the drive through the block layer, and the options of each.
 ENGINES = {
@@ -113,16 +117,19 @@ OF_ENGINES = set().union(*ENGINES.values())
 
 _ENGINES_REFUSED = {
     "it does no I/O on the drive":
-        "cpuio null filecreate filestat filedelete dircreate dirstat dirdelete ftruncate falloc "
-        "e4defrag",
+        "cpuio null filecreate filestat filedelete filexattr dircreate dirstat dirdelete ftruncate "
+        "falloc e4defrag",
     "it runs a program": "exec",
     "it loads a library": "external",
     "its I/O is that of pipes": "splice",
     "it talks to a network":
         "net netsplice rdma rados rbd http gfapi gfapi_async glusterfs nbd nfs libhdfs libiscsi "
-        "nvme-tcp",
+        "nvme-tcp dfs ime_psync ime_psyncv ime_aio librpma_apm_client librpma_apm_server "
+        "librpma_gpspm_client librpma_gpspm_server",
     "it does not go through the scheduler":
-        "sg io_uring_cmd mtd dev-dax libpmem pmemblk libzbc xnvme libblkio spdk cuda",
+        "sg io_uring_cmd mtd dev-dax libpmem pmemblk libzbc xnvme libblkio spdk cuda libcufile "
+        "libhipfile fusion-aw-sync",
+    "Linux does not have it": "windowsaio solarisaio",
 }
 ENGINES_REFUSED = {name: reason for reason, names in _ENGINES_REFUSED.items()
                    for name in names.split()}
@@ -134,10 +141,11 @@ DROPPED = set("""
     create_fsync create_on_open create_only allow_file_create allow_mounted_write pre_read overwrite
     unlink unlink_each_loop invalidate fill_device
 
-    runtime ramp_time time_based loops io_size number_ios startdelay end_fsync fsync_on_close
+    runtime ramp_time ramp_size time_based loops io_size number_ios startdelay
+    end_fsync fsync_on_close
     exitall exit_what exitall_on_error continue_on_error ignore_error error_dump
     steadystate steadystate_duration steadystate_ramp_time steadystate_check_interval
-    latency_target latency_window latency_percentile latency_run max_latency rate_min rate_iops_min
+    max_latency rate_min rate_iops_min
 
     write_iolog write_bw_log write_iops_log write_lat_log write_hist_log bwavgtime iopsavgtime
     log_entries log_avg_msec log_window_value log_max_value log_hist_msec log_hist_coarseness
@@ -147,13 +155,15 @@ DROPPED = set("""
     slat_percentiles percentile_list significant_figures disk_util gtod_reduce gtod_cpu disable_lat
     disable_clat disable_slat disable_bw_measurement unified_rw_reporting unit_base clocksource
 
-    randseed zero_buffers do_verify experimental_verify rwmixcycle
+    randseed zero_buffers do_verify experimental_verify rwmixcycle threads
     """.split())
 # So does fio name all options that verify data.
 VERIFY = "verify"
 
 _REFUSED = {
-    "its jobs do not run together": "stonewall wait_for",
+    "it changes the depth until a latency is met, and then ends":
+        "latency_target latency_window latency_percentile latency_run",
+    "it ends when each place was written": "sprandom spr_op spr_num_regions spr_cs",
     "it replays a trace":
         "read_iolog read_iolog_chunked replay_no_stall replay_redirect replay_scale replay_align "
         "replay_time_scale replay_skip merge_blktrace_file merge_blktrace_scalars "
@@ -171,8 +181,13 @@ _REFUSED = {
         "zonemode zonesize zonecapacity zonerange zoneskip read_beyond_wp max_open_zones "
         "job_max_open_zones ignore_zone_limits zone_reset_threshold zone_reset_frequency "
         "recover_zbd_write_error",
-    "discards are not measured":
-        "trim_percentage trim_verify_zero trim_backlog trim_backlog_batch num_range",
+    "it discards what was verified, and nothing is":
+        "trim_percentage trim_verify_zero trim_backlog trim_backlog_batch",
+    "it places data by hints of the drive":
+        "fdp fdp_pli fdp_pli_select dataplacement plids plid_select dp_scheme",
+    "it belongs to an engine that does not go through the scheduler":
+        "num_range cmd_type md_per_io_size pi_act pi_chk apptag apptag_mask readfua writefua "
+        "write_mode verify_mode",
     "it talks to a network":
         "hostname port listen bindname interface protocol nodelay pingpong ttl serverip uri",
     "it belongs to an engine that does no I/O on the drive":
@@ -192,15 +207,33 @@ ALIASES = {
     "ss_dur": "steadystate_duration", "ss_ramp": "steadystate_ramp_time"}
 
 
+# Options that need no value, and so take none from the next word of a command line.
+FLAGS = {name for name, kind in (ALLOWED | ORDER).items() if kind is FLAG} | set(
+    "time_based verify_only exitall exitall_on_error new_group group_reporting zero_buffers"
+    .split())
+
+
+def meant(name: str, value: str) -> tuple[str, str]:
+    """Return an option's own name, and its value by the name that the engine has."""
+    name = ALIASES.get(name, name)
+    # fio looks no further.
+    if name == "ioengine" and value.startswith(("linuxaio", "aio")):
+        value = "libaio"
+    return name, value
+
+
+def kind_of(name: str) -> Kind | None:
+    """Return what the values of an option that is kept are; None if it is not kept."""
+    return ALLOWED.get(name) or ORDER.get(name)
+
+
 def refusal(name: str, value: str) -> str:
     """Return why an option is refused; "" if it is not."""
     if name == "ioengine":
         return engine_refusal(value)
-    if name == "rw" and "trim" in value:
-        return REFUSED["trim_percentage"]
     if name == "io_submit_mode" and value == "offload":
         return "fio does not end with it"
-    if name in ALLOWED or name in DROPPED or name.startswith(VERIFY):
+    if kind_of(name) or name in DROPPED or name.startswith(VERIFY):
         return ""
     return REFUSED.get(name, "it is not known here")
 
@@ -214,4 +247,5 @@ def engine_refusal(name: str) -> str:
     """Return why an engine is refused; "" if it is not."""
     if name in ENGINES:
         return ""
-    return ENGINES_REFUSED.get("external" if ":" in name else name, "it is not known here")
+    external = ":" in name or "/" in name
+    return ENGINES_REFUSED.get("external" if external else name, "it is not known here")

@@ -9,12 +9,14 @@ ssd_ctl.choice), "leading" (what is known of the best one, or of the one that le
 "rivals", "minutes", "runs" (of the load, since the drive has changed last), "changes" (how often it
 did), "rounds", "window_s", "settle_s", "waits_s" (the longest mean latency that a job has under a
 candidate), "unsettled" (this is longer than a candidate settles), "uneven" (jobs whose rate not all
-candidates keep), "unlogged" (jobs whose flushes do not count), "disturbed", "had" (the choice that
-the drive had before, and has again), "left_out" (lines that say which candidates the kernel does
-not select, and why), and "candidates": of each "name", "choice", "gain", "low", "high", "runs" and
-"rounds" (windows), "left" (it has not dropped out), "aside", "verdict", "score" (each run's share,
-whose mean is the score), and "jobs": of each job "name" and by direction "mbps", "iops", "mean_ms"
-and "p99_ms".
+candidates keep), "unlogged" (jobs that wait for flushes of the page cache, which does not count),
+"phases" (the names of the jobs that ran together, in the order of the phases), "disturbed", "had"
+(the choice that the drive had before, and has again), "left_out" (lines that say which candidates
+the kernel does not select, and why), and "candidates": of each "name", "choice", "gain", "low",
+"high", "runs" and "rounds" (windows), "left" (it has not dropped out), "aside", "verdict", "score"
+(each run's share, whose mean is the score), "flushes" (of the drive by the kernel's count: "iops"
+and "mean_ms"; empty without), and "jobs": of each job "name" and by direction "mbps", "iops",
+"mean_ms" and "p99_ms", in its phase.
 """
 import datetime
 import math
@@ -39,6 +41,8 @@ LONG_TAIL = 2.0
 TEMPLATES = pathlib.Path(__file__).resolve().parents[1] / "templates"
 # A factor is not shown in percent from here on.
 LARGE = 4
+# Phases of the load that are listed.
+MOST_PHASES = 6
 # Confidence is not shown beyond.
 MOST_SURE = 0.99
 
@@ -58,17 +62,28 @@ def job_figures(measured: list[Measured], number: int) -> dict[str, dict[str, fl
     return made
 
 
+def flush_figures(measured: list[Measured]) -> dict[str, float]:
+    """Return the figures of the drive's flushes in some windows: how many a second, and their mean
+    latency."""
+    flushes, spent_ms = (sum(each) for each in zip(*(one.window.flushes for one in measured),
+                                                   strict=True)) if measured else (0, 0)
+    return {"iops": flushes / sum(one.window.seconds for one in measured),
+            "mean_ms": spent_ms / flushes} if flushes else {}
+
+
 def candidate(rounds: Rounds, name: str) -> dict:
     """Return what is known of a candidate."""
     gain, low, high = rounds.gain(name)
-    measured = rounds.of(name)
+    measured = [one for one in rounds.measured if one.window.candidate == name]
     return {"name": name, "choice": rounds.candidates[name].choice.as_json(), "gain": gain,
             "low": low, "high": high,
-            "runs": len(rounds.race.served[name]), "rounds": len(measured),
+            "runs": len(rounds.race.served[name]),
+            "rounds": len(measured) // len(rounds.load.phases),
             "left": name in rounds.race.left,
             "aside": name in rounds.race.aside, "verdict": verdict(rounds, name),
             "score": [round(float(score), 5) for score in rounds.race.scores_of(name)],
-            "jobs": [{"name": job.name, **job_figures(measured, number)}
+            "flushes": flush_figures(measured),
+            "jobs": [{"name": job.name, **job_figures(rounds.of(name, number), number)}
                      for number, job in enumerate(rounds.load.jobs)]}
 
 
@@ -110,6 +125,8 @@ def made_of(rounds: Rounds, drive: Drive, target: Target, disturbed: list[str],
         "window_s": round(rounds.window_s, 3), "settle_s": round(rounds.settle_s, 3),
         "waits_s": round(rounds.waits_s(), 3), "unsettled": rounds.unsettled(),
         "uneven": rounds.uneven(), "unlogged": rounds.load.unlogged(),
+        "phases": [[rounds.load.jobs[number].name for number in phase]
+                   for phase in rounds.load.phases],
         "disturbed": disturbed, "had": had.as_json(),
         "candidates": [candidate(rounds, name) for name in race.names]}
 
@@ -151,8 +168,9 @@ def interval(found: dict) -> str:
     return f"{signed(found['low'])} to {signed(found['high'])}"
 
 
-HEAD = ["candidate", "against none", "estimate", "read MB/s", "mean ms", "p99 ms", "write MB/s",
-        "mean ms", "p99 ms", "verdict"]
+HEAD = ["candidate", "against none", "estimate",
+        *(title for way in WAYS.values() for title in (f"{way} MB/s", "mean ms", "p99 ms")),
+        "flushes/s", "mean ms", "verdict"]
 
 
 def rows(report: dict) -> list[list[str]]:
@@ -161,18 +179,23 @@ def rows(report: dict) -> list[list[str]]:
     for found in sorted(report["candidates"], key=lambda found: -found["gain"]):
         cells = [found["name"], interval(found),
                  "" if found["name"] == NONE else signed(found["gain"])]
-        for way in WAYS.values():
-            figures = summed(found, way)
-            cells += [f"{figures[key]:.3g}" if figures else "" for key in
-                      ("mbps", "mean_ms", "p99_ms")]
+        for figures, keys in (*((summed(found, way), ("mbps", "mean_ms", "p99_ms"))
+                                for way in WAYS.values()),
+                              (found["flushes"], ("iops", "mean_ms"))):
+            cells += [f"{figures[key]:.3g}" if figures else "" for key in keys]
         made.append([*cells, found["verdict"]])
     return made
 
 
-def table(report: dict) -> str:
-    """Return the table for eyes; columns that are empty throughout are left out."""
+def columns_of(report: dict) -> list[list[str]]:
+    """Return the columns of the table with their heads, without those that are empty throughout."""
     columns = [list(column) for column in zip(HEAD, *rows(report), strict=True)]
-    columns = [column for column in columns if any(column[1:])]
+    return [column for column in columns if any(column[1:])]
+
+
+def table(report: dict) -> str:
+    """Return the table for eyes."""
+    columns = columns_of(report)
     widths = [max(map(len, column)) for column in columns]
     words = (0, len(columns) - 1)
     lines = []
@@ -218,6 +241,13 @@ def listed(jobs: list[str]) -> str:
     return ", ".join(f"[{name}]" for name in jobs)
 
 
+def in_order(phases: list[list[str]]) -> str:
+    """Return the jobs by phase in words, the first ones."""
+    more = len(phases) - MOST_PHASES
+    return ", then ".join(map(listed, phases[:MOST_PHASES])) + (
+        f", and {counted(more, 'phase')} more" if more > 0 else "")
+
+
 def notes(report: dict) -> list[str]:
     """Return what the reader has to know beside the recommendation."""
     said = [f"Disturbed: {reason}." for reason in report["disturbed"]]
@@ -230,8 +260,12 @@ def notes(report: dict) -> list[str]:
         said.append(f"Not all keep the rate of {listed(report['uneven'])}: what one leaves undone, "
                     "the next ones have to do. Give a lower rate.")
     if report["unlogged"]:
-        said.append(f"Flushes of {listed(report['unlogged'])} do not count: its latencies do, and "
-                    "fio logs none of flushes. With sync=dsync they count.")
+        said.append(f"The latencies of {listed(report['unlogged'])} are those of the page cache; "
+                    "that it waits for fsync does not count. With direct=1 or sync=dsync it does.")
+    if len(report["phases"]) > 1:
+        said.append("The jobs ran after each other, as stonewall and wait_for say, each phase "
+                    f"alone under each candidate: {in_order(report['phases'])}. MB/s are the sum "
+                    "of all phases.")
     if report["changes"]:
         said.append(f"The drive became slower or faster {counted(report['changes'], 'time')} (its "
                     "cache is full?): what it did before does not count.")
@@ -331,6 +365,7 @@ def figures(report: dict) -> list[str]:
 
 def page(report: dict) -> str:
     """Return a report as one HTML file that needs no other."""
-    return pages.render("advice.html", TEMPLATES, report=report, head=HEAD, rows=rows(report),
+    head, *shown = zip(*columns_of(report), strict=True)
+    return pages.render("advice.html", TEMPLATES, report=report, head=head, rows=shown,
                         said=[sentence(report), *notes(report)], commands=commands(report),
                         figures=figures(report), no_figures=NO_FIGURES, measured=measured(report))

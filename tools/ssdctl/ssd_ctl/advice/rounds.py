@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """Runs of the load, until the race is decided or the time is over.
 
-In each run fio is started anew and makes RUN rounds. In a round every candidate that runs has one
-window, after a time in which it settles: in random order, in the next round in the reverse one, so
-that what changes steadily during a run treats all alike. All runs are equal, because a run is one
-observation of the race (sequential.py). How long a window is follows from a pilot, the load under
-none: so long that each job does enough in it, within the plan's limits, and not so long that there
-would be few runs. As far as they allow, a candidate settles longer than any I/O waits: until then,
-it has not shown what it does with those that wait longest.
+In each run fio is started anew, for each phase of the load, and makes RUN rounds. In a round every
+candidate that runs has one window, after a time in which it settles: in random order, in the next
+round in the reverse one, so that what changes steadily during a run treats all alike. All runs are
+equal, because a run is one observation of the race (sequential.py). How long a window is follows
+from a pilot, the load under none: so long that each job does enough in it, within the plan's
+limits, and not so long that there would be few runs. As far as they allow, a candidate settles
+longer than any I/O waits: until then, it has not shown what it does with those that wait longest.
 """
 import collections.abc
 import dataclasses
@@ -102,7 +102,7 @@ class Rounds:
 
     def cost(self) -> tuple[float, float]:
         """Return the s and the I/Os of another run."""
-        share = RUN * len(self.race.running()) / max(self.windows, 1)
+        share = RUN * len(self.race.running()) * len(self.load.phases) / max(self.windows, 1)
         return (share * (self.passed() - self.before_s), share * (self.ios() - self.before_ios))
 
     def ends(self) -> bool:
@@ -124,16 +124,24 @@ class Rounds:
         self.before_s, self.before_ios = self.passed(), self.ios()
         self.round = self.windows = 0
         while not self.outcome:
-            self.take(*self.session(RUN))
+            self.take(self.one_run())
             self.outcome = self.race.after(self.used(), self.ends(), self.runs_left())
             self.told(self)
         return self.outcome
 
-    def fio(self) -> engine.Fio:
+    def fio(self, phase: int) -> engine.Fio:
         """Return fio with other addresses than before."""
         self.sessions += 1
         return engine.Fio(self.command, self.load, self.drive, self.place,
-                          self.plan.seed * 1000 + self.sessions)
+                          self.plan.seed * 1000 + self.sessions, phase)
+
+    def one_run(self) -> list[Measured]:
+        """Let each phase of the load run alone; return the windows."""
+        first, made = self.round, []
+        for phase in range(len(self.load.phases)):
+            self.round = first
+            made += self.seen(*self.session(RUN, phase))
+        return made
 
     def logs_of(self, fio: engine.Fio, seconds: float) -> list[numpy.ndarray]:
         """Return the logs of an fio that has ended, which ran for some @seconds."""
@@ -141,15 +149,16 @@ class Rounds:
         self.lines_s = max(self.lines_s, sum(map(len, logs)) / seconds)
         return logs
 
-    def session(self, rounds: int) -> tuple[list[engine.Window], list[numpy.ndarray]]:
-        """Let fio run for some rounds; return the windows, and fio's logs."""
+    def session(self, rounds: int, phase: int
+                ) -> tuple[list[engine.Window], list[numpy.ndarray]]:
+        """Let fio run for some rounds of a phase; return the windows, and fio's logs."""
         windows = []
-        with self.fio() as fio:
+        with self.fio(phase) as fio:
             began = time.monotonic()
             order = self.race.running()
             self.random.shuffle(order)
             for _ in range(rounds):
-                windows += self.one_round(fio, order)
+                windows += self.one_round(fio, order, phase)
                 order.reverse()
                 # A run is cut short only for want of memory.
                 if (time.monotonic() - began) * self.lines_s > self.plan.most_logged:
@@ -159,15 +168,15 @@ class Rounds:
             seconds = time.monotonic() - began
         return windows, self.logs_of(fio, seconds)
 
-    def one_round(self, fio: engine.Fio, order: list[str]) -> list[engine.Window]:
-        """Give each candidate a window, in this order; return them."""
+    def one_round(self, fio: engine.Fio, order: list[str], phase: int) -> list[engine.Window]:
+        """Give each candidate a window of a phase, in this order; return them."""
         made = []
         for name in order:
             self.selector.select(self.candidates[name])
             time.sleep(self.settle_s)
             fio.check()
             self.place.check()
-            made.append(self.watched(engine.Window(name, self.round)))
+            made.append(self.watched(engine.Window(name, self.round, phase=phase)))
             self.windows += 1
             self.told(self)
         self.round += 1
@@ -175,39 +184,47 @@ class Rounds:
 
     def watched(self, window: engine.Window) -> engine.Window:
         """Let a window pass."""
-        before = engine.moved(self.drive)
+        before = engine.moved(self.drive), engine.flushed(self.drive)
         window.begin = engine.milliseconds()
         time.sleep(self.window_s)
         window.end = engine.milliseconds()
-        after = engine.moved(self.drive)
-        window.kernel = (after[0] - before[0], after[1] - before[1])
+        after = engine.moved(self.drive), engine.flushed(self.drive)
+        window.kernel, window.flushes = (
+            (last[0] - first[0], last[1] - first[1])
+            for first, last in zip(before, after, strict=True))
         return window
 
     def pilot(self):
-        """Find the length of a window: so long that the slowest job does enough under none."""
-        enough = self.plan.enough
+        """Find the length of a window: so long that the slowest job of each phase does enough under
+        none."""
         self.selector.select(self.candidates[NONE])
-        with self.fio() as fio:
+        made = [self.piloted(phase) for phase in range(len(self.load.phases))]
+        needed = max(self.plan.enough * seconds / max(min(done), 1) for seconds, done in made)
+        self.window_s = min(needed, self.plan.most_s)
+        self.settle_s = SETTLE * self.window_s
+        self.fit(sum(seconds for seconds, _ in made), sum(sum(done) for _, done in made))
+
+    def piloted(self, phase: int) -> tuple[float, list[int]]:
+        """Let a phase run; return for how many s, and the I/Os of each of its jobs."""
+        jobs = self.load.phases[phase]
+        with self.fio(phase) as fio:
             begin, count = engine.milliseconds(), engine.completions(self.drive)
             time.sleep(PILOT_WINDOWS * self.plan.least_s)
-            count += PILOT * enough * len(self.load.jobs) - engine.completions(self.drive)
+            count += PILOT * self.plan.enough * len(jobs) - engine.completions(self.drive)
             engine.pause(self.drive, self.plan.most_s, max(0, count))
             end = engine.milliseconds()
             fio.check()
         seconds = (end - begin) / 1e3
-        done = [int(((log[:, 0] >= begin) & (log[:, 0] < end)).sum())
-                for log in self.logs_of(fio, seconds)]
-        needed = enough * seconds / max(min(done), 1)
-        self.window_s = min(needed, self.plan.most_s)
-        self.settle_s = SETTLE * self.window_s
-        self.fit(seconds, sum(done))
+        logs = self.logs_of(fio, seconds)
+        return seconds, [int(((logs[job][:, 0] >= begin) & (logs[job][:, 0] < end)).sum())
+                         for job in jobs]
 
     def fit(self, seconds: float, ios: int):
         """Make windows so short that there is time for ROUNDS, by the I/Os of some seconds, and
         room for the logs of a run."""
         limit = min(self.plan.limit_s, self.plan.most_ios * seconds / max(ios, 1))
         logged_s = self.plan.most_logged / max(self.lines_s, 1) / RUN
-        self.turn_s = min(limit / ROUNDS, logged_s) / len(self.candidates)
+        self.turn_s = min(limit / ROUNDS / len(self.load.phases), logged_s) / len(self.candidates)
         self.window_s = max(min(self.window_s, self.turn_s / (1 + SETTLE)), self.plan.least_s)
         self.settle_s = max(min(self.settle_s, self.turn_s * MOST_SETTLE), LEAST_SETTLE_S)
 
@@ -216,24 +233,32 @@ class Rounds:
         a window at the latest, so this takes some rounds, which do not count."""
         while self.used() < LENGTHEN:
             before = self.passed(), self.ios()
-            logs = self.session(1)[1]
+            waited = max(longest(self.session(1, phase)[1])
+                         for phase in range(len(self.load.phases)))
             self.fit(self.passed() - before[0], self.ios() - before[1])
-            waited = max((int(log[:, 1].max()) for log in logs if len(log)), default=0) / 1e9
             most = self.turn_s * MOST_SETTLE
             if waited <= self.settle_s or self.settle_s >= most:
                 break
             self.settle_s = min(max(waited, 2 * self.settle_s), most)
             self.window_s = max(self.window_s, self.settle_s)
 
-    def take(self, windows: list[engine.Window], logs: list[numpy.ndarray]):
-        """Evaluate the windows of a run."""
-        served: dict[str, list[numpy.ndarray]] = {}
-        for window in windows:
-            jobs = [workload.figures(log, window.begin, window.end) for log in logs]
-            self.measured.append(Measured(window, jobs))
-            served.setdefault(window.candidate, []).append(
-                self.load.served(jobs, window.seconds))
-        self.race.add({name: numpy.array(rounds) for name, rounds in served.items()})
+    @staticmethod
+    def seen(windows: list[engine.Window], logs: list[numpy.ndarray]) -> list[Measured]:
+        """Return windows with what each job did in them, by fio's logs."""
+        return [Measured(window, [workload.figures(log, window.begin, window.end) for log in logs])
+                for window in windows]
+
+    def take(self, measured: list[Measured]):
+        """Evaluate the windows of a run. A round counts if it has all phases."""
+        self.measured += measured
+        served: dict[str, dict[int, list[numpy.ndarray]]] = {}
+        for one in measured:
+            window = one.window
+            served.setdefault(window.candidate, {}).setdefault(window.round, []).append(
+                self.load.served(one.jobs, window.seconds, window.phase, window.flushes))
+        self.race.add({name: numpy.array([sum(parts) for parts in rounds.values()
+                                          if len(parts) == len(self.load.phases)])
+                       for name, rounds in served.items()})
 
     def left_s(self) -> float:
         """Return the s that are left, at most."""
@@ -242,8 +267,8 @@ class Rounds:
     def foreign(self) -> float:
         """Return the part of the bytes that the drive moved in all windows and fio did not."""
         moved = sum(sum(one.window.kernel) for one in self.measured)
-        ours = sum(way.bytes for one in self.measured for job in one.jobs
-                   for way in job.values())
+        ours = sum(job[way].bytes for one in self.measured for job in one.jobs
+                   for way in (workload.READ, workload.WRITE) if way in job)
         return max(0.0, 1 - ours / moved) if moved else 0.0
 
     def cached(self) -> float:
@@ -261,9 +286,11 @@ class Rounds:
 
     def is_uneven(self, number: int) -> bool:
         """Return true if a candidate's I/Os of a job differ from its share of the time."""
-        done = {name: [sum(way.ios for way in one.jobs[number].values()) for one in self.of(name)]
-                for name in self.race.names}
-        seconds = {name: sum(one.window.seconds for one in self.of(name)) for name in done}
+        measured = {name: self.of(name, number) for name in self.race.names}
+        done = {name: [sum(way.ios for way in one.jobs[number].values()) for one in found]
+                for name, found in measured.items()}
+        seconds = {name: sum(one.window.seconds for one in found)
+                   for name, found in measured.items()}
         rate = sum(map(sum, done.values())) / max(sum(seconds.values()), 1e-9)
         # At both ends of a window, one more or less.
         return any(abs(sum(ios) - rate * seconds[name]) > UNEVEN * rate * seconds[name] + len(ios)
@@ -274,8 +301,8 @@ class Rounds:
         I/O, the time of all its windows."""
         waits = [0.0]
         for name in self.race.names:
-            measured = self.of(name)
             for number, job in enumerate(self.load.jobs):
+                measured = self.of(name, number)
                 for way in self.load.ways(job):
                     made = [one.jobs[number][way] for one in measured if way in one.jobs[number]]
                     ios = sum(one.ios for one in made)
@@ -288,9 +315,11 @@ class Rounds:
         what the candidate before it has left."""
         return self.waits_s() > self.settle_s
 
-    def of(self, name: str) -> list[Measured]:
-        """Return the windows of a candidate."""
-        return [one for one in self.measured if one.window.candidate == name]
+    def of(self, name: str, number: int) -> list[Measured]:
+        """Return the windows of a candidate in which a job ran."""
+        phase = self.load.phase_of(number)
+        return [one for one in self.measured
+                if one.window.candidate == name and one.window.phase == phase]
 
     def gain(self, name: str) -> tuple[float, float | None, float | None]:
         """Return how much better a candidate is than none, as a factor, and its bounds; None where
@@ -299,3 +328,8 @@ class Rounds:
         low, high = (math.exp(min(value, MOST_GAIN)) if math.isfinite(value) else None
                      for value in (bounds.low, bounds.high))
         return math.exp(min(bounds.mean, MOST_GAIN)), low, high
+
+
+def longest(logs: list[numpy.ndarray]) -> float:
+    """Return the longest latency in logs, in s."""
+    return max((int(log[:, 1].max()) for log in logs if len(log)), default=0) / 1e9

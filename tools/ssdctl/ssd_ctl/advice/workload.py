@@ -3,14 +3,17 @@
 measured on, and what counts of a window.
 
 Of a user's job file the options are kept that change the load (options.ALLOWED). Its jobs run
-together and without end; what does not fit that is refused.
+without end; what does not fit that is refused. Jobs run together unless one waits for others
+(stonewall, wait_for): then each phase of them runs alone, since that is the load that the user has,
+and all together would be another one. A phase in which nothing counts does not run.
 
 What counts: of each job with no limit of its own the rate; of a job that a rate or pauses limit,
 whose rate says little, the inverse of the mean latency of its reads and of its writes (the mean of
 their logarithms). Each is a part: something done, and what it took. The score is the mean of the
 logarithms over the jobs, so that twice the rate of one job is worth half the rate of another one. A
 comment "# weight=N" in a job's section gives it another weight than 1. Its numjobs are one job
-together.
+together. Discards count as writes do. fio logs no latencies of flushes: those of a job whose
+latencies count are the drive's, by the kernel's count.
 """
 import dataclasses
 import pathlib
@@ -18,8 +21,9 @@ import pathlib
 import numpy
 
 from ssd_ctl import CtlError
-from ssd_ctl.advice.job_file import PARTS, PERCENT, Section, sections_of, text_of
-from ssd_ctl.advice.options import ENGINES, OF_ENGINES
+from ssd_ctl.advice import command_line, job_text
+from ssd_ctl.advice.job_file import PARTS, PERCENT, Section, sections_of
+from ssd_ctl.advice.options import ENGINES, OF_ENGINES, OFF, ORDER
 
 JOBS = pathlib.Path(__file__).resolve().parents[2] / "jobs"
 NAMED = ("desktop", "database", "copy")
@@ -27,18 +31,21 @@ NAMED = ("desktop", "database", "copy")
 ALIGN = 1 << 20
 RATE = ("rate", "rate_iops")
 PACED = (*RATE, "thinktime")
-# Options with which a job flushes. fio logs no latencies of that.
+# Options with which a job flushes.
 FLUSHES = ("fsync", "fdatasync", "sync_file_range")
 # Processes of all jobs together: each has memory and logs of its own.
 MOST_JOBS = 1024
 # What fio uses of itself.
 ENGINE = "psync"
-READ, WRITE = 0, 1
-WAYS = {READ: "read", WRITE: "write"}
+READ, WRITE, TRIM = 0, 1, 2
+WAYS = {READ: "read", WRITE: "write", TRIM: "discard"}
+# What a job waits for beside its I/O.
+FLUSH = 3
 # Latencies are logged with the time of completion by this clock, in ms.
 CLOCK_MONOTONIC = 1
-# Values of rw whose jobs only read or only write, and what can make the others do so.
-SINGLE = {"read": READ, "randread": READ, "write": WRITE, "randwrite": WRITE}
+# What a job does by its value of rw, without what begins it if it is random; and what can make the
+# others only read or only write.
+DONE = {"read": [READ], "write": [WRITE], "trim": [TRIM], "trimwrite": [WRITE, TRIM]}
 ONLY = {"rwmixread": {"100": READ, "0": WRITE}, "rwmixwrite": {"100": WRITE, "0": READ}}
 # Bytes in which rates are counted.
 BLOCK = 4096
@@ -54,24 +61,59 @@ class Figures:
 
 
 class Workload:
-    """A load. @name: as the user calls it."""
+    """A load. @name: as the user calls it, @jobs: the text of a job file, or its sections, @where:
+    its name in messages, @folder: what it may include from. @flushes: the kernel counts the flushes
+    of the drive, so that they count."""
 
-    def __init__(self, name: str, text: str, where: str):
-        self.name = name
-        self.sections = sections_of(text, where)
+    def __init__(self, name: str, jobs: str | list[Section], where: str,
+                 folder: job_text.Folder | None = None):
+        self.name, self.flushes = name, False
+        self.sections = sections_of(jobs, where, folder) if isinstance(jobs, str) else jobs
         self.jobs = [section for section in self.sections if not section.shared()]
-        self.check(where)
+        self.check_number(where)
+        phases = [phase for phase in self.in_order(where) if any(job.weight for job in phase)]
+        self.jobs = [job for phase in phases for job in phase]
+        if not self.jobs:
+            raise CtlError(f"{where}: all weights are 0: then nothing counts")
+        numbers = iter(range(len(self.jobs)))
+        # The numbers of the jobs that run together.
+        self.phases = [[next(numbers) for _ in phase] for phase in phases]
+        for phase in phases:
+            count = sum(map(self.number_of, phase))
+            if count > MOST_JOBS:
+                raise CtlError(f"{where}: {count} jobs at once, by their numjobs: {MOST_JOBS} can "
+                               "run at most")
 
-    def check(self, where: str):
-        """Raise CtlError if the load cannot be used."""
+    def check_number(self, where: str):
+        """Raise CtlError if there is no job, or are too many."""
         if not self.jobs:
             raise CtlError(f"{where} has no job of fio")
-        if not sum(job.weight for job in self.jobs):
-            raise CtlError(f"{where}: all weights are 0: then nothing counts")
-        few = self.jobs[:MOST_JOBS]
-        count = len(self.jobs) - len(few) + sum(map(self.number_of, few))
-        if count > MOST_JOBS:
-            raise CtlError(f"{where}: {count} jobs, by their numjobs: {MOST_JOBS} can run at most")
+        if len(self.jobs) > MOST_JOBS:
+            raise CtlError(f"{where}: {len(self.jobs)} jobs: {MOST_JOBS} can run at most")
+
+    def in_order(self, where: str) -> list[list[Section]]:
+        """Return the jobs by when they run: a job with stonewall, and those behind it, after all
+        before it; one with wait_for after the job of that name."""
+        first, phases = 0, []
+        for job in self.jobs:
+            options = self.options(job)
+            if options.get("stonewall", "0") != "0":
+                first = len(phases)
+            after, at = options.get("wait_for", ""), first
+            if after not in ("", *OFF):
+                waited = [number for number, phase in enumerate(phases)
+                          if any(each.name == after for each in phase)]
+                if not waited:
+                    raise CtlError(f"{where}: wait_for={after} in [{job.name}]: there is no job of "
+                                   "this name before it")
+                at = max(first, waited[-1] + 1)
+            phases += [[] for _ in range(at + 1 - len(phases))]
+            phases[at].append(job)
+        return phases
+
+    def phase_of(self, number: int) -> int:
+        """Return in which phase a job runs."""
+        return next(at for at, phase in enumerate(self.phases) if number in phase)
 
     def number_of(self, job: Section) -> int:
         """Return how many processes or threads of fio run a job."""
@@ -101,8 +143,25 @@ class Workload:
         return self.has_any(job, RATE)
 
     def unlogged(self) -> list[str]:
-        """Return the names of jobs whose latencies count, and that flush."""
-        return [job.name for job in self.jobs if self.paced(job) and self.has_any(job, FLUSHES)]
+        """Return the names of jobs whose latencies count and that write to the page cache, so that
+        they wait for flushes, and not for what is logged."""
+        return [job.name for job in self.jobs if self.paced(job) and self.has_any(job, FLUSHES) and
+                not self.has_any(job, ("direct", "atomic")) and
+                self.options(job).get("buffered") != "0"]
+
+    def check_place(self, size: int, kind: str, discards: bool):
+        """Raise CtlError if the jobs cannot do their I/O on the first @size bytes of what is
+        measured on. @kind: "file", "partition" or "drive", @discards: the drive has them."""
+        for job in self.jobs:
+            self.parts_of(job, size)
+            if TRIM not in self.ways(job):
+                continue
+            said = f"[{job.name}]: rw={self.options(job)['rw']} discards"
+            if kind == "file":
+                raise CtlError(f"{said}: fio does that on a drive or a partition (--destroy), not "
+                               "on a file")
+            if not discards:
+                raise CtlError(f"{said}, and the drive has no discards: leave the job out")
 
     def parts_of(self, job: Section, size: int) -> dict[str, int]:
         """Return where a job does I/O, in bytes of the first @size of what is measured on."""
@@ -119,17 +178,20 @@ class Workload:
 
     def kept(self, job: Section) -> dict[str, str]:
         """Return the options of a job that fio gets as they are: without those of other engines,
-        which fio takes only in a global section."""
+        which fio takes only in a global section, and those for which we start the jobs in
+        phases."""
         options = self.options(job)
-        others = OF_ENGINES - ENGINES[options.get("ioengine", ENGINE)]
+        others = OF_ENGINES - ENGINES[options.get("ioengine", ENGINE)] | ORDER.keys()
         return {key: value for key, value in options.items() if key not in others}
 
-    def job_file(self, place: str, size: int, logs: str, seed: int, threads: bool = False) -> str:
+    def job_file(self, place: str, size: int, logs: str, seed: int, phase: int = 0,
+                 threads: bool = False) -> str:
         """Return the job file for fio, whose jobs have their numbers as names. @place: what is
         measured on, the first @size bytes of it, @logs: the folder for logs, @seed: of this
-        run, @threads: the jobs are threads, which end with fio's process."""
+        run, @phase: the jobs that run, @threads: they are threads, which end with fio's process."""
         lines = []
-        for number, job in enumerate(self.jobs):
+        for number in self.phases[phase]:
+            job = self.jobs[number]
             kept = self.kept(job) | self.parts_of(job, size) | {
                 "filename": place, "allow_file_create": 0, "overwrite": 1, "fallocate": "none",
                 "invalidate": 0, "time_based": 1, "runtime": 1000000, "exitall_on_error": 1,
@@ -145,34 +207,49 @@ class Workload:
     def ways(self, job: Section) -> list[int]:
         """Return the directions in which a job does I/O."""
         options = self.options(job)
-        way = direction(options)
-        if way in SINGLE:
-            return [SINGLE[way]]
-        shares = [ONLY[key].get(value) for key, value in options.items() if key in ONLY]
-        return list(WAYS) if not shares or shares[-1] is None else [shares[-1]]
+        way = options.get("rw", "read").partition(":")[0].removeprefix("rand")
+        if way in DONE:
+            return DONE[way]
+        shares = [ONLY[key].get(value.removesuffix("%"))
+                  for key, value in options.items() if key in ONLY]
+        return [READ, WRITE] if not shares or shares[-1] is None else [shares[-1]]
+
+    def counting(self, job: Section) -> list[int | None]:
+        """Return what counts of a job: the directions whose latencies do, FLUSH if those of flushes
+        do; None for its rate."""
+        if not self.paced(job):
+            return [None]
+        flushes = self.flushes and self.has_any(job, FLUSHES)
+        return self.ways(job) + [FLUSH] * flushes
 
     def parts(self) -> list[tuple[int, int | None, float]]:
-        """Return what counts: the number of a job; the direction if its latencies count, None if
-        its rate does; the weight. All weights are 1 together."""
+        """Return what counts: the number of a job, what of it, and the weight. All weights are 1
+        together."""
         total = sum(job.weight for job in self.jobs)
-        return [(number, way, job.weight / total / len(ways))
+        return [(number, what, job.weight / total / len(counting))
                 for number, job in enumerate(self.jobs)
-                for ways in [self.ways(job) if self.paced(job) else [None]] for way in ways]
+                for counting in [self.counting(job)] for what in counting]
 
     def weights(self) -> numpy.ndarray:
         """Return the weights of the parts."""
         return numpy.array([weight for _, _, weight in self.parts()])
 
-    def served(self, done: list[dict[int, Figures]], seconds: float) -> numpy.ndarray:
+    def served(self, done: list[dict[int, Figures]], seconds: float, phase: int = 0,
+               flushes: tuple[int, float] = (0, 0.0)) -> numpy.ndarray:
         """Return what a window did of each part, and what it took: blocks and s, or I/Os and ms of
-        their latencies; of no I/O, the window's. @done: of each job, by direction."""
+        their latencies; of no I/O, the window's. Nothing of the parts of other phases. @done: of
+        each job, by direction, @flushes: of the drive, and their ms."""
         made = []
-        for number, way, _ in self.parts():
+        for number, what, _ in self.parts():
             figures = done[number]
-            if way is None:
+            if number not in self.phases[phase]:
+                made.append((0, 0))
+            elif what is None:
                 made.append((sum(each.bytes for each in figures.values()) / BLOCK, seconds))
-            elif way in figures:
-                made.append((figures[way].ios, figures[way].ios * figures[way].mean))
+            elif what == FLUSH and flushes[0]:
+                made.append(flushes)
+            elif what in figures:
+                made.append((figures[what].ios, figures[what].ios * figures[what].mean))
             else:
                 made.append((0, seconds * 1e3))
         return numpy.array(made)
@@ -183,20 +260,21 @@ def later(options: dict[str, str], more: dict[str, str]) -> dict[str, str]:
     return {key: value for key, value in options.items() if key not in more} | more
 
 
-def direction(options: dict[str, str]) -> str:
-    """Return the value of rw without what follows a colon."""
-    return options.get("rw", "read").partition(":")[0]
-
-
 def load(name: str) -> Workload:
     """Return a workload by its name, or of a job file by its path."""
     path = JOBS / f"{name}.fio" if name in NAMED else pathlib.Path(name)
     try:
-        text = text_of(path)
-    except OSError as error:
-        raise CtlError(f"{path}: {error.strerror} (a job file of fio, or one of "
+        text, folder = job_text.read(path)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "no name of a file"
+        raise CtlError(f"{path}: {why} (a job file of fio, or one of "
                        f"{', '.join(NAMED)})") from None
-    return Workload(name if name in NAMED else path.name, text, str(path))
+    return Workload(name if name in NAMED else path.name, text, str(path), folder)
+
+
+def of_command(text: str) -> Workload:
+    """Return the workload of a command line of fio."""
+    return Workload("a command of fio", command_line.sections_of(text), command_line.OPTION)
 
 
 def figures(times: numpy.ndarray, begin: int, end: int) -> dict[int, Figures]:
