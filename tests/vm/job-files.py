@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # Whatever a job file says, fio writes to what is measured and to its logs alone: random job files,
 # of all options that fio has, change no other drive and no file, run no program and connect to
-# nothing, neither as ssdctl advise reads them, nor if fio gets them as they are, in its sandbox
+# nothing, neither as ssdctl advise reads them, nor if fio gets them as they are, in its sandbox;
+# what a job file may include is no link and nothing elsewhere; jobs after each other, discards and
+# flushes are logged and counted
 # kernels: 6.1 6.12 debug-6.1 debug-6.12 debug-7.2
 # check: 6.12
 # timeout: 900
@@ -31,6 +33,7 @@ PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(PROJECT / "tools/ssdctl"), str(PROJECT / "tools/ssd-probe")]
 
 import job_fuzz  # noqa: E402
+import numpy  # noqa: E402
 from checks import SEED, check, run, wait_for  # noqa: E402
 from job_fuzz import CRAFTED, DRIVE, FOLDER, PORT, PROGRAM  # noqa: E402
 from ssd_ctl import CtlError  # noqa: E402  (in a folder added above)
@@ -171,7 +174,8 @@ def accepted_of(texts):
         try:
             load = workload.Workload("x", text, "x.fio")
             load.parts_of(load.jobs[0], SIZE)
-            found.append(load.job_file(sandbox.DEVICE, SIZE, sandbox.LOGS, number))
+            found += [load.job_file(sandbox.DEVICE, SIZE, sandbox.LOGS, number, phase)
+                      for phase in range(len(load.phases))]
         except CtlError:
             pass
     return found
@@ -201,6 +205,59 @@ def fuzz(place, jobs):
     print("counted:", *(f"{name}={number}" for name, number in counted.items()))
     check(counted["accepted"] > JOBS / 10 and counted["runs"] >= BATCH, "enough were accepted, "
           "and ran")
+
+
+def included():
+    """Of a folder that anybody may write to, a job file includes what is of its owner."""
+    folder = pathlib.Path(tempfile.mkdtemp(dir="/dev/shm"))
+    path = folder / "job.fio"
+    (folder / "link").symlink_to(f"{FOLDER}/common.fio")
+    (folder / "own").write_text("bs=8k\n")
+    os.chown(folder / "own", 1234, 1234)
+    for name, because in (("link", "it is a link"), (f"{FOLDER}/common.fio", "below the folder"),
+                          ("own", "of the job file's owner")):
+        path.write_text(f"[a]\ninclude {name}\n")
+        try:
+            workload.load(str(path))
+            check(False, f"included: {name}")
+        except CtlError as error:
+            check(because in str(error), str(error))
+    os.chown(path, 1234, 1234)
+    check(workload.load(str(path)).sections[0].options == {"bs": "8k"}, "its owner's file")
+    shutil.rmtree(folder)
+
+
+def in_phases():
+    """fio runs the jobs of a phase; its discards are in its log, in its sandbox and without
+    privileges; the kernel counts them, and the flushes of a drive that has them."""
+    image = pathlib.Path("/dev/shm/image")
+    image.write_bytes(b"PRECIOUS" * (SIZE // 8))
+    path = run("losetup", "--find", "--show", image).strip()
+    sysfs = pathlib.Path("/sys/block", pathlib.Path(path).name)
+    (sysfs / "queue/write_cache").write_text("write back")
+    drive = types.SimpleNamespace(path=path, sysfs=sysfs)
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    place = types.SimpleNamespace(path=path, size=SIZE, kind="drive", descriptor=descriptor,
+                                  device_number=os.fstat(descriptor).st_rdev)
+    load = workload.Workload("x", "[global]\nbs=64k\ndirect=1\nrate_iops=200\n[r]\nrw=randread\n"
+                             "[t]\nrw=randtrim\n[w]\nstonewall\nrw=randwrite\nfsync=1\n", "x")
+    load.check_place(SIZE, "drive", True)
+    for phase, ran in ((0, [True, True, False]), (1, [False, False, True])):
+        before = engine.completions(drive), engine.flushed(drive)
+        with engine.Fio(["fio"], load, drive, place, 1, phase) as fio:
+            engine.pause(drive, 10, 50)
+            fio.check()
+        logs = fio.logs()
+        check([len(log) > 0 for log in logs] == ran,
+              f"jobs of phase {phase}: {list(map(len, logs))}")
+        check({int(row[2]) for log in logs for row in log} ==
+              ({workload.READ, workload.TRIM} if not phase else {workload.WRITE}), "directions")
+        check(engine.completions(drive) - before[0] >= len(numpy.concatenate(logs)) > 20,
+              "the kernel counts them")
+        check((engine.flushed(drive)[0] > before[1][0]) == bool(phase), "flushes")
+    os.close(descriptor)
+    run("losetup", "-d", path)
+    image.unlink()
 
 
 def watched(place):
@@ -311,6 +368,8 @@ def main():
     canaries, place = Canaries(), measured_on()
     watched(place)
     held_by_fio(place)
+    included()
+    in_phases()
     canaries.before = canaries.state()
     crafted(place)
     canaries.check("after crafted ones")
