@@ -350,7 +350,8 @@ def job_files():
     check(writer["rate"] == "10m" and writer["bs"] == "128k" and "write_bw_log" not in writer and
           writer["write_lat_log"] == "/logs/1", "the writer's options")
     for text, because in (("[a]\nzonemode=zbd\n", "zonemode=zbd in [a]"),
-                          ("rw=read\n", "in no section"), ("[global]\nrw=read\n", "has no job"), ("include x\n", "include"),
+                          ("rw=read\n", "in no section"), ("[global]\nrw=read\n", "has no job"),
+                          ("include x\n", "include"),
                           ("[global]\nio_submit_mode=offload\n[a]\n", "offload in [global]")):
         try:
             workload.Workload("bad", text, "bad.fio")
@@ -534,7 +535,7 @@ def turns():
 def rates():
     """Jobs are named whose rate not all candidates keep, and whose flushes do not count; reads that
     the drive did not serve are counted."""
-    load = workload.Workload("x", "[x]\nrw=read\nrate_iops=100\nfsync=1\n[y]\nrw=read\n"
+    load = workload.Workload("x", "[x]\nrw=rw\nrate_iops=100\nfsync=1\n[y]\nrw=read\n"
                              "thinktime=1s\n[z]\nrw=write\nfsync=1\n", "x")
     check(load.unlogged() == ["x"], f"of the page cache: {load.unlogged()}")
     made = rounds.Rounds.__new__(rounds.Rounds)

@@ -1,12 +1,13 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-# ssdctl advise runs what people have: command lines of fio as they are pasted, job files that
-# include others, jobs after each other, discards and flushes. What a job file includes is below its
-# folder and its owner's; discards are refused where fio or the drive has none
+# ssdctl advise runs job files as people have them: with others that they include, which are below
+# their folder and their owner's, jobs after each other, discards, which are refused where fio or
+# the drive has none, and flushes
 # quick: host
 """How the jobs that a job may do (ssdctl-jobs.py) are put together."""
 
 import contextlib
+import itertools
 import os
 import pathlib
 import random
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import types
+import unittest.mock
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
@@ -24,21 +26,12 @@ if subprocess.run([sys.executable, "-c", "import numpy, scipy"], check=False,
     print("python3-numpy or python3-scipy is missing: scripts/setup tools")
     sys.exit(SKIP)
 
-import job_fuzz  # noqa: E402  (in a folder added above)
-import numpy  # noqa: E402
-from checks import SEED, check  # noqa: E402
-from ssd_ctl import CtlError, UsageError  # noqa: E402
-from ssd_ctl import advise_options  # noqa: E402
+import numpy  # noqa: E402  (in a folder added above)
+from checks import check  # noqa: E402
+from ssd_ctl import CtlError  # noqa: E402
 from ssd_ctl.advice import engine, job_text, report, rounds, sequential, workload  # noqa: E402
 from ssd_ctl.advice.workload import FLUSH, READ, TRIM, WRITE, Figures  # noqa: E402
-from ssd_probe.arguments import Parser  # noqa: E402
 
-COMMANDS = 500
-# A command line as a report has it.
-PASTED = """$ sudo fio --name=randwrite --filename=/dev/sdb --ioengine=libaio --iodepth=32 \\
-    --rw=randwrite --bs=4k --direct=1 --size=10G --numjobs=4 --runtime=60 \\\t
-    --time_based --group_reporting --output-format=json --output out.json | tee log
-"""
 
 
 def refused(call, because):
@@ -49,90 +42,6 @@ def refused(call, because):
         check(because in str(error) and str(error).isprintable(), f"refused: {error}")
     else:
         check(False, f"not refused: {because}")
-
-
-def jobs_of(text):
-    """Return the jobs of a command line: their names and options."""
-    load = workload.of_command(text)
-    return {job.name: load.options(job) for job in load.jobs}
-
-
-def command_lines():
-    """A command line is taken as a report has it: with fio before it and a pipe behind it, over
-    several lines, with values in words of their own, and with the dashes of a word processor."""
-    plain = {"rw": "randread", "bs": "4k"}
-    check(jobs_of(PASTED) == {"randwrite": {
-        "ioengine": "libaio", "iodepth": "32", "rw": "randwrite", "bs": "4k", "direct": "1",
-        "numjobs": "4"}}, f"as pasted: {jobs_of(PASTED)}")
-    for text in ("--rw=randread --bs=4k", "-rw=randread -bs=4k", "--rw randread --bs 4k",
-                 "fio --rw=randread --bs=4k 2>&1", "# /usr/bin/fio --readwrite=randread --bs '4k'",
-                 "\u2013rw=randread \u2014bs=4k", "\u2013-rw=\u201crandread\u201d --bs=4k",
-                 "--rw=randread\n--bs=4k\n", "fio --rw=randread \\ --bs=4k > out; rm out",
-                 "numactl -N 0 fio --rw=randread\xa0--bs=4k --name=fio --eta always --minimal",
-                 "--thread --rw=randread --bs=4k --thread=0"):
-        found = jobs_of(text)
-        check([{key: value for key, value in job.items() if key != "thread"}
-               for job in found.values()] == [plain] and list(found) == ["fio"], f"{text!r}")
-    check(jobs_of("--bs=4k --name=a --rw=read --name=b --rw=write --bs=8k") == {
-        "a": {"bs": "4k", "rw": "read"}, "b": {"bs": "8k", "rw": "write"}}, "two jobs")
-    check(jobs_of("--name=global --bs=4k --name a --stonewall") ==
-          {"a": {"bs": "4k", "stonewall": ""}}, "a shared section")
-    check(jobs_of("--thread --numjobs=2 --size=25% --filename=/etc/shadow --write_bw_log=x") ==
-          {"fio": {"thread": "", "numjobs": "2", "size": "25%"}}, "what is ours is dropped")
-    check("/etc" not in workload.of_command("--filename=/etc/shadow").job_file(
-        "/dev/measured", 64 << 20, "/logs", 1), "the file that it names is not measured")
-    for text, because in (
-            ("fio job.fio", "job.fio is no option of fio (a job file is given with --workload)"),
-            ("--bs=4k x", "x is no option"), ("--bs", "--fio: bs= in [global]: write a number"),
-            ("--rw=randread --ioengine=cpuio", "ioengine=cpuio in [global]: it does no I/O"),
-            ("--exec_prerun=reboot", "it runs a program"), ("--client=host", "it runs elsewhere"),
-            ("--trigger='rm -rf /'", "it runs a program"), ("--section=a", "use a job file"),
-            ("--name=a --read_iolog=/etc/shadow", "in [a]: it replays a trace"),
-            ("--name= --bs=4k", "is no section"), ("--name='a\x1b'", "is no section"),
-            ("--newoption=1", "it is not known here"), ("--bs='4k", "No closing quotation"),
-            ("fio --rw=read\nfio --rw=write", "there are several commands"),
-            ("--bs=4k\nrw=trim", "rw=trim is no option"), ("--bs='4k\nrw=trim'", "write a number"),
-            ("--iodepth=${NONE}", "NONE is not set"), ("--include=/etc/shadow", "not known")):
-        refused(lambda text=text: workload.of_command(text), because)
-
-
-def random_commands():
-    """Of random command lines fio gets nothing but what a job may have."""
-    dice, accepted = random.Random(SEED), 0
-    for _ in range(COMMANDS):
-        words = [f"--{dice.choice(job_fuzz.USUAL + job_fuzz.CRAFTED + job_fuzz.EVIL)}"
-                 for _ in range(dice.randint(1, 3))]
-        try:
-            load = workload.of_command(" ".join(words))
-        except CtlError as error:
-            check(str(error).isprintable(), "printable") if not str(error).isprintable() else None
-            continue
-        accepted += 1
-        made = load.job_file("/dev/measured", 64 << 20, "/logs", 1)
-        if any(evil in made for evil in (job_fuzz.DRIVE, job_fuzz.FOLDER)):
-            check(False, f"fio gets {made!r}")
-    check(COMMANDS / 10 < accepted < COMMANDS, f"accepted: {accepted} of {COMMANDS}")
-
-
-def words_of_ssdctl():
-    """--fio takes the next word whatever it begins with, and no --workload beside it."""
-    def parsed(*words):
-        parser = Parser(prog="ssdctl advise")
-        advise_options.add_options(parser)
-        args = parser.parse(["sdb", *words])
-        advise_options.check_options(args)
-        return args
-    for text in ("--size=1g --rw=read", "--rw=read", "--json", "-rw read", "fio --rw=read"):
-        args = parsed("--fio", text, "--json")
-        check((args.fio, args.json, args.device) == (text, "-", "sdb"), f"--fio {text!r}")
-    check(parsed("--fio=--rw=read").fio == "--rw=read" and parsed().fio is None and
-          parsed("--fio-program", "fio --x").fio_program == "fio --x", "in one word, and without")
-    for words in (("--fio", "--rw=read", "--workload", "copy"), ("--fio", " ")):
-        try:
-            parsed(*words)
-            check(False, f"not refused: {words}")
-        except UsageError as error:
-            check("--fio" in str(error), f"refused: {error}")
 
 
 class Tree:
@@ -338,18 +247,33 @@ def discards():
 
 
 def flushes():
-    """The latencies of flushes count for jobs that a rate limits, if the drive has flushes."""
+    """The latencies of flushes count for jobs that write with a rate, if the drive has flushes."""
     load = workload.Workload("x", "[a]\nrw=write\nrate_iops=50\nfsync=1\ndirect=1\n[b]\nrw=write\n"
-                             "fsync=1\n[c]\nrw=write\nrate=1m\nfdatasync=4\n", "x.fio")
-    check([part[1] for part in load.parts()] == [WRITE, None, WRITE], "a drive without flushes")
+                             "fsync=1\n[c]\nrw=write\nrate=1m\nfdatasync=4\n[d]\nrw=read\nrate=1m\n"
+                             "fsync=1\n[e]\nstonewall\nrw=write\nrate=1m\nfsync=1\nbuffered=0\n",
+                             "x.fio")
+    check([part[1] for part in load.parts()] == [WRITE, None, WRITE, READ, WRITE],
+          "a drive without flushes")
     check(load.unlogged() == ["c"], f"through the page cache: {load.unlogged()}")
-    load.flushes = True
-    check(load.parts() == [(0, WRITE, 1 / 6), (0, FLUSH, 1 / 6), (1, None, 1 / 3),
-                           (2, WRITE, 1 / 6), (2, FLUSH, 1 / 6)], f"with: {load.parts()}")
-    done = [{WRITE: Figures(100, 409600, 1.0, 2.0)}] * 3
-    check(load.served(done, 2.0, 0, (80, 400)).tolist() ==
+    load.flushes = {0}
+    check(load.parts() == [(0, WRITE, 0.1), (0, FLUSH, 0.1), (1, None, 0.2), (2, WRITE, 0.1),
+                           (2, FLUSH, 0.1), (3, READ, 0.2), (4, WRITE, 0.2)], f"{load.parts()}")
+    done = [{WRITE: Figures(100, 409600, 1.0, 2.0)}] * 5
+    check(load.served(done, 2.0, 0, (80, 400)).tolist()[:5] ==
           [[100, 100], [80, 400], [100, 2], [100, 100], [80, 400]], "in a window with flushes")
     check(load.served(done, 2.0).tolist()[1] == [0, 2000], "in one without")
+    load.flushes = set()
+    made = Once(load)
+    made.selector = types.SimpleNamespace(select=lambda _: None)
+    made.candidates, made.drive = {"none": None, "bp": None}, None
+    kernel, now = iter((0, 3, 5, 40)), itertools.count(0, 1000)
+    with unittest.mock.patch.multiple(
+            engine, flushed=lambda _: (next(kernel), 0), completions=lambda _: 0,
+            pause=lambda *_: None, milliseconds=lambda: next(now)):
+        made.plan.least_s = 0.0
+        made.pilot()
+    check(load.flushes == {1} and len(made.race.weights) == len(load.parts()) == 6,
+          "what the pilot saw of each phase")
 
 
 def said():
@@ -385,9 +309,6 @@ def ended_early():
 
 
 def main():
-    command_lines()
-    random_commands()
-    words_of_ssdctl()
     includes()
     phases()
     measured_in_phases()

@@ -13,7 +13,7 @@ from ssd_ctl.choice import Choice
 from ssd_ctl.report import contributed
 from ssd_probe import files, former, load, output, packages
 from ssd_probe.asking import confirmed
-from ssd_probe.drive import Drive, amount, device_number, read
+from ssd_probe.drive import Drive, amount, device_number
 from ssd_probe.report import as_json
 from ssd_probe.run import duration
 from ssd_probe.signals import Interrupted, interruptible
@@ -21,8 +21,6 @@ from ssd_probe.signals import Interrupted, interruptible
 OK, UNDECIDED = 0, 3
 # What is measured with: the kernel counts what the drive does.
 MEASURING = {"iostats": "1"}
-# What the kernel says of a drive that has flushes.
-WRITE_BACK = "write back"
 # The part of the drive's bytes that may be others' than fio's, and of fio's that may not be the
 # drive's.
 MOST_FOREIGN = 0.05
@@ -97,7 +95,6 @@ def advise(args: argparse.Namespace, drive: Drive) -> dict:
     """Measure; return the report."""
     # What would fail at the end fails now.
     jobs = workload.of_command(args.fio) if args.fio else workload.load(args.workload or DEFAULT)
-    jobs.flushes = read(drive.queue / "write_cache") == WRITE_BACK
     engine.program(args.fio_program)
     if args.contribute:
         contributed.text(drive, None)

@@ -34,6 +34,8 @@ RUN = 2
 # Rounds for which there ought to be time, in twelve runs. Bounds from a few long windows are much
 # wider than those from as much time in more windows.
 ROUNDS = 24
+# So many flushes in the pilot show that the drive has them.
+FLUSHES = 10
 # The share of the limits that is for finding how long a window is.
 LENGTHEN = 1 / 8
 # The part by which the I/Os of a job with a rate may differ under the candidates.
@@ -196,23 +198,27 @@ class Rounds:
 
     def pilot(self):
         """Find the length of a window: so long that the slowest job of each phase does enough under
-        none."""
+        none; and what counts: flushes may not reach the drive, as without a cache or barriers."""
         self.selector.select(self.candidates[NONE])
         made = [self.piloted(phase) for phase in range(len(self.load.phases))]
         needed = max(self.plan.enough * seconds / max(min(done), 1) for seconds, done in made)
         self.window_s = min(needed, self.plan.most_s)
         self.settle_s = SETTLE * self.window_s
         self.fit(sum(seconds for seconds, _ in made), sum(sum(done) for _, done in made))
+        self.race = Race(list(self.candidates), self.load.weights())
 
     def piloted(self, phase: int) -> tuple[float, list[int]]:
         """Let a phase run; return for how many s, and the I/Os of each of its jobs."""
         jobs = self.load.phases[phase]
         with self.fio(phase) as fio:
+            flushes = engine.flushed(self.drive)[0]
             begin, count = engine.milliseconds(), engine.completions(self.drive)
             time.sleep(PILOT_WINDOWS * self.plan.least_s)
             count += PILOT * self.plan.enough * len(jobs) - engine.completions(self.drive)
             engine.pause(self.drive, self.plan.most_s, max(0, count))
             end = engine.milliseconds()
+            if engine.flushed(self.drive)[0] - flushes >= FLUSHES:
+                self.load.flushes.add(phase)
             fio.check()
         seconds = (end - begin) / 1e3
         logs = self.logs_of(fio, seconds)

@@ -31,8 +31,8 @@ NAMED = ("desktop", "database", "copy")
 ALIGN = 1 << 20
 RATE = ("rate", "rate_iops")
 PACED = (*RATE, "thinktime")
-# Options with which a job flushes.
-FLUSHES = ("fsync", "fdatasync", "sync_file_range")
+# Options with which a job that writes flushes.
+FLUSHES = ("fsync", "fdatasync")
 # Processes of all jobs together: each has memory and logs of its own.
 MOST_JOBS = 1024
 # What fio uses of itself.
@@ -62,12 +62,13 @@ class Figures:
 
 class Workload:
     """A load. @name: as the user calls it, @jobs: the text of a job file, or its sections, @where:
-    its name in messages, @folder: what it may include from. @flushes: the kernel counts the flushes
-    of the drive, so that they count."""
+    its name in messages, @folder: what it may include from. @flushes: the phases in which the drive
+    has flushes, which then count."""
 
     def __init__(self, name: str, jobs: str | list[Section], where: str,
                  folder: job_text.Folder | None = None):
-        self.name, self.flushes = name, False
+        self.name = name
+        self.flushes: set[int] = set()
         self.sections = sections_of(jobs, where, folder) if isinstance(jobs, str) else jobs
         self.jobs = [section for section in self.sections if not section.shared()]
         self.check_number(where)
@@ -142,10 +143,14 @@ class Workload:
         """Return true if a job has a rate."""
         return self.has_any(job, RATE)
 
+    def is_flushing(self, job: Section) -> bool:
+        """Return true if a job flushes what it writes."""
+        return WRITE in self.ways(job) and self.has_any(job, FLUSHES)
+
     def unlogged(self) -> list[str]:
         """Return the names of jobs whose latencies count and that write to the page cache, so that
         they wait for flushes, and not for what is logged."""
-        return [job.name for job in self.jobs if self.paced(job) and self.has_any(job, FLUSHES) and
+        return [job.name for job in self.jobs if self.paced(job) and self.is_flushing(job) and
                 not self.has_any(job, ("direct", "atomic")) and
                 self.options(job).get("buffered") != "0"]
 
@@ -214,12 +219,13 @@ class Workload:
                   for key, value in options.items() if key in ONLY]
         return [READ, WRITE] if not shares or shares[-1] is None else [shares[-1]]
 
-    def counting(self, job: Section) -> list[int | None]:
+    def counting(self, number: int) -> list[int | None]:
         """Return what counts of a job: the directions whose latencies do, FLUSH if those of flushes
         do; None for its rate."""
+        job = self.jobs[number]
         if not self.paced(job):
             return [None]
-        flushes = self.flushes and self.has_any(job, FLUSHES)
+        flushes = self.phase_of(number) in self.flushes and self.is_flushing(job)
         return self.ways(job) + [FLUSH] * flushes
 
     def parts(self) -> list[tuple[int, int | None, float]]:
@@ -228,7 +234,7 @@ class Workload:
         total = sum(job.weight for job in self.jobs)
         return [(number, what, job.weight / total / len(counting))
                 for number, job in enumerate(self.jobs)
-                for counting in [self.counting(job)] for what in counting]
+                for counting in [self.counting(number)] for what in counting]
 
     def weights(self) -> numpy.ndarray:
         """Return the weights of the parts."""
