@@ -90,7 +90,9 @@ def refusals():
             ("ioengine=external:/x.so", "it loads a library"), ("ioengine=exec", "runs a program"),
             ("ioengine=/x.so:y", "it loads a library"),
             ("ioengine=cpuio", "bad.fio:2: ioengine=cpuio in [a]: it does no I/O on the drive"),
-            ("ioengine=null", "no I/O on the drive"), ("ioengine=net", "talks to a network"),
+            ("ioengine=null", "no I/O on the drive"), ("ioengine=filestat", "no I/O on the drive"),
+            ("ioengine=filedelete", "no I/O on"), ("ioengine=dircreate", "no I/O on the drive"),
+            ("ioengine=net", "talks to a network"),
             ("ioengine=sg", "does not go through the scheduler"),
             ("ioengine=LIBAIO", "it is not known"), ("cgroup=x", "changes the cgroup"),
             ("profile=tiobench", "another load"), ("uid=1000", "changes the user"),
@@ -120,7 +122,7 @@ def refusals():
         refused(f"[a]\n{line}\n", because)
     for text in ("stonewall=0", "zonemode=none", "steadystate=iops:1%", "ss_dur=3", "ss=iops:1",
                  "latency_target=0", "max_latency=1", "rate_min=1g", "number_ios=5", "io_size=1g",
-                 "loops=3", "startdelay=9", "filename_format=$jobname.$jobnum", "sprandom=0",
+                 "loops=3", "startdelay=9", "steadystate=iops:50%\nsteadystate_duration=3", "filename_format=$jobname.$jobnum", "sprandom=0",
                  "write_bw_log=${NONE}", "wait_for=none", "exitall",
                  "write_iolog=x", "log_entries=1", "filename=/dev/sdb", "verify=md5", "unlink=1",
                  "# \xff", "; include x", "size=20g", "hipri", "mem=malloc;/dev/sdb"):

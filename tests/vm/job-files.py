@@ -37,7 +37,8 @@ import numpy  # noqa: E402
 from checks import SEED, check, run, wait_for  # noqa: E402
 from job_fuzz import CRAFTED, DRIVE, FOLDER, PORT, PROGRAM  # noqa: E402
 from ssd_ctl import CtlError  # noqa: E402  (in a folder added above)
-from ssd_ctl.advice import engine, sandbox, workload  # noqa: E402
+from ssd_ctl.advice import candidates, engine, report, rounds, sandbox, workload  # noqa: E402
+from ssd_probe.drive import Drive  # noqa: E402
 
 DURATION = float(os.environ.get("DURATION") or 0)
 JOBS, RUN_S = (10000, DURATION) if DURATION else (300, 1)
@@ -235,10 +236,10 @@ def in_phases():
     path = run("losetup", "--find", "--show", image).strip()
     sysfs = pathlib.Path("/sys/block", pathlib.Path(path).name)
     (sysfs / "queue/write_cache").write_text("write back")
-    drive = types.SimpleNamespace(path=path, sysfs=sysfs)
+    drive = Drive(path)
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     place = types.SimpleNamespace(path=path, size=SIZE, kind="drive", descriptor=descriptor,
-                                  device_number=os.fstat(descriptor).st_rdev)
+                                  device_number=os.fstat(descriptor).st_rdev, check=lambda: None)
     load = workload.Workload("x", "[global]\nbs=64k\ndirect=1\nrate_iops=200\n[r]\nrw=randread\n"
                              "[t]\nrw=randtrim\n[w]\nstonewall\nrw=randwrite\nfsync=1\n", "x")
     load.check_place(SIZE, "drive", True)
@@ -255,6 +256,15 @@ def in_phases():
         check(engine.completions(drive) - before[0] >= len(numpy.concatenate(logs)) > 20,
               "the kernel counts them")
         check((engine.flushed(drive)[0] > before[1][0]) == bool(phase), "flushes")
+    measured = rounds.Rounds(drive, place, load, candidates.candidates(["none", "mq-deadline"], {}),
+                             rounds.Plan(least_s=0.1, most_s=2, limit_s=15, enough=20), ["fio"])
+    measured.run()
+    check(load.flushes == {1} and {one.window.phase for one in measured.measured} == {0, 1},
+          f"{len(measured.measured)} windows of both phases, with flushes in the second one")
+    found = report.candidate(measured, "mq-deadline")
+    check([sorted(job.keys() - {"name"}) for job in found["jobs"]] ==
+          [["read"], ["discard"], ["write"]] and found["flushes"]["mean_ms"] >= 0,
+          f"figures of each job in its phase: {found['jobs']} {found['flushes']}")
     os.close(descriptor)
     run("losetup", "-d", path)
     image.unlink()
