@@ -8,6 +8,7 @@
 
 import os
 import pathlib
+import random
 import shutil
 import signal
 import subprocess
@@ -122,7 +123,8 @@ def refusals():
         refused(f"[a]\n{line}\n", because)
     for text in ("stonewall=0", "zonemode=none", "steadystate=iops:1%", "ss_dur=3", "ss=iops:1",
                  "latency_target=0", "max_latency=1", "rate_min=1g", "number_ios=5", "io_size=1g",
-                 "loops=3", "startdelay=9", "steadystate=iops:50%\nsteadystate_duration=3", "filename_format=$jobname.$jobnum", "sprandom=0",
+                 "loops=3", "startdelay=9", "steadystate=iops:50%\nsteadystate_duration=3",
+                 "filename_format=$jobname.$jobnum", "sprandom=0",
                  "write_bw_log=${NONE}", "wait_for=none", "exitall",
                  "write_iolog=x", "log_entries=1", "filename=/dev/sdb", "verify=md5", "unlink=1",
                  "# \xff", "; include x", "size=20g", "hipri", "mem=malloc;/dev/sdb"):
@@ -254,6 +256,15 @@ def files():
             check([job.name for job in found] == ["caf\xe9"], f"a job file in {encoding}: {found}")
         path.write_bytes(b"; \xe9\xff\x80\n[a]\nrw=read\n")
         check(len(workload.load(str(path)).jobs) == 1, "any bytes in a comment")
+        dice = random.Random(SEED)
+        for content in (b"", b"\0", b"a", b"\xff\xfe", b"\xff\xfe\0", *(
+                bytes(dice.choices(b"[]a=\n\0\xff\xfe\xef\xbb\xbf(){}$i\\", k=dice.randint(1, 40)))
+                for _ in range(200))):
+            path.write_bytes(content)
+            try:
+                workload.load(str(path))
+            except CtlError as error:
+                check_line(str(error))
     try:
         job_text.read("/dev/zero")
         check(False, "a file without end")

@@ -30,7 +30,7 @@ def decoded(content: bytes) -> str:
         if content.startswith(mark):
             return content[len(mark):].decode(encoding, "replace")
     for encoding, at in ZEROS.items():
-        if content[:2].count(0) == 1 and not content[at]:
+        if len(content) > 1 and content[:2].count(0) == 1 and not content[at]:
             return content.decode(encoding, "replace")
     try:
         return content.decode()
