@@ -13,7 +13,7 @@ from ssd_probe.drive import Drive, read
 OK = 0
 EVEN_UNSURE = "--even-unsure"
 # PAI has limits of its own for the queue while it is selected.
-LIMITS, LIMITING = "max_sectors_kb", "pai"
+LIMITING = "pai"
 
 
 def add_options(parser: argparse.ArgumentParser):
@@ -55,7 +55,7 @@ def former_queue(choice: Choice, former: Choice) -> dict[str, str]:
     # A change of the scheduler resets nr_requests.
     reset = {"nr_requests"} if names[0] != names[1] else set()
     if LIMITING in names:
-        reset.add(LIMITS)
+        reset.add(schedulers.LIMIT)
     found = {name: value for name, value in former.queue.items()
              if name in QUEUE and name not in reset}
     if schedulers.WBT in found:

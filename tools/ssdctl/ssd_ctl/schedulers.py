@@ -42,7 +42,7 @@ KERNELS_DEFAULTS = {
             "back_seek_penalty": "2", "max_budget": "0", "strict_guarantees": "0",
             "low_latency": "1", "slice_idle_us": "8000"},
 }
-WBT = "wbt_lat_usec"
+WBT, LIMIT = "wbt_lat_usec", "max_sectors_kb"
 # The kernel replaces it by its default.
 USUAL = "-1"
 # Schedulers under which the kernel switches writeback throttling off by itself.
@@ -253,9 +253,7 @@ def complaint(drive: Drive, file: str, value: str, error: OSError) -> str:
         has = " ".join(tunables(drive)) or "no tunables"
         queue = " ".join(each for each in QUEUE if (drive.queue / each).exists())
         return f"{present(drive)} has no {name}: it has {has}; the queue has {queue}"
-    most = read(drive.queue / "max_hw_sectors_kb") if name == "max_sectors_kb" else ""
-    return f"{name} does not take {value}: {error.strerror}" + (
-        f" ({drive.path} takes {most} at most)" if most else "")
+    return f"{name} does not take {value}: {error.strerror}"
 
 
 def multipaths(drive: Drive) -> list[str]:
@@ -264,8 +262,18 @@ def multipaths(drive: Drive) -> list[str]:
             if read(path / "dm/uuid").startswith("mpath-")]
 
 
+def check_limit(drive: Drive, choice: Choice):
+    """Raise CtlError if a choice has a larger limit than the drive: some kernels silently set the
+    drive's."""
+    wanted = choice.queue.get(LIMIT, "")
+    most = read(drive.queue / "max_hw_sectors_kb")
+    if wanted.isdecimal() and most.isdecimal() and int(wanted) > int(most):
+        raise CtlError(f"{LIMIT} does not take {wanted}: {drive.path} takes {most} at most")
+
+
 def change(drive: Drive, choice: Choice):
     """Select a choice; a failure leaves a part of it."""
+    check_limit(drive, choice)
     above = multipaths(drive)
     if above and choice.tunables.get("split", NONE) != NONE:
         raise CtlError(f"{drive.path} is a path of /dev/{above[0]}, whose requests exceed what "
