@@ -53,6 +53,8 @@ DRIVES = {
     "mmcblk3": ("other", MMC, {"type": "SD"}, {**FLASH, "mq/0/nr_tags": "31"}, {}),
     # Most sticks do not say that they do not rotate.
     "sda": ("stick", (*USB, SCSI), {"model": "Stick"}, {"removable": "1"}, {}),
+    # A DVD drive is removable, too.
+    "sr0": ("other", (*USB, ("0:0:0:0", "scsi", "sr")), {"model": "DVD"}, {"removable": "1"}, {}),
     "sdb": ("disk", (*USB, SCSI), {"model": "Enclosure"}, {}, {}),
     "sdc": ("other", (*USB, SCSI), {"model": "Enclosure"}, FLASH, {}),
     "sdd": ("uas", (*UAS, SCSI), {"model": "Portable SSD"}, FLASH, {}),
@@ -117,12 +119,25 @@ def told(found):
         check((choice and choice.scheduler or "", name) == (
             kind.scheduler, kind.name if kind.scheduler else ""), "the file is understood so, too")
     card = found[0]
+    without(*(drive for drive in found if drive.name in ("sda", "sr0")))
     boot = types.SimpleNamespace(**{**vars(card), "name": "mmcblk0boot0"})
     boot.sysfs = card.sysfs.rename(card.sysfs.parent / boot.name)
     check(selected(boot, lines, {"DEVTYPE": "disk"}) == [], "a boot partition gets nothing")
     boot.sysfs.rename(card.sysfs)
     check(selected(card, lines, {"DEVTYPE": "disk", "SSD_IOSCHED": "kyber"}) == [],
           "a model that the hardware database knows is left to it")
+
+
+def without(stick, disc):
+    """What has no scheduler, or no medium of its own, is of no kind, and no rule selects one."""
+    file = by_kind.File((by_kind.Entry("all", ('KERNEL=="*"',), "pass"),), "")
+    lines = events.lines_of(pathlib.Path("/x.rules"), file.text())
+    check(selected(stick, lines, {"DEVTYPE": "disk"}) == ["pass"], "a stick gets what all get")
+    (stick.sysfs / "mq").rename(stick.sysfs / "away")
+    for drive, what in ((stick, "a drive without a scheduler"), (disc, "a DVD drive")):
+        check(kinds.of(drive, {}) is kinds.OTHER, f"{what} is of no kind")
+        check(selected(drive, lines, {"DEVTYPE": "disk"}) == [], f"rules give {what} nothing")
+    (stick.sysfs / "away").rename(stick.sysfs / "mq")
 
 
 def selected(drive, lines, known):

@@ -17,7 +17,9 @@ TO_END = 'GOTO="ssd_iosched_end"'
 # The parts of an eMMC for a boot loader or a device maker are no drives.
 HEAD = (f'SUBSYSTEM!="block", {TO_END}', f'ACTION!="add|change", {TO_END}',
         f'ENV{{DEVTYPE}}!="disk", {TO_END}',
-        f'KERNEL=="mmcblk*boot*|mmcblk*gp*|mmcblk*rpmb*", {TO_END}')
+        f'KERNEL=="mmcblk*boot*|mmcblk*gp*|mmcblk*rpmb*", {TO_END}',
+        # Without a medium of its own, or without a scheduler.
+        f'KERNEL=="sr*|fd*", {TO_END}', f'TEST!="mq", {TO_END}')
 DATABASE = tuple(
     f"{condition}IMPORT{{builtin}}=\"hwdb 'block::name:$env{{{name}}}:fwrev:$env{{ID_REVISION}}:'\""
     for condition, name in (('ENV{ID_MODEL}=="?*", ', "ID_MODEL"),

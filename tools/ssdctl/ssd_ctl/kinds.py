@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import pathlib
 
-from ssd_ctl import CtlError, udev
+from ssd_ctl import CtlError, drives, udev
 from ssd_ctl.choice import Choice, parse
 from ssd_ctl.setters import rules as events
 from ssd_probe.drive import Drive, read
@@ -77,7 +77,7 @@ KINDS = (
     Kind("virtual", "virtual disk", ('KERNEL=="vd*|xvd*"', f'ATTR{{device/model}}=="{OF_HOSTS}"'),
          "the host below it decides which request is next"),
     Kind("stick", "USB stick or card reader",
-         ('SUBSYSTEMS=="usb", DRIVERS=="usb-storage", ATTR{removable}=="1"',),
+         ('KERNEL=="sd*", SUBSYSTEMS=="usb", DRIVERS=="usb-storage", ATTR{removable}=="1"',),
          "it serves one request at a time; measured on an emulated SD card, not on a stick",
          "pass", ALIKE, "sd",
          instead=(Instead("several streams of writes are slow", "bp", "bp-transcend"),)),
@@ -156,7 +156,10 @@ def has(drive: Drive, matches: tuple[str, ...], known: dict[str, str]) -> bool:
 
 
 def of(drive: Drive, known: dict[str, str]) -> Kind:
-    """Return the kind of a drive. @known: what properties() returns."""
+    """Return the kind of a drive, OTHER of what is no drive or has no scheduler. @known: what
+    properties() returns."""
+    if drives.NO_DRIVE.match(drive.name) or not drives.schedules(drive.sysfs):
+        return OTHER
     return next((kind for kind in KINDS if has(drive, kind.matches, known)), OTHER)
 
 
