@@ -200,8 +200,11 @@ def agree():
     check(True, "README.md, ssdctl(8), recommend.md and the evidence are as the table has them")
     named = {kind.name: {kind.scheduler, *(each.scheduler for each in kind.instead)}
              for kind in (*kinds.KINDS, kinds.OTHER)}
+    recommended = {kind.name: kind.scheduler for kind in (*kinds.KINDS, kinds.OTHER)}
     for row in kinds.README:
         for kind in row.kinds:
+            check(not row.use.startswith("no") or not recommended[kind],
+                  f"{row.machine}, {row.trouble}: {kind} keeps what it has")
             fits = any(f"`{name}`" in row.use for name in named[kind] if name)
             check(kind in named and fits != row.use.startswith("no"), f"{row.machine}: {row.use}")
 
@@ -379,7 +382,7 @@ def printed():
 
 
 def by_tuned(folder, card, ssd):
-    """tuned's example selects pass for cards and for the SATA SSD that it names, and for no other
+    """tuned's example selects pass for cards and for the QLC SSD that it names, and for no other
     drive."""
     profile = folder / "etc/tuned/ssd-iosched/tuned.conf"
     write(folder, {"etc/tuned/active_profile": "ssd-iosched",
@@ -445,7 +448,7 @@ def main():
         order(folder / "rules", named["mmcblk0"])
         undone(folder / "undone", [named[name] for name in ("mmcblk0", "mmcblk1", "sdf", "sda")])
         printed()
-        by_tuned(folder / "tuned", named["mmcblk0"], named["sdf"])
+        by_tuned(folder / "tuned", named["mmcblk0"], named["sdg"])
         database(folder / "database")
     at_once()
 

@@ -64,6 +64,7 @@ ATA = 'KERNELS=="ata[0-9]*"'
 OF_HOSTS = "QEMU*|VBOX*|VMware*|Virtual*|Amazon*|Google*|PersistentDisk*|BlockVolume*|nvme_card*"
 QLC = f'ENV{{{KIND}}}=="qlc", {FLASH}'
 ONE_AT_A_TIME = "it serves one request at a time, and 64 are with its driver before the next read"
+AS_NONE = "under none programs get as much as under pass, except beside a constant writer"
 
 KINDS = (
     Kind("zoned", "zoned drive", ('ATTR{queue/zoned}=="host-managed|host-aware"',),
@@ -90,10 +91,10 @@ KINDS = (
          "a write to its flash takes so long that reads wait for it; measured on an emulated SATA "
          "drive", "pass", ALIKE, "qlc", MANY_QUEUES),
     Kind("sata", "SATA SSD", (f"{ATA}, {FLASH}, {SINGLE}",),
-         "its queue is full of writes when reads arrive", "pass", EMULATED, "sata"),
+         AS_NONE, instead=(Instead(WRITER, "pass", "sata"),)),
     Kind("uas", "SSD by USB (UAS)", (f'SUBSYSTEMS=="usb", DRIVERS=="uas", {FLASH}',),
-         "its queue is full of writes when reads arrive; measured on an emulated SATA drive, "
-         "without a bridge", "pass", ALIKE, "sata"),
+         f"{AS_NONE}; measured on an emulated SATA drive, without a bridge",
+         instead=(Instead(WRITER, "pass", "sata"),)),
     Kind("nvme", "NVMe SSD", (f'KERNEL=="nvme*n*", {FLASH}',),
          "it has room for reads beside writes in most cases, and an elevator costs CPU time, which "
          "these figures leave out", usual=MANY_QUEUES, instead=(Instead(WRITER, "pass", "nvme"),)),
@@ -113,7 +114,7 @@ class Row:
 
 README = (
     Row("PC or server, NVMe or SATA SSD", "none of these",
-        "no: keep `none`, an elevator costs CPU time", ("nvme",)),
+        "no: keep `none`, an elevator costs CPU time", ("nvme", "sata")),
     Row("QLC SSD", "reads wait beside a constant writer, as a backup", "`pass`",
         ("qlc", "qlc-other")),
     Row("SATA or NVMe SSD", "the same", "`pass`, or `bfq`: it takes more CPU time",
@@ -121,7 +122,7 @@ README = (
     Row("QLC SSD, slow SSD", "programs start slowly beside a copy", "`pass` or `bfq`",
         ("qlc", "qlc-other")),
     Row("SATA or NVMe SSD", "the same", "no: keep what you have, unless `wbt_lat_usec` is 0",
-        ("nvme",)),
+        ("nvme", "sata")),
     Row("SD or MMC card", "programs on it start slowly beside a copy",
         "`pass`: the copy takes twice as long meanwhile", ("sd", "emmc")),
     Row("USB stick, CF card, early SSD", "several streams of writes are slow",
