@@ -164,6 +164,12 @@ def gains():
             for peer in {"none", kind.usual}:
                 score = compared(kind, workload, peer)
                 check(score >= WORSE, f"{kind.name}, {workload}: {score:+.2f} against {peer}")
+    # The drive qlc has no SLC cache in the cells.
+    for kind in kinds.KINDS:
+        if "qlc" in (kind.drive, *(each.drive for each in kind.instead)):
+            check("once its SLC cache is full" in kind.why and kind.strength != kinds.EMULATED,
+                  f"{kind.name}: {kind.strength}; {kind.why}")
+    check("no SLC cache" in (PROJECT / recommend.PAGE).read_text(), "the page says so, too")
     # A figure that no scheduler decides is in neither list.
     equal = [cell for cell in evidence.cells() if cell["drive"] == "nvme" and
              cell["workload"] == "start beside a copy"]

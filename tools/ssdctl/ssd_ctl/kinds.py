@@ -65,6 +65,8 @@ OF_HOSTS = "QEMU*|VBOX*|VMware*|Virtual*|Amazon*|Google*|PersistentDisk*|BlockVo
 QLC = f'ENV{{{KIND}}}=="qlc", {FLASH}'
 ONE_AT_A_TIME = "it serves one request at a time, and 64 are with its driver before the next read"
 AS_NONE = "under none programs get as much as under pass, except beside a constant writer"
+BEHIND_CACHE = ("once its SLC cache is full, a write takes so long that reads wait for it; "
+                "measured without the cache")
 
 KINDS = (
     Kind("zoned", "zoned drive", ('ATTR{queue/zoned}=="host-managed|host-aware"',),
@@ -85,11 +87,10 @@ KINDS = (
     Kind("disk", "hard disk", ('ATTR{queue/rotational}=="1"',),
          "these schedulers know flash, no heads that move"),
     Kind("qlc", "QLC SSD by SATA", (f'{ATA}, {QLC}, {SINGLE}',),
-         "a write to its flash takes so long that reads wait for it",
-         "pass", EMULATED, "qlc"),
+         BEHIND_CACHE, "pass", ALIKE, "qlc"),
     Kind("qlc-other", "QLC SSD by NVMe or USB", (QLC,),
-         "a write to its flash takes so long that reads wait for it; measured on an emulated SATA "
-         "drive", "pass", ALIKE, "qlc", MANY_QUEUES),
+         f"{BEHIND_CACHE}, on an emulated SATA drive",
+         usual=MANY_QUEUES, instead=(Instead(WRITER, "pass", "qlc"),)),
     Kind("sata", "SATA SSD", (f"{ATA}, {FLASH}, {SINGLE}",),
          AS_NONE, instead=(Instead(WRITER, "pass", "sata"),)),
     Kind("uas", "SSD by USB (UAS)", (f'SUBSYSTEMS=="usb", DRIVERS=="uas", {FLASH}',),
