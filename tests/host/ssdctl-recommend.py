@@ -180,9 +180,16 @@ def gains():
     check(text == "start: an application starts, s: 1.06 (none 60 or more, bfq 60 or more)", text)
     for figure, means, better in (("start_s", {"pass": 1, "bfq": 2}, True),
                                   ("ops_s", {"pass": 1, "bfq": 2}, False),
-                                  ("read_mbps", {"pass": 1, "none": 2}, True)):
+                                  ("read_mbps", {"pass": 1, "none": 2}, True),
+                                  ("write_p99", {"pass": 1, "bfq": 2}, True),
+                                  ("write_p99", {"pass": 2, "bfq": 1}, False),
+                                  ("write_p99", {"pass": 2}, True)):
         each = evidence.Figure("sd", "x", figure, "selected", "pass", means)
         check(each.better("bfq") == better, f"{figure} of {means} is better: {better}")
+    _, costs = evidence.of("qlc", "pass", "mq-deadline")
+    late = [str(each) for each in costs if each.figure == "write_p99"]
+    check(any("a write waits (99 %), ms: 563 (none 260" in each for each in late),
+          f"how late writes are is a cost: {late}")
     figures = [evidence.Figure("sd", str(at), "ops_s", "selected", "pass", {"pass": 8, "bfq": at})
                for at in (8, 2, 0, 4)]
     order = [each.workload for each in evidence.telling(figures, "bfq")]
@@ -195,7 +202,7 @@ def compared(kind, workload, peer):
     for cell in evidence.cells():
         if (cell["drive"], cell["workload"]) == (kind.drive, workload):
             ratio = (cell["means"][kind.scheduler] or 1e-3) / (cell["means"][peer] or 1e-3)
-            logs.append(math.log(ratio) * (-1 if cell["figure"] in evidence.LONGEST else 1))
+            logs.append(math.log(ratio) * (-1 if cell["figure"] in evidence.LESS else 1))
     return sum(logs) / len(logs)
 
 

@@ -11,7 +11,9 @@ FILE = pathlib.Path(__file__).resolve().parent / "evidence.json"
 # {figure: (what it is, its unit)}.
 FIGURES = {"start_s": ("an application starts", "s"), "ops_s": ("reads of a store", "1/s"),
            "install_s": ("a package is installed", "s"), "read_mbps": ("read", "MB/s"),
-           "write_mbps": ("written", "MB/s")}
+           "write_mbps": ("written", "MB/s"), "write_p99": ("a write waits (99 %)", "ms")}
+# Of these less is better; where nothing was read or written there is no time.
+LESS = {"start_s", "install_s", "write_p99"}
 # A program that has not ended by then is not waited for.
 LONGEST = {"start_s": 60, "install_s": 60}
 PEERS = ("none", "mq-deadline", "bfq")
@@ -36,7 +38,7 @@ class Figure:
     def text(self, scheduler: str) -> str:
         """Return a scheduler's value for eyes."""
         value = self.means.get(scheduler)
-        if value is None:
+        if value is None or self.figure in LESS and not value:
             return "-"
         longest = LONGEST.get(self.figure)
         if longest and value >= longest:
@@ -60,8 +62,10 @@ class Figure:
 
     def better(self, peer: str) -> bool:
         """Return true if the scheduler's value is better than that of another one."""
-        more = self.means[self.scheduler] > self.means.get(peer, 0)
-        return more != (self.figure in LONGEST)
+        own, other = self.means[self.scheduler], self.means.get(peer, 0)
+        if self.figure in LESS and own and other:
+            return own < other
+        return own > other
 
     def __str__(self) -> str:
         return self.against(*PEERS)

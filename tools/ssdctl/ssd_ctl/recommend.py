@@ -188,5 +188,5 @@ def run(args: argparse.Namespace) -> int:
     if not made:
         print("there are no drives")
     if any(each.gains or each.others for _, each in made):
-        print(f"\nfigures: as selected, means of emulated drives; all of them: {PAGE}")
+        print(f"\nfigures: as selected, means of emulated drives; more of them: {PAGE}")
     return OK
