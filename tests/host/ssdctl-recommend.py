@@ -196,6 +196,22 @@ def gains():
     check(order == ["0", "2", "4", "8"], f"what differs most comes first: {order}")
 
 
+def losses():
+    """Of what it costs the worst is shown first, one figure of each load, and no gain."""
+    def figure(load, name, own, none, usual):
+        return evidence.Figure("sd", load, name, "selected", "pass",
+                               {"pass": own, "none": none, "mq-deadline": usual})
+    small, large, lost, late = (
+        figure("a", "write_mbps", 9, 10, 9.5), figure("a", "read_mbps", 800, 900, 1),
+        figure("b", "ops_s", 1, 1, 4), figure("c", "write_p99", 30, 10, 40))
+    found = evidence.worst([small, large, lost, late], "none", "mq-deadline")
+    check(found == [lost, late, large], f"order: {[each.workload for each in found]}")
+    costs = evidence.of("sd", "pass", "mq-deadline")[1]
+    first = evidence.worst(costs, "none", "mq-deadline")[0]
+    check((first.workload, first.figure) == ("package installation beside 4 sync readers",
+                                             "read_mbps"), f"a card's worst: {first}")
+
+
 def compared(kind, workload, peer):
     """The mean logarithm of the ratios of a load's figures; 0 counts as a thousandth."""
     logs = []
@@ -258,7 +274,8 @@ def register(card):
         check("block_size_kb" not in str(other.choice), f"{text}: {other.choice}")
     shown = "\n".join(recommend.lines(card, recommend.of(card)))
     check("mmcblk0: pass\n" in shown and "SD card" in shown and "tags=64" in shown and
-          "gains:  start beside a copy" in shown and "costs:" in shown and
+          "gains:  start beside a copy" in shown and
+          "costs:  package installation beside 4 sync readers: read" in shown and
           shown.count("gains") == recommend.SHOWN + 1 and
           "not on a real one" in shown and "persist /dev/mmcblk0 --recommended" in shown,
           "a text for eyes")
@@ -452,6 +469,7 @@ def main():
         named = {drive.name: drive for drive in found}
         told(found)
         gains()
+        losses()
         agree()
         sources(named["mmcblk0"])
         register(named["mmcblk0"])

@@ -67,6 +67,11 @@ class Figure:
             return own < other
         return own > other
 
+    def lost(self, *peers: str) -> float:
+        """Return how much the scheduler's value is worse than the best one of others, as differs();
+        negative: it is better than all."""
+        return max(self.differs(peer) * (-1 if self.better(peer) else 1) for peer in peers)
+
     def __str__(self) -> str:
         return self.against(*PEERS)
 
@@ -79,6 +84,15 @@ class Figure:
 def telling(figures: list[Figure], peer: str) -> list[Figure]:
     """Return figures, those that differ most from those of another scheduler first."""
     return sorted(figures, key=lambda each: -each.differs(peer))
+
+
+def worst(figures: list[Figure], *peers: str) -> list[Figure]:
+    """Return of each load the figure that is most behind one of other schedulers, those that are
+    most behind first."""
+    found: dict[str, Figure] = {}
+    for each in sorted(figures, key=lambda each: -each.lost(*peers)):
+        found.setdefault(each.workload, each)
+    return list(found.values())
 
 
 @functools.cache

@@ -158,7 +158,8 @@ def lines(drive: Drive, made: Recommendation) -> list[str]:
              f"    sure:   {made.strength}: {SURE[made.strength]}"]
     usual = made.kind.usual
     found += [f"    gains:  {each}" for each in evidence.telling(made.gains, usual)[:SHOWN]]
-    found += [f"    costs:  {each}" for each in evidence.telling(made.costs, usual)[:SHOWN]]
+    found += [f"    costs:  {each}"
+              for each in evidence.worst(made.costs, "none", usual)[:SHOWN]]
     peer = made.choice.scheduler if made.choice else usual
     for other in made.others:
         found.append(f"    or:     {other.choice}, {other.trouble}")
