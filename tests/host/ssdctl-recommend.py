@@ -10,7 +10,6 @@
 import contextlib
 import io
 import json
-import math
 import os
 import pathlib
 import resource
@@ -73,8 +72,6 @@ DRIVES = {
 DISK = {"size": "8", "hidden": "0", "removable": "0", "queue/rotational": "1",
         "queue/zoned": "none", "queue/scheduler": "[mq-deadline] none", "mq/0/nr_tags": "32",
         "uevent": ""}
-# In the mean of the logarithms of a load's figures, as the score of advise.
-WORSE = -0.02
 
 
 def write(folder, texts):
@@ -162,8 +159,9 @@ def gains():
         for workload in {cell["workload"] for cell in evidence.cells()
                          if cell["drive"] == kind.drive}:
             for peer in {"none", kind.usual}:
-                score = compared(kind, workload, peer)
-                check(score >= WORSE, f"{kind.name}, {workload}: {score:+.2f} against {peer}")
+                score = evidence.score(kind.drive, workload, kind.scheduler, peer)
+                check(score >= evidence.WORSE,
+                      f"{kind.name}, {workload}: {score:+.2f} against {peer}")
     # The drive qlc has no SLC cache in the cells.
     for kind in kinds.KINDS:
         if "qlc" in (kind.drive, *(each.drive for each in kind.instead)):
@@ -212,14 +210,26 @@ def losses():
                                              "read_mbps"), f"a card's worst: {first}")
 
 
-def compared(kind, workload, peer):
-    """The mean logarithm of the ratios of a load's figures; 0 counts as a thousandth."""
-    logs = []
-    for cell in evidence.cells():
-        if (cell["drive"], cell["workload"]) == (kind.drive, workload):
-            ratio = (cell["means"][kind.scheduler] or 1e-3) / (cell["means"][peer] or 1e-3)
-            logs.append(math.log(ratio) * (-1 if cell["figure"] in evidence.LESS else 1))
-    return sum(logs) / len(logs)
+def as_it_is(card):
+    """A drive that has a scheduler which does better than what is recommended keeps it; one that
+    is worse does not decide, and what it does better is a cost."""
+    former, saved.advised = saved.advised, lambda _: None
+    for has, meant in (("bfq", "None"), ("kyber", "pass"), ("none", "pass"), ("pass", "pass"),
+                       ("unknown", "pass")):
+        (card.sysfs / "queue/scheduler").write_text(f"none mq-deadline [{has}]\n")
+        found = recommend.of(card)
+        why = "it has bfq, which does better than pass in: key-value store beside a backup"
+        check((str(found.choice), found.why == why) == (meant, has == "bfq") and
+              found.present == found.as_json()["present"] == has,
+              f"it has {has}: {found.choice}, {found.why}")
+        if has == "bfq":
+            shown = "\n".join(recommend.lines(card, found))
+            store = [each for each in found.others[0].costs if each.figure == "ops_s"]
+            check(str(found.others[0].choice) == "pass" and store and
+                  recommend.KEEP in shown and f"why:    {why}" in shown and
+                  "--recommended" not in shown and "554 (bfq 825" in shown, shown)
+    (card.sysfs / "queue/scheduler").write_text(DISK["queue/scheduler"] + "\n")
+    saved.advised = former
 
 
 def agree():
@@ -471,6 +481,7 @@ def main():
         gains()
         losses()
         agree()
+        as_it_is(named["mmcblk0"])
         sources(named["mmcblk0"])
         register(named["mmcblk0"])
         probed(folder, named["mmcblk0"])

@@ -16,6 +16,8 @@ FIGURES = {"start_s": ("an application starts", "s"), "ops_s": ("reads of a stor
 LESS = {"start_s", "install_s", "write_p99"}
 # A program that has not ended by then is not waited for.
 LONGEST = {"start_s": 60, "install_s": 60}
+# The score by which a scheduler may be worse than another one, and a figure that stands for 0.
+WORSE, TINY = -0.02, 1e-3
 PEERS = ("none", "mq-deadline", "bfq")
 
 
@@ -101,13 +103,31 @@ def cells() -> list[dict]:
     return json.loads(FILE.read_text(encoding="utf-8"))
 
 
-def of(drive: str, scheduler: str, usual: str) -> tuple[list[Figure], list[Figure]]:
-    """Return what a scheduler gains on an emulated drive, against none and the @usual scheduler,
-    and what it costs against one of these, where the intervals of the seeds decide it."""
+def score(drive: str, workload: str, scheduler: str, peer: str) -> float:
+    """Return how much better a scheduler is than another one under a load on an emulated drive: the
+    mean of the logarithms of the ratios of the load's figures, as the score of ssdctl advise. 0
+    counts as a thousandth."""
+    logs = [math.log((cell["means"][scheduler] or TINY) / (cell["means"][peer] or TINY)) *
+            (-1 if cell["figure"] in LESS else 1)
+            for cell in cells() if (cell["drive"], cell["workload"]) == (drive, workload)]
+    return sum(logs) / len(logs)
+
+
+def behind(drive: str, scheduler: str, peer: str) -> list[str]:
+    """Return the loads under which a scheduler is worse than another one on an emulated drive, by
+    more than WORSE; [] if the other one was not measured on it."""
+    loads = dict.fromkeys(cell["workload"] for cell in cells()
+                          if cell["drive"] == drive and peer in cell["means"])
+    return [load for load in loads if score(drive, load, scheduler, peer) < WORSE]
+
+
+def of(drive: str, scheduler: str, *peers: str) -> tuple[list[Figure], list[Figure]]:
+    """Return what a scheduler gains on an emulated drive, against none and other @peers, and what
+    it costs against one of these, where the intervals of the seeds decide it."""
     gains, costs = [], []
     for cell in cells():
         signs = cell["signs"].get(scheduler, {})
-        against = [signs.get(peer, 0) for peer in {"none", usual}]
+        against = [signs.get(peer, 0) for peer in {"none", *peers}]
         found = Figure(cell["drive"], cell["workload"], cell["figure"], cell["source"], scheduler,
                        cell["means"])
         if cell["drive"] != drive:

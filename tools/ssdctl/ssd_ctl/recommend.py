@@ -46,7 +46,8 @@ class Other:
 class Recommendation:
     """What is recommended for a drive. @choice: None: keep what it has; @strength: how sure, one of
     SURE; @why: the reason; @gains, @costs: what is published; @others: choices for other needs;
-    @facts: what the drive shows; @notes: what else is to be said."""
+    @facts: what the drive shows; @notes: what else is to be said; @present: the drive's scheduler,
+    with which it is compared, too."""
     kind: kinds.Kind
     choice: Choice | None
     strength: str
@@ -56,12 +57,13 @@ class Recommendation:
     costs: list[evidence.Figure] = dataclasses.field(default_factory=list)
     others: list[Other] = dataclasses.field(default_factory=list)
     notes: list[str] = dataclasses.field(default_factory=list)
+    present: str = ""
 
     def as_json(self) -> dict:
         """Return it for json.dump()."""
         return {"kind": self.kind.name, "title": self.kind.title,
                 "choice": self.choice and self.choice.as_json(), "strength": self.strength,
-                "why": self.why, "facts": self.facts,
+                "why": self.why, "facts": self.facts, "present": self.present,
                 "gains": [each.as_json() for each in self.gains],
                 "costs": [each.as_json() for each in self.costs],
                 "others": [each.as_json() for each in self.others], "notes": self.notes}
@@ -86,13 +88,26 @@ def facts_of(drive: Drive) -> dict[str, str]:
 
 def by_kind(drive: Drive, kind: kinds.Kind) -> Recommendation:
     """Return what is recommended for a drive of a kind."""
-    made = Recommendation(kind, kinds.choice_of(kind), kind.strength, kind.why, facts_of(drive))
+    made = Recommendation(kind, kinds.choice_of(kind), kind.strength, kind.why, facts_of(drive),
+                          present=schedulers.present(drive))
     if kind.scheduler:
-        made.gains, made.costs = evidence.of(kind.drive, kind.scheduler, kind.usual)
+        made.gains, made.costs = evidence.of(kind.drive, kind.scheduler, kind.usual, made.present)
     made.others = [Other(f"if {each.trouble}", kinds.instead_for(each, drive),
-                         *evidence.of(each.drive, each.scheduler, kind.usual))
+                         *evidence.of(each.drive, each.scheduler, kind.usual, made.present))
                    for each in kind.instead]
+    as_it_is(made)
     return made
+
+
+def as_it_is(made: Recommendation):
+    """Keep what a drive has if what is recommended for its kind is worse under a load; that is
+    another choice then."""
+    loads = made.choice and evidence.behind(made.kind.drive, made.choice.scheduler, made.present)
+    if not loads:
+        return
+    made.why = f"it has {made.present}, which does better than {made.choice} in: {', '.join(loads)}"
+    made.others.insert(0, Other("if that matters less", made.choice, made.gains, made.costs))
+    made.choice, made.gains, made.costs = None, [], []
 
 
 def advised(drive: Drive, made: Recommendation):
@@ -159,8 +174,9 @@ def lines(drive: Drive, made: Recommendation) -> list[str]:
     usual = made.kind.usual
     found += [f"    gains:  {each}" for each in evidence.telling(made.gains, usual)[:SHOWN]]
     found += [f"    costs:  {each}"
-              for each in evidence.worst(made.costs, "none", usual)[:SHOWN]]
-    peer = made.choice.scheduler if made.choice else usual
+              for each in evidence.worst(made.costs, "none", usual, made.present)
+              [:SHOWN]]
+    peer = made.choice.scheduler if made.choice else made.present or usual
     for other in made.others:
         found.append(f"    or:     {other.choice}, {other.trouble}")
         figures = evidence.telling([*other.gains, *other.costs], peer)
