@@ -286,10 +286,28 @@ def register(card):
     check("mmcblk0: pass\n" in shown and "SD card" in shown and "tags=64" in shown and
           "gains:  start beside a copy" in shown and
           "costs:  package installation beside 4 sync readers: read" in shown and
-          shown.count("gains") == recommend.SHOWN + 1 and
+          shown.count("gains") == recommend.SHOWN + recommend.SHOWN_OF_OTHER and
           "not on a real one" in shown and "persist /dev/mmcblk0 --recommended" in shown,
           "a text for eyes")
     saved.advised = former
+
+
+def origins(card, stick):
+    """Figures that are of another matrix than the usual one name it; those of a choice that sets
+    more than the scheduler say that this was not set."""
+    former, saved.advised = saved.advised, lambda _: None
+    shown = {drive.name: recommend.lines(drive, recommend.of(drive)) for drive in (card, stick)}
+    saved.advised = former
+    bare = "(figures: with nothing else set)"
+    for drive, meant in ((card, True), (stick, False)):
+        line = next(line for line in shown[drive.name] if "or:     bp " in line)
+        check(line.endswith(bare) == meant, line.strip())
+    full = [line for line in shown[stick.name] if "4 sequential writers" in line]
+    check(full and all(line.endswith(", Documentation/results/full.md") for line in full),
+          f"figures of the full matrix: {full}")
+    check(not any("results/" in line for line in shown[card.name]), "a card's are as selected")
+    check(bare not in str(recommend.Other("x", Choice("pass"), *evidence.of("sd", "pass"))),
+          "a scheduler alone")
 
 
 def probed(folder, card):
@@ -421,16 +439,16 @@ def printed():
             check(because in str(error), f"persist {' '.join(words)}: {error}")
 
 
-def by_tuned(folder, card, ssd):
-    """tuned's example selects pass for cards and for the QLC SSD that it names, and for no other
-    drive."""
+def by_tuned(folder, card, queued, ssd):
+    """tuned's example selects pass for the card and for the QLC SSD that it names, and for no other
+    drive, as a card with a command queue."""
     profile = folder / "etc/tuned/ssd-iosched/tuned.conf"
     write(folder, {"etc/tuned/active_profile": "ssd-iosched",
                    profile.relative_to(folder):
                    (EXAMPLES / "tuned/ssd-iosched/tuned.conf").read_text()})
     files.ROOT, ssd.name = folder, "sda"
     other = types.SimpleNamespace(**{**vars(ssd), "name": "nvme0n1"})
-    for drive, meant in ((card, ["pass"]), (ssd, ["pass"]), (other, [])):
+    for drive, meant in ((card, ["pass"]), (queued, []), (ssd, ["pass"]), (other, [])):
         found = [(each.file, each.value, each.sure) for each in tuned.of(drive)]
         check(found == [("scheduler", value, True) for value in meant], f"{drive.name}: {found}")
     known = {"main": {"summary", "include"}, "disk": {*tuned.OPTIONS, "type", "devices"}}
@@ -484,13 +502,14 @@ def main():
         as_it_is(named["mmcblk0"])
         sources(named["mmcblk0"])
         register(named["mmcblk0"])
+        origins(named["mmcblk0"], named["sda"])
         probed(folder, named["mmcblk0"])
         for name in ("rules", "undone"):
             (folder / name).mkdir()
         order(folder / "rules", named["mmcblk0"])
         undone(folder / "undone", [named[name] for name in ("mmcblk0", "mmcblk1", "sdf", "sda")])
         printed()
-        by_tuned(folder / "tuned", named["mmcblk0"], named["sdg"])
+        by_tuned(folder / "tuned", *(named[name] for name in ("mmcblk0", "mmcblk2", "sdg")))
         database(folder / "database")
     at_once()
 

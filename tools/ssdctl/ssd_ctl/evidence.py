@@ -18,6 +18,8 @@ LESS = {"start_s", "install_s", "write_p99"}
 LONGEST = {"start_s": 60, "install_s": 60}
 # The score by which a scheduler may be worse than another one, and a figure that stands for 0.
 WORSE, TINY = -0.02, 1e-3
+# The matrix with nothing set but the scheduler.
+SELECTED = "selected"
 PEERS = ("none", "mq-deadline", "bfq")
 
 
@@ -37,6 +39,11 @@ class Figure:
         name, unit = FIGURES[self.figure]
         return f"{self.workload}: {name}, {unit}"
 
+    @property
+    def page(self) -> str:
+        """The document that has it."""
+        return f"Documentation/results/{self.source}.md"
+
     def text(self, scheduler: str) -> str:
         """Return a scheduler's value for eyes."""
         value = self.means.get(scheduler)
@@ -52,9 +59,11 @@ class Figure:
         return (self.scheduler, *PEERS)
 
     def against(self, *peers: str) -> str:
-        """Return it for eyes, with the values of other schedulers."""
+        """Return it for eyes, with the values of other schedulers, and where it is published if
+        more was set than the scheduler."""
         others = ", ".join(f"{peer} {self.text(peer)}" for peer in peers if peer in self.means)
-        return f"{self.what}: {self.text(self.scheduler)} ({others})"
+        page = "" if self.source == SELECTED else f", {self.page}"
+        return f"{self.what}: {self.text(self.scheduler)} ({others}){page}"
 
     def differs(self, peer: str) -> float:
         """Return how much the scheduler's value differs from that of another one: the logarithm of
@@ -80,7 +89,7 @@ class Figure:
     def as_json(self) -> dict:
         """Return it for json.dump()."""
         return {"drive": self.drive, "workload": self.workload, "figure": self.figure,
-                "source": f"Documentation/results/{self.source}.md", "means": self.means}
+                "source": self.page, "means": self.means}
 
 
 def telling(figures: list[Figure], peer: str) -> list[Figure]:

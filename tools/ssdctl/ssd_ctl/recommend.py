@@ -24,7 +24,7 @@ SURE = {kinds.MEASURED: "measured on this drive by ssdctl advise",
         kinds.ALIKE: "measured on an emulated drive that is like it, not on a real one",
         kinds.NOTHING: "no gain is known for most uses"}
 # Figures of a recommendation, and of another choice, that are shown; JSON has all.
-SHOWN, SHOWN_OF_OTHER = 3, 1
+SHOWN, SHOWN_OF_OTHER = 3, 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +34,12 @@ class Other:
     choice: Choice
     gains: list[evidence.Figure] = dataclasses.field(default_factory=list)
     costs: list[evidence.Figure] = dataclasses.field(default_factory=list)
+
+    def __str__(self) -> str:
+        figures = [*self.gains, *self.costs]
+        bare = self.choice.settings() and any(each.source == evidence.SELECTED for each in figures)
+        return f"{self.choice}, {self.trouble}" + (
+            " (figures: with nothing else set)" if bare else "")
 
     def as_json(self) -> dict:
         """Return it for json.dump()."""
@@ -178,7 +184,7 @@ def lines(drive: Drive, made: Recommendation) -> list[str]:
               [:SHOWN]]
     peer = made.choice.scheduler if made.choice else made.present or usual
     for other in made.others:
-        found.append(f"    or:     {other.choice}, {other.trouble}")
+        found.append(f"    or:     {other}")
         figures = evidence.telling([*other.gains, *other.costs], peer)
         found += [f"            {way} {each.against(peer)}"
                   for way, better in (("gains", True), ("costs", False))
@@ -205,5 +211,6 @@ def run(args: argparse.Namespace) -> int:
     if not made:
         print("there are no drives")
     if any(each.gains or each.others for _, each in made):
-        print(f"\nfigures: as selected, means of emulated drives; more of them: {PAGE}")
+        print(f"\nfigures: means of emulated drives, with nothing set but the scheduler where no "
+              f"page is named; more of them: {PAGE}")
     return OK
