@@ -194,7 +194,7 @@ def gains():
     check(order == ["0", "2", "4", "8"], f"what differs most comes first: {order}")
 
 
-def losses():
+def losses(card):
     """Of what it costs the worst is shown first, one figure of each load, and no gain."""
     def figure(load, name, own, none, usual):
         return evidence.Figure("sd", load, name, "selected", "pass",
@@ -204,6 +204,10 @@ def losses():
         figure("b", "ops_s", 1, 1, 4), figure("c", "write_p99", 30, 10, 40))
     found = evidence.worst([small, large, lost, late], "none", "mq-deadline")
     check(found == [lost, late, large], f"order: {[each.workload for each in found]}")
+    answer = recommend.Recommendation(kinds.KINDS[1], Choice("pass"), kinds.EMULATED, "", {},
+                                      costs=[small, large, lost, late], present="mq-deadline")
+    shown = [line.strip() for line in recommend.lines(card, answer) if "costs:" in line]
+    check(shown == [f"costs:  {each}" for each in found], f"the answer has this order: {shown}")
     costs = evidence.of("sd", "pass", "mq-deadline")[1]
     first = evidence.worst(costs, "none", "mq-deadline")[0]
     check((first.workload, first.figure) == ("package installation beside 4 sync readers",
@@ -497,7 +501,7 @@ def main():
         named = {drive.name: drive for drive in found}
         told(found)
         gains()
-        losses()
+        losses(named["mmcblk0"])
         agree()
         as_it_is(named["mmcblk0"])
         sources(named["mmcblk0"])
