@@ -70,6 +70,11 @@ class File:
                  "program": self.program}
         return FIRST + ABOUT + json.dumps(about) + "\n" + "\n".join([*lines, END]) + "\n"
 
+    def leaves(self, drive: Drive, known: dict[str, str]) -> bool:
+        """Return true if an event of a drive ends at the head of the file. @known: its properties
+        of udev."""
+        return kinds.has(drive, HEAD, {**known, "DEVTYPE": "disk"})
+
     def entry_of(self, drive: Drive, known: dict[str, str]) -> Entry | None:
         """Return the entry that is for a drive, None if there is none. @known: its properties of
         udev."""
@@ -109,6 +114,8 @@ def read(path: pathlib.Path) -> File | None:
 def chosen(file: File, drive: Drive, known: dict[str, str]) -> tuple[Choice | None, str, bool]:
     """Return what a file keeps for a drive, None: nothing; for which kind or model; and true if
     the hardware database says so. @known: its properties of udev."""
+    if file.leaves(drive, known):
+        return None, "", False
     if file.program and known.get(hwdb.SCHEDULER):
         try:
             return hwdb.choice_in(known), udev.model(known), True
