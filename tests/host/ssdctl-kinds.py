@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
 # ssdctl persist --recommended --all and revert, by made-up files of the kernel: what is no drive is
-# of no kind
+# of no kind; a rule of a drive's own comes first, and the rules by kind leave the drive to it
 # quick: host
 
 import pathlib
@@ -14,7 +14,10 @@ sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
                 str(PROJECT / "tools/ssd-probe")]
 
 from checks import check  # noqa: E402  (in a folder added above)
-from ssd_ctl import by_kind, kinds, rules, udev  # noqa: E402
+from ssd_ctl import by_kind, kinds, persist, rules, udev  # noqa: E402
+from ssd_ctl.choice import Choice  # noqa: E402
+from ssd_ctl.rule_lines import KEPT  # noqa: E402
+from ssd_ctl.setters import rules as events  # noqa: E402
 
 FILES = {"uevent": "", "size": "8", "queue/rotational": "0", "queue/zoned": "none",
          "queue/scheduler": "[none] pass", "mq/0/nr_tags": "64"}
@@ -67,6 +70,50 @@ def parts(folder):
     rules.kinds_path().unlink()
 
 
+def own_rule(name, **match):
+    """A rule for a drive."""
+    return rules.Rule(Choice("kyber"), "mmcblk[0-9]", match or {"ID_SERIAL": name}, "CARD",
+                      "ID_NAME" in match, "")
+
+
+def first(folder):
+    """A rule of a drive's own, as one of a former version that gets the line for it, comes before
+    the rules by kind, and tells them to select nothing."""
+    drive, file = Drive(folder, "mmcblk0"), by_kind.File.recommended("")
+    rules.kinds_path().write_text(file.text())
+    device = events.Device(drive.sysfs, drive)
+    lines = events.lines_of(rules.kinds_path(), file.text())
+    lines = [line for line in lines if not line.value("IMPORT")]
+    for own in (own_rule("mmcblk0"), own_rule("", ID_NAME="CARD"), own_rule("", ID_PATH="at")):
+        text = own.text()
+        line = f'{own.condition()}, ENV{{{KEPT}}}="1"\n'
+        check(text.count(line) == 1 and own.path.name < rules.kinds_path().name,
+              f"{own.path.name} comes first")
+        for former, meant in ((text, text), (text.replace(line, ""), text.replace(line, "") + line),
+                              (text.replace(line, "")[:-1], text.replace(line, "") + line)):
+            own.path.write_text(former)
+            check(own.as_kept() == meant and not own.edited(), "the line is there once")
+        own.path.write_text(text + "# Mine\n")
+        check(own.edited() and own.as_kept() == text + "# Mine\n", "what was edited stays")
+        own.path.unlink()
+    for value, meant in (("", ["pass"]), ("1", [])):
+        device.properties = {"DEVTYPE": "disk", KEPT: value}
+        found = [term[3] for line, _ in events.reached(device, "change", lines)
+                 for term in line.terms if term[:3] == ("ATTR", "queue/scheduler", "=")]
+        check(found == meant, f"with {KEPT}={value} the rules by kind select {found}")
+    # udev remembers the property until the next event.
+    drive.known[KEPT] = "1"
+    check([rule.model for rule in rules.of(drive)] == ["emmc"], "without the rule its kind decides")
+    by_place = own_rule("", ID_PATH="at")
+    check(persist.replaced_by_place(drive, by_place) == [], "a rule by the place leaves the kinds")
+    own = own_rule("mmcblk0")
+    own.path.write_text(own.text())
+    check(persist.replaced_by_place(drive, by_place) == [own], "and not the drive's own")
+    check(rules.of(drive)[-1] == own, "its own rule decides")
+    own.path.unlink()
+    rules.kinds_path().unlink()
+
+
 def main():
     udev.properties = lambda drive: drive.known
     with tempfile.TemporaryDirectory() as place:
@@ -74,6 +121,7 @@ def main():
         rules.FOLDER = folder / "rules.d"
         rules.FOLDER.mkdir()
         parts(folder / "parts")
+        first(folder / "first")
 
 
 if __name__ == "__main__":

@@ -350,7 +350,7 @@ def order(folder, card):
         own = rules.Rule(Choice("kyber"), "mmcblk[0-9]", match, "SD16G", "ID_NAME" in match, "")
         own.path.write_text(own.text())
         found = rules.of(card)
-        check(found[-1] == own and own.path.name > path.name, f"{own.path.name} decides")
+        check(found[-1] == own and own.path.name < path.name, f"{own.path.name} decides")
         said = []
         wanted = persist_kinds.wanted(card, file, lambda line, said=said: said.append(line))
         check(wanted is None and "by its own rule" in said[0], f"{said}")

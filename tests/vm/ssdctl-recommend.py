@@ -22,7 +22,7 @@ from ssd import Device
 from ssdctl import State, has, nothing_left, refused, reload, settle, ssdctl, status_of, udev
 
 RULES = pathlib.Path("/etc/udev/rules.d")
-BY_KIND = RULES / "70-ssd-iosched-by-kind.rules"
+BY_KIND = RULES / "70-ssd-iosched-each-kind.rules"
 TRACKS, OTHERS = RULES / "65-test.rules", RULES / "99-test.rules"
 CARD = "mmcblk0"
 # QEMU's names tell that it is a guest's disk; a card has none of these.

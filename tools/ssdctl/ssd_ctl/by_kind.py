@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The file of udev's rules by which all drives keep what is recommended for their kind, also those
-that appear later. It sorts before the rules for a model, a place or a drive, which win over it."""
+that appear later. It sorts after the rules for a model, a place or a drive, and leaves a drive that
+has one to it: so the scheduler is selected once in an event."""
 import dataclasses
 import json
 import pathlib
@@ -8,15 +9,16 @@ from collections.abc import Mapping
 
 from ssd_ctl import CtlError, hwdb, kinds, udev
 from ssd_ctl.choice import Choice, parse
-from ssd_ctl.rule_lines import ABOUT, FIRST, PREFIX, PROGRAM, assignments, meant, retried
+from ssd_ctl.rule_lines import (
+    ABOUT, FIRST, KEPT, PREFIX, PROGRAM, assignments, meant, retried)
 from ssd_probe.drive import Drive
 
-NAME = f"{PREFIX}by-kind.rules"
+NAME = f"{PREFIX}each-kind.rules"
 END = 'LABEL="ssd_iosched_end"'
 TO_END = 'GOTO="ssd_iosched_end"'
 # The parts of an eMMC for a boot loader or a device maker are no drives.
 HEAD = (f'SUBSYSTEM!="block", {TO_END}', f'ACTION!="add|change", {TO_END}',
-        f'ENV{{DEVTYPE}}!="disk", {TO_END}',
+        f'ENV{{DEVTYPE}}!="disk", {TO_END}', f'ENV{{{KEPT}}}=="1", {TO_END}',
         f'KERNEL=="mmcblk*boot*|mmcblk*gp*|mmcblk*rpmb*", {TO_END}',
         # Without a medium of its own, or without a scheduler.
         f'KERNEL=="sr*|fd*", {TO_END}', f'TEST!="mq", {TO_END}')
@@ -71,9 +73,9 @@ class File:
         return FIRST + ABOUT + json.dumps(about) + "\n" + "\n".join([*lines, END]) + "\n"
 
     def leaves(self, drive: Drive, known: dict[str, str]) -> bool:
-        """Return true if an event of a drive ends at the head of the file. @known: its properties
-        of udev."""
-        return kinds.has(drive, HEAD, {**known, "DEVTYPE": "disk"})
+        """Return true if an event of a drive without a rule of its own ends at the head of the
+        file. @known: its properties of udev."""
+        return kinds.has(drive, HEAD, {**known, "DEVTYPE": "disk", KEPT: ""})
 
     def entry_of(self, drive: Drive, known: dict[str, str]) -> Entry | None:
         """Return the entry that is for a drive, None if there is none. @known: its properties of

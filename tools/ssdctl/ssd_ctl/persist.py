@@ -108,6 +108,12 @@ def alike(drive: Drive, rule: rules.Rule) -> list[str]:
             not above & set(schedulers.multipaths(other)) and rules.fitting(other, [rule])]
 
 
+def replaced_by_place(drive: Drive, rule: rules.Rule) -> list[rules.Rule]:
+    """Return the rules by a drive's serial number, which would decide before one by its place."""
+    return [each for each in rules.of(drive)
+            if not each.by_kind and each.path.name > rule.path.name]
+
+
 def replaced(rule: rules.Rule, others: list[str]) -> list[str]:
     """Return what is lost of the rule's file when the rule is written. @others: drives that it is
     for, too."""
@@ -235,9 +241,7 @@ def keep(args: argparse.Namespace, said: Said):
             choice = selected(drive, wanted, taken, kept)
             rule = made_for(drive, choice, match, args.by_model)
             others = alike(drive, rule)
-            # A rule by the drive's serial number would decide.
-            instead = [each for each in rules.of(drive)
-                       if args.by_path and each.path.name > rule.path.name]
+            instead = replaced_by_place(drive, rule) if args.by_path else []
             lost = replaced(rule, others) + removed(instead, drive)
             decides, unsure, failed = install(drive, rule, instead, lock)
     source = "" if not taken else (

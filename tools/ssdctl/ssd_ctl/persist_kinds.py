@@ -93,6 +93,8 @@ def keep(program: str, said: Said):
     said.facts |= {"rule": str(path), "drives": {}, "unsure": []}
     with contextlib.ExitStack() as stack:
         made = selected(stack, file, said)
+        for own in rules.every():
+            stack.enter_context(rules.written(own.path, own.as_kept(), []))
         stack.enter_context(rules.written(path, file.text(), []))
         reloaded = udev.reload()
         for drive, choice, lock in made:

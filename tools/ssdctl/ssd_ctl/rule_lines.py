@@ -10,6 +10,8 @@ PREFIX = "70-ssd-iosched-"
 FIRST = "# Written by ssdctl persist. To remove it: ssdctl revert, or ssdctl undo-all.\n"
 ABOUT = "# About: "
 OPPOSITE = {"=": "!", "!": "="}
+# The property of udev that a drive has for an event, once a rule of its own has matched.
+KEPT = "SSD_IOSCHED_KEPT"
 PROGRAM = re.compile(r"/[A-Za-z0-9_./+-]+")
 
 
@@ -33,6 +35,12 @@ def assignments(condition: str, choice: Choice) -> list[str]:
               for file, value in choice.settings().items())]
 
 
+def keeping(condition: str) -> str:
+    """Return the line by which the rules by kind leave a drive to a rule of its own. @condition: as
+    of assignments()."""
+    return f'{condition}ENV{{{KEPT}}}="1"'
+
+
 def retried(condition: str, choice: Choice, program: str) -> list[str]:
     """Return the line that calls @program if the scheduler has not been selected, because the
     kernel was busy; none without a program whose path a rule can have."""
@@ -44,6 +52,7 @@ def retried(condition: str, choice: Choice, program: str) -> list[str]:
 
 
 def meant(text: str) -> list[str]:
-    """Return the lines of a rule's file without ABOUT: another version of ssdctl may word that
-    comment otherwise."""
-    return [line for line in text.splitlines() if not line.startswith(ABOUT)]
+    """Return the lines of a rule's file that tell whether it was edited: without ABOUT, which
+    another version of ssdctl may word otherwise, and keeping(), which former ones did not write."""
+    return [line for line in text.splitlines()
+            if not line.startswith(ABOUT) and not line.endswith(keeping(""))]

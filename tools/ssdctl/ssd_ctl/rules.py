@@ -11,7 +11,8 @@ from collections.abc import Mapping
 
 from ssd_ctl import CtlError, by_kind, drives, udev
 from ssd_ctl.choice import Choice
-from ssd_ctl.rule_lines import ABOUT, FIRST, PREFIX, assignments, meant, retried
+from ssd_ctl.rule_lines import (
+    ABOUT, FIRST, PREFIX, assignments, keeping, meant, retried)
 from ssd_probe.drive import Drive, read
 from ssd_probe.files import write_ours
 
@@ -69,13 +70,21 @@ class Rule:
         condition = f"{self.condition()}, "
         lines = ['SUBSYSTEM!="block", GOTO="ssd_iosched_end"',
                  'ACTION!="add|change", GOTO="ssd_iosched_end"',
-                 *assignments(condition, self.choice),
+                 keeping(condition), *assignments(condition, self.choice),
                  *retried(condition, self.choice, self.program), 'LABEL="ssd_iosched_end"']
         return FIRST + ABOUT + json.dumps(dataclasses.asdict(self)) + "\n" + "\n".join(lines) + "\n"
 
     def edited(self) -> bool:
         """Return true if the file differs from text() by more than ABOUT."""
         return meant(read(self.path)) != meant(self.text())
+
+    def as_kept(self) -> str:
+        """Return the contents that the file has, with the line that former versions of ssdctl did
+        not write: without it, the rules by kind, which come later, would win."""
+        text, line = text_in(self.path) or "", keeping(f"{self.condition()}, ")
+        if line in text.splitlines():
+            return text
+        return text + ("" if text.endswith("\n") else "\n") + line + "\n"
 
 
 def pattern(value: str) -> str:
