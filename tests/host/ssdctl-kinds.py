@@ -1,9 +1,12 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
 # ssdctl persist --recommended --all and revert, by made-up files of the kernel: what is no drive is
-# of no kind; a rule of a drive's own comes first, and the rules by kind leave the drive to it
+# of no kind; a rule of a drive's own comes first, and the rules by kind leave the drive to it;
+# to revert a drive's own leaves the kinds, and nothing is lost while a drive is busy, or by a kill
 # quick: host
 
+import contextlib
+import io
 import pathlib
 import sys
 import tempfile
@@ -14,7 +17,8 @@ sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
                 str(PROJECT / "tools/ssd-probe")]
 
 from checks import check  # noqa: E402  (in a folder added above)
-from ssd_ctl import by_kind, kinds, persist, rules, udev  # noqa: E402
+from ssd_ctl import (  # noqa: E402
+    CtlError, apply, by_kind, drives, kinds, persist, revert, rules, saved, schedulers, udev)
 from ssd_ctl.choice import Choice  # noqa: E402
 from ssd_ctl.rule_lines import KEPT  # noqa: E402
 from ssd_ctl.setters import rules as events  # noqa: E402
@@ -35,11 +39,15 @@ class Drive(types.SimpleNamespace):
             path.write_text(f"{text}\n")
         (card / "subsystem").symlink_to(folder / "bus/mmc")
         super().__init__(name=name, path=f"/dev/{name}", number="8:0", sysfs=sysfs,
-                         queue=sysfs / "queue", known={"ID_NAME": "CARD", "ID_SERIAL": name})
+                         queue=sysfs / "queue", now=Choice("none"), busy=False, known={"ID_NAME": "CARD", "ID_SERIAL": name})
 
     def identity(self):
         """What the kernel knows."""
         return {"model": "CARD", "serial": self.name, "wwid": ""}
+
+    def describe(self):
+        """What files say of it."""
+        return self.name
 
     def instance(self):
         """Which of those that had the name it is."""
@@ -114,14 +122,129 @@ def first(folder):
     rules.kinds_path().unlink()
 
 
+def three(folder):
+    """Three cards that are present, which are kept by their kind and had none before."""
+    found = [Drive(folder, f"mmcblk{number}") for number in range(3)]
+    drives.every, drives.find = lambda **_: found, lambda name: next(
+        drive for drive in found if drive.name == name)
+    rules.kinds_path().write_text(by_kind.File.recommended("").text())
+    for drive in found:
+        saved.write_choices(drive, saved.SAVED, {drive.instance(): Choice("none")})
+        drive.now = Choice("pass")
+    return found
+
+
+def had(found):
+    """What is known of what drives had before."""
+    return [str(saved.choices(drive, saved.SAVED).get(drive.instance())) for drive in found]
+
+
+def reverted(name):
+    """Revert a drive; return the status, or the error, and what is said."""
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        try:
+            status = revert.run(types.SimpleNamespace(device=name, json=False))
+        except CtlError as error:
+            status = str(error)
+    return status, out.getvalue()
+
+
+def undone(folder):
+    """To revert one drive restores all that are kept by their kinds, but not one with a rule of its
+    own; that of a drive's own leaves the kinds. While one is busy nothing is changed, and after a
+    kill the next try restores all."""
+    found = three(folder)
+    one, other, owner = found
+    own = own_rule(owner.name)
+    own.path.write_text(own.text())
+    owner.now = own.choice
+    other.busy = True
+    status, said = reverted(one.name)
+    check("busy" in str(status) and not said and rules.kinds_path().exists() and
+          one.now == other.now == Choice("pass") and had(found) == ["none"] * 3,
+          f"one is busy: {status}, {said!r}")
+    other.busy = False
+    status, said = reverted(owner.name)
+    check(status == 0 and owner.now == Choice("pass") and not own.path.exists() and
+          rules.kinds_path().exists() and had(found) == ["none"] * 3 and
+          f"ssdctl revert {owner.path} again" in said and one.now == Choice("pass"),
+          f"its own rule: {status}, {said!r}")
+    own.path.write_text(own.text())
+    owner.now = own.choice
+    udev.reload, reload = killed, udev.reload
+    with contextlib.suppress(KeyboardInterrupt):
+        reverted(one.name)
+    udev.reload = reload
+    check(had(found) == ["none"] * 3 and not rules.kinds_path().exists(),
+          "after a kill it is known what they had")
+    rules.kinds_path().write_text(by_kind.File.recommended("").text())
+    one.now = other.now = Choice("pass")
+    status, said = reverted(one.name)
+    check(status == 0 and one.now == other.now == Choice("none") and owner.now == own.choice and
+          had(found) == ["None", "None", "none"] and own.path.exists() and
+          not rules.kinds_path().exists(), f"all of the kinds: {status}, {said!r}")
+    without_module(owner, own)
+
+
+def killed():
+    """End as a command that is killed."""
+    raise KeyboardInterrupt
+
+
+def without_module(owner, own):
+    """The own rule goes even if the kernel has not what is kept for the kind, which is told."""
+    rules.kinds_path().write_text(by_kind.File.recommended("").text())
+    known, apply.select_held = apply.select_held, refuse
+    status, said = reverted(owner.name)
+    apply.select_held = known
+    check(status == 1 and not own.path.exists() and rules.kinds_path().exists() and
+          "does not have pass" in said and "no module" in said, f"no module: {status}, {said!r}")
+    rules.kinds_path().unlink()
+
+
+def refuse(*_):
+    """Fail as a kernel without a module."""
+    raise CtlError("no module")
+
+
+@contextlib.contextmanager
+def lock(drive):
+    """Hold a drive's lock."""
+    if drive.busy:
+        raise CtlError(f"{drive.path} is busy")
+    yield 0
+
+
+def set_now(drive, choice):
+    """Select what a drive has; return what it does not take."""
+    drive.now = choice
+    return []
+
+
+def without_kernel(folder):
+    """What a drive has is known here alone, and what ssdctl stores is in a folder."""
+    udev.properties, udev.database = lambda drive: drive.known, lambda _: {}
+    udev.reload = lambda: ""
+    saved.alone, apply.locked = contextlib.nullcontext, lock
+    apply.finish_left = lambda *_: None
+    saved.SAVED, saved.APPLIED, saved.ADVICE = (folder / name for name in ("s", "a", "advice"))
+    schedulers.read_choice = lambda drive: drive.now
+    schedulers.present = lambda drive: drive.now.scheduler
+    schedulers.holds = lambda drive, choice: drive.now == choice
+    schedulers.restore = schedulers.apply = set_now
+    schedulers.possible = schedulers.as_shown = lambda _, choice: choice
+    saved.path_of.__defaults__ = (saved.SAVED,)
+
+
 def main():
-    udev.properties = lambda drive: drive.known
     with tempfile.TemporaryDirectory() as place:
         folder = pathlib.Path(place)
+        without_kernel(folder)
         rules.FOLDER = folder / "rules.d"
         rules.FOLDER.mkdir()
         parts(folder / "parts")
         first(folder / "first")
+        undone(folder / "undone")
 
 
 if __name__ == "__main__":

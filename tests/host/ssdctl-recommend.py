@@ -24,8 +24,8 @@ sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
 
 from checks import check, run  # noqa: E402  (in a folder added above)
 from ssd_ctl import (  # noqa: E402
-    CtlError, UsageError, by_kind, command, drives, evidence, hwdb, kinds, persist_kinds,
-    recommend, revert, rules, saved, schedulers, udev, udev_apply)
+    UsageError, by_kind, command, drives, evidence, hwdb, kinds, persist_kinds,
+    recommend, rules, saved, schedulers, udev, udev_apply)
 from ssd_ctl.choice import Choice  # noqa: E402
 from ssd_ctl.setters import files, shell, tuned  # noqa: E402
 from ssd_ctl.setters import rules as events  # noqa: E402
@@ -393,31 +393,6 @@ def applied(card, file):
     os.environ.update(former[3])
 
 
-def undone(folder, found):
-    """To revert one drive that is kept by its kind restores all; one with a rule of its own, and
-    one that is locked, stays as it is."""
-    rules.FOLDER, (one, other, own, locked) = folder, found
-    known = {each.name: {"ID_SERIAL": each.name} for each in found}
-    done, saying = [], []
-
-    @contextlib.contextmanager
-    def lock(drive):
-        if drive is locked:
-            raise CtlError("it is locked")
-        yield
-    former = (udev.properties, drives.every, revert.restore, revert.apply.locked, saved.forget)
-    udev.properties, drives.every = lambda drive: known[drive.name], lambda others: found
-    revert.restore = lambda drive, kept, said: done.append((drive.name, *map(str, kept))) or 0
-    revert.apply.locked, saved.forget = lock, lambda drive, kept: done.append(drive.name)
-    rules.kinds_path().write_text(by_kind.File.recommended("").text())
-    rule = rules.Rule(Choice("bfq"), "sd*", known[own.name], "", False, "")
-    rule.path.write_text(rule.text())
-    status = revert.restore_kinds(one, saying.append)
-    check(done == [(other.name, "pass"), other.name] and status == 1 and
-          f"ssdctl revert {locked.path}" in saying[0], f"restored: {done}, {saying}")
-    (udev.properties, drives.every, revert.restore, revert.apply.locked, saved.forget) = former
-
-
 def printed():
     """Rules are printed with their paths, for a machine without drives, and nothing is written; the
     examples are what is printed, and tuned's is understood."""
@@ -508,10 +483,8 @@ def main():
         register(named["mmcblk0"])
         origins(named["mmcblk0"], named["sda"])
         probed(folder, named["mmcblk0"])
-        for name in ("rules", "undone"):
-            (folder / name).mkdir()
+        (folder / "rules").mkdir()
         order(folder / "rules", named["mmcblk0"])
-        undone(folder / "undone", [named[name] for name in ("mmcblk0", "mmcblk1", "sdf", "sda")])
         printed()
         by_tuned(folder / "tuned", *(named[name] for name in ("mmcblk0", "mmcblk2", "sdg")))
         database(folder / "database")
