@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # ssdctl persist --recommended --all and revert, by made-up files of the kernel: what is no drive is
 # of no kind; a rule of a drive's own comes first, and the rules by kind leave the drive to it;
-# to revert a drive's own leaves the kinds, and nothing is lost while a drive is busy, or by a kill
+# to revert a drive's own leaves the kinds, and nothing is lost while a drive is busy, or by a kill;
+# --all changes all or nothing, and tells what is lost of its file
 # quick: host
 
 import contextlib
@@ -18,9 +19,11 @@ sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
 
 from checks import check  # noqa: E402  (in a folder added above)
 from ssd_ctl import (  # noqa: E402
-    CtlError, apply, by_kind, drives, kinds, persist, revert, rules, saved, schedulers, udev)
+    CtlError, apply, by_kind, drives, keeping, kinds, persist, persist_kinds, revert, rules, saved,
+    schedulers, udev)
 from ssd_ctl.choice import Choice  # noqa: E402
 from ssd_ctl.rule_lines import KEPT  # noqa: E402
+from ssd_ctl.said import Said  # noqa: E402
 from ssd_ctl.setters import rules as events  # noqa: E402
 
 FILES = {"uevent": "", "size": "8", "queue/rotational": "0", "queue/zoned": "none",
@@ -39,7 +42,8 @@ class Drive(types.SimpleNamespace):
             path.write_text(f"{text}\n")
         (card / "subsystem").symlink_to(folder / "bus/mmc")
         super().__init__(name=name, path=f"/dev/{name}", number="8:0", sysfs=sysfs,
-                         queue=sysfs / "queue", now=Choice("none"), busy=False, known={"ID_NAME": "CARD", "ID_SERIAL": name})
+                         queue=sysfs / "queue", now=Choice("none"), busy=False,
+                         known={"ID_NAME": "CARD", "ID_SERIAL": name})
 
     def identity(self):
         """What the kernel knows."""
@@ -186,6 +190,52 @@ def undone(folder):
     without_module(owner, own)
 
 
+def kept(file):
+    """Have all drives keep what a file says; return the error, "" without, and what is said."""
+    by_kind.File.recommended, known = lambda _: file, by_kind.File.recommended
+    error = ""
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        try:
+            persist_kinds.keep("", Said(False))
+        except CtlError as failed:
+            error = str(failed)
+    by_kind.File.recommended = known
+    return error, out.getvalue()
+
+
+def every(folder):
+    """Drives for which the file keeps nothing any more get what they had, unless another does not
+    keep what it should: then all is as it was. A rule of a drive's own gets its line."""
+    found = three(folder)
+    one, other, owner = found
+    own = own_rule(owner.name)
+    former = own.text().replace(f'{own.condition()}, ENV{{{KEPT}}}="1"\n', "")
+    own.path.write_text(former)
+    owner.now = own.choice
+    path, text = rules.kinds_path(), by_kind.File.recommended("").text()
+    file = by_kind.File((by_kind.Entry("one", (f'KERNEL=="{one.name}"',), "bfq"),), "")
+    keeping.prove, prove = refuse, keeping.prove
+    error, _ = kept(file)
+    keeping.prove = lambda *_: []
+    check("no module" in error and path.read_text() == text and own.path.read_text() == former and
+          one.now == other.now == Choice("pass") and had(found) == ["none"] * 3,
+          f"all is as it was: {error}")
+    error, said = kept(file)
+    check(not error and f"{one.path} keeps bfq\n" in said and path.read_text() == file.text() and
+          own.path.read_text() == own.as_kept() != former and
+          (one.now, other.now, owner.now) == (Choice("bfq"), Choice("none"), own.choice) and
+          had(found) == ["none", "None", "none"] and "lost" not in said, f"all is new: {said!r}")
+    for made, lost in ((file.text() + "# Mine\n", "this line is lost: # Mine\n"),
+                       ("# Mine\n", "did not write, is replaced; it had: # Mine\n"),
+                       (file.text().replace('LABEL="ssd_iosched_end"\n', ""), "is there again\n")):
+        path.write_text(made)
+        said = kept(file)[1]
+        check(said.count(lost) == 1 and path.read_text() == file.text(), f"it is told: {said!r}")
+    keeping.prove = prove
+    own.path.unlink()
+    path.unlink()
+
+
 def killed():
     """End as a command that is killed."""
     raise KeyboardInterrupt
@@ -233,6 +283,9 @@ def without_kernel(folder):
     schedulers.holds = lambda drive, choice: drive.now == choice
     schedulers.restore = schedulers.apply = set_now
     schedulers.possible = schedulers.as_shown = lambda _, choice: choice
+    rules.verify, keeping.stopped = lambda *_: None, lambda _: ""
+    persist_kinds.fcntl = types.SimpleNamespace(flock=lambda *_: None, LOCK_SH=0)
+    persist_kinds.boot = types.SimpleNamespace(notes=lambda: [])
     saved.path_of.__defaults__ = (saved.SAVED,)
 
 
@@ -245,6 +298,7 @@ def main():
         parts(folder / "parts")
         first(folder / "first")
         undone(folder / "undone")
+        every(folder / "every")
 
 
 if __name__ == "__main__":

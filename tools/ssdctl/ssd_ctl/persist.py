@@ -117,19 +117,9 @@ def replaced_by_place(drive: Drive, rule: rules.Rule) -> list[rules.Rule]:
 def replaced(rule: rules.Rule, others: list[str]) -> list[str]:
     """Return what is lost of the rule's file when the rule is written. @others: drives that it is
     for, too."""
-    text = rules.text_in(rule.path)
-    if text is None:
-        return []
     old = rules.read_rule(rule.path)
-    if not old:
-        return [f"{rule.path}, which ssdctl did not write, is replaced; it had: {line}"
-                for line in text.splitlines() or ["nothing"]]
-    kept = rules.meant(old.text())
-    lost = [f"{rule.path} was edited by hand; this line is lost: {line}"
-            for line in rules.meant(text) if line not in kept]
-    if old.edited() and not lost:
-        lost = [f"{rule.path} was edited by hand: what was removed from it is there again"]
-    if old.choice != rule.choice:
+    lost = rules.lost(rule.path, old and old.text())
+    if old and old.choice != rule.choice:
         whose = " and ".join([old.model if old.model != rule.model else "this drive", *others])
         lost.append(f"until now that rule kept {old.choice} for {whose}")
     return lost

@@ -2,6 +2,7 @@
 """ssdctl persist --recommended --all: drives that are here, and those that come, keep what is
 recommended for their kind, unless a rule of their own says otherwise. All of it or nothing."""
 import contextlib
+import dataclasses
 import fcntl
 import pathlib
 
@@ -46,50 +47,66 @@ def wanted(drive: Drive, file: by_kind.File, said: Said) -> Choice | None:
     return choice
 
 
-def former(drive: Drive, said: Said):
-    """Restore what a drive had before, if the file keeps something for it until now, and will
-    not."""
-    kept = rules.of(drive)
-    if kept and all(rule.by_kind for rule in kept):
-        with apply.locked(drive):
-            choices = [rule.choice for rule in kept]
-            revert.restore(drive, choices, said)
-            saved.forget(drive, choices)
+@dataclasses.dataclass
+class Changed:
+    """A drive that is locked and changed. @choice: what it is to keep, None: it has what it had
+    before, because the rules by kind keep nothing for it any more; @kept: what rules selected until
+    now; @lock: the descriptor of its lock."""
+    drive: Drive
+    choice: Choice | None
+    kept: list[Choice]
+    lock: int
 
 
-def selected(stack: contextlib.ExitStack, file: by_kind.File, said: Said
-             ) -> list[tuple[Drive, Choice, int]]:
-    """Select what the drives are to keep; return them, with their choices and the descriptors of
-    their locks. @stack: holds the locks, and restores the drives after an error."""
+def selected(stack: contextlib.ExitStack, file: by_kind.File, said: Said) -> list[Changed]:
+    """Select what the drives are to keep, or what they had before, if the file kept something for
+    them until now and will not; return them. @stack: holds their locks, and restores them after an
+    error."""
     made = []
     for drive in drives.every():
-        choice = wanted(drive, file, said)
-        if not choice:
-            former(drive, said)
+        choice, found = wanted(drive, file, said), rules.of(drive)
+        if not choice and not (found and all(rule.by_kind for rule in found)):
             continue
         lock = stack.enter_context(apply.locked(drive))
         apply.finish_left(drive, said)
-        kept = rules.choices(drive)
+        kept = [rule.choice for rule in found]
         stack.enter_context(saved.changing(drive, kept))
-        made.append((drive, apply.select_held(drive, choice, kept), lock))
+        if choice:
+            choice = apply.select_held(drive, choice, kept)
+        else:
+            revert.restore(drive, kept, said)
+        made.append(Changed(drive, choice, kept, lock))
     return made
 
 
-def proved(drive: Drive, lock: int, reloaded: str) -> tuple[list[str], str]:
+def proved(changed: Changed, reloaded: str) -> tuple[list[str], str]:
     """Prove that a drive keeps what the rules say; return what may set something else, and why no
-    event has proved it. @lock: the drive's; @reloaded: why udev does not have the rules."""
+    event has proved it. @reloaded: why udev does not have the rules."""
+    drive = changed.drive
     rule = rules.of(drive)[-1]
     if not rule.database:
         rules.verify(drive, rule)
     # udev shares the lock for an event.
-    fcntl.flock(lock, fcntl.LOCK_SH)
+    fcntl.flock(changed.lock, fcntl.LOCK_SH)
     failed = reloaded or keeping.stopped(drive)
     return list(map(str, keeping.prove(drive, rule, not failed))), failed
+
+
+def show(changed: Changed, unsure: list[str], failed: str, said: Said):
+    """Say what a drive keeps, and what proved() returns of it."""
+    said.facts["unsure"] += unsure
+    said.facts["drives"][changed.drive.path] = changed.choice.as_json()
+    said(f"{changed.drive.path} keeps {changed.choice}" + (
+        f" ({failed}; no event has shown that it does)" if failed else ""))
+    for line in unsure:
+        said(line)
 
 
 def keep(program: str, said: Said):
     """Install the rules, and select what they say. @program: the path of ssdctl for rules."""
     file, path = by_kind.File.recommended(program), rules.kinds_path()
+    old = by_kind.read(path)
+    lost = rules.lost(path, old and old.text())
     said.facts |= {"rule": str(path), "drives": {}, "unsure": []}
     with contextlib.ExitStack() as stack:
         made = selected(stack, file, said)
@@ -97,14 +114,13 @@ def keep(program: str, said: Said):
             stack.enter_context(rules.written(own.path, own.as_kept(), []))
         stack.enter_context(rules.written(path, file.text(), []))
         reloaded = udev.reload()
-        for drive, choice, lock in made:
-            unsure, failed = proved(drive, lock, reloaded)
-            said.facts["unsure"] += unsure
-            said.facts["drives"][drive.path] = choice.as_json()
-            said(f"{drive.path} keeps {choice}" + (
-                f" ({failed}; no event has shown that it does)" if failed else ""))
-            for line in unsure:
-                said(line)
+        for changed in made:
+            if changed.choice:
+                show(changed, *proved(changed, reloaded), said)
+        # Nothing fails any more.
+        for changed in made:
+            if not changed.choice:
+                saved.forget(changed.drive, changed.kept)
     said(f"drives that appear later keep what is recommended for their kind, too: {path}")
-    for line in boot.notes():
+    for line in (*lost, *boot.notes()):
         said(line)

@@ -209,6 +209,23 @@ def text_in(path: pathlib.Path) -> str | None:
         raise CtlError(f"{path} cannot be read: {error.strerror}") from None
 
 
+def lost(path: pathlib.Path, ours: str | None) -> list[str]:
+    """Return what to say of the lines that are lost of a file of rules when it is written anew.
+    @ours: what ssdctl had written there, None if it did not write the file."""
+    text = text_in(path)
+    if text is None:
+        return []
+    if ours is None:
+        return [f"{path}, which ssdctl did not write, is replaced; it had: {line}"
+                for line in text.splitlines() or ["nothing"]]
+    kept = meant(ours)
+    found = [f"{path} was edited by hand; this line is lost: {line}"
+             for line in meant(text) if line not in kept]
+    if meant(text) != kept and not found:
+        found = [f"{path} was edited by hand: what was removed from it is there again"]
+    return found
+
+
 @contextlib.contextmanager
 def installed(rule: Rule, drive: Drive, instead: list[Rule]):
     """Write a rule and verify it, and remove those that it stands for, @instead; an error, of the
