@@ -3,11 +3,13 @@
 # ssdctl persist --recommended --all and revert, by made-up files of the kernel: what is no drive is
 # of no kind; a rule of a drive's own comes first, and the rules by kind leave the drive to it;
 # to revert a drive's own leaves the kinds, and nothing is lost while a drive is busy, or by a kill;
-# --all changes all or nothing, and tells what is lost of its file
+# --all changes all or nothing, and tells what is lost of its file; what --print prints is what is
+# installed
 # quick: host
 
 import contextlib
 import io
+import json
 import pathlib
 import sys
 import tempfile
@@ -19,8 +21,8 @@ sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
 
 from checks import check  # noqa: E402  (in a folder added above)
 from ssd_ctl import (  # noqa: E402
-    CtlError, apply, by_kind, drives, keeping, kinds, persist, persist_kinds, revert, rules, saved,
-    schedulers, udev)
+    CtlError, UsageError, apply, by_kind, command, drives, keeping, kinds, persist, persist_kinds,
+    revert, rules, saved, schedulers, udev)
 from ssd_ctl.choice import Choice  # noqa: E402
 from ssd_ctl.rule_lines import KEPT  # noqa: E402
 from ssd_ctl.said import Said  # noqa: E402
@@ -216,7 +218,7 @@ def every(folder):
     file = by_kind.File((by_kind.Entry("one", (f'KERNEL=="{one.name}"',), "bfq"),), "")
     keeping.prove, prove = refuse, keeping.prove
     error, _ = kept(file)
-    keeping.prove = lambda *_: []
+    keeping.prove = prove
     check("no module" in error and path.read_text() == text and own.path.read_text() == former and
           one.now == other.now == Choice("pass") and had(found) == ["none"] * 3,
           f"all is as it was: {error}")
@@ -231,9 +233,42 @@ def every(folder):
         path.write_text(made)
         said = kept(file)[1]
         check(said.count(lost) == 1 and path.read_text() == file.text(), f"it is told: {said!r}")
-    keeping.prove = prove
     own.path.unlink()
     path.unlink()
+
+
+def printed(folder):
+    """What is printed of a drive's rule is what is installed: decided advice, undecided advice if
+    that is asked for, a named choice, otherwise what the drive has."""
+    drive = Drive(folder, "mmcblk0")
+    drives.find, drives.every = lambda _: drive, lambda **_: [drive]
+    drive.known["USEC_INITIALIZED"] = "1"
+    schedulers.changed = lambda _: {}
+    for sure, words, meant in ((True, [], "pass"), (False, [], "none"),
+                               (False, ["--even-unsure"], "pass"), (True, ["bfq"], "bfq")):
+        drive.now = Choice("none")
+        saved.advised = lambda _, sure=sure: saved.Advice(Choice("pass"), sure, Choice("none"),
+                                                          None, None)
+        shown, installed = (ran([drive.name, *words, *more]) for more in (["--print"], []))
+        found = json.loads(shown)["files"]
+        made = {str(rule.path): rule.path.read_text() for rule in rules.every()}
+        check(found == made and json.loads(installed)["choice"]["scheduler"] == meant,
+              f"persist {' '.join(words)}, advice that is {'' if sure else 'not '}decided: {meant}")
+        for rule in rules.every():
+            rule.path.unlink()
+        saved.forget(drive, [])
+    try:
+        command.execute(["persist", drive.name, "--recommended", "--even-unsure"])
+        check(False, "both are refused")
+    except UsageError as error:
+        check("either --even-unsure, or --recommended" in str(error), f"both are refused: {error}")
+
+
+def ran(words):
+    """Run persist; return its JSON."""
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        command.execute(["persist", *words, "--json"])
+    return out.getvalue()
 
 
 def killed():
@@ -283,9 +318,10 @@ def without_kernel(folder):
     schedulers.holds = lambda drive, choice: drive.now == choice
     schedulers.restore = schedulers.apply = set_now
     schedulers.possible = schedulers.as_shown = lambda _, choice: choice
+    persist.fcntl = persist_kinds.fcntl = types.SimpleNamespace(flock=lambda *_: None, LOCK_SH=0)
     rules.verify, keeping.stopped = lambda *_: None, lambda _: ""
-    persist_kinds.fcntl = types.SimpleNamespace(flock=lambda *_: None, LOCK_SH=0)
-    persist_kinds.boot = types.SimpleNamespace(notes=lambda: [])
+    keeping.prove = lambda *_: []
+    persist.boot = persist_kinds.boot = types.SimpleNamespace(notes=lambda: [])
     saved.path_of.__defaults__ = (saved.SAVED,)
 
 
@@ -299,6 +335,7 @@ def main():
         first(folder / "first")
         undone(folder / "undone")
         every(folder / "every")
+        printed(folder / "printed")
 
 
 if __name__ == "__main__":

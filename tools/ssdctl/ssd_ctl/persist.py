@@ -49,6 +49,8 @@ def check(args: argparse.Namespace):
         raise UsageError("name a drive, or give --recommended --all")
     if args.recommended and args.scheduler:
         raise UsageError(f"either {args.scheduler}, or --recommended")
+    if args.recommended and args.even_unsure:
+        raise UsageError(f"either {apply.EVEN_UNSURE}, or --recommended, which takes decided advice")
 
 
 def present(drive: Drive, kept: list[Choice]) -> Choice:
@@ -77,6 +79,14 @@ def advised(drive: Drive) -> saved.Advice | None:
         return None
     had = Choice(advice.had.scheduler, advice.had.tunables)
     return advice if schedulers.holds(drive, had) else None
+
+
+def taken_of(drive: Drive, wanted: Choice | None, even_unsure: bool
+             ) -> tuple[saved.Advice | None, saved.Advice | None]:
+    """Return the advice that counts, None if a choice is @wanted or there is none; and the same if
+    it is taken, because it is decided, or undecided advice is taken, too, @even_unsure."""
+    advice = None if wanted else advised(drive)
+    return advice, advice if advice and (advice.sure or even_unsure) else None
 
 
 def program() -> str:
@@ -169,7 +179,10 @@ def shown(args: argparse.Namespace) -> int:
         if why:
             raise CtlError(why)
         match = rules.recognized_by(drive, args.by_model, args.by_path)
-        choice = wanted or present(drive, rules.choices(drive))
+        _, taken = taken_of(drive, wanted, args.even_unsure)
+        chosen = wanted or taken and taken.choice
+        choice = (schedulers.possible(drive, chosen) if chosen else
+                  present(drive, rules.choices(drive)))
         rule = made_for(drive, choice, match, args.by_model)
         made = {rule.path: rule.text()}
     if args.json:
@@ -226,8 +239,7 @@ def keep(args: argparse.Namespace, said: Said):
         apply.finish_left(drive, said)
         kept = rules.choices(drive)
         with saved.changing(drive, kept):
-            advice = None if wanted else advised(drive)
-            taken = advice if advice and (advice.sure or args.even_unsure) else None
+            advice, taken = taken_of(drive, wanted, args.even_unsure)
             choice = selected(drive, wanted, taken, kept)
             rule = made_for(drive, choice, match, args.by_model)
             others = alike(drive, rule)
