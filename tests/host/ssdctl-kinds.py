@@ -4,7 +4,7 @@
 # of no kind; a rule of a drive's own comes first, and the rules by kind leave the drive to it;
 # to revert a drive's own leaves the kinds, and nothing is lost while a drive is busy, or by a kill;
 # --all changes all or nothing, and tells what is lost of its file; what --print prints is what is
-# installed
+# installed; what an administrator has selected stays
 # quick: host
 
 import contextlib
@@ -23,9 +23,11 @@ from checks import check  # noqa: E402  (in a folder added above)
 from ssd_ctl import (  # noqa: E402
     CtlError, UsageError, apply, by_kind, command, drives, keeping, kinds, persist, persist_kinds,
     revert, rules, saved, schedulers, udev)
+from ssd_ctl import explicit as choices  # noqa: E402
 from ssd_ctl.choice import Choice  # noqa: E402
 from ssd_ctl.rule_lines import KEPT  # noqa: E402
 from ssd_ctl.said import Said  # noqa: E402
+from ssd_ctl.setters import files  # noqa: E402
 from ssd_ctl.setters import rules as events  # noqa: E402
 
 FILES = {"uevent": "", "size": "8", "queue/rotational": "0", "queue/zoned": "none",
@@ -271,6 +273,51 @@ def ran(words):
     return out.getvalue()
 
 
+def explicit(folder):
+    """A drive is left alone if a rule in /etc that comes before selects something else for it, or
+    if something else was applied; not for a rule of the distribution, nor if that is overruled."""
+    found = three(folder)
+    ruled, applied, plain = found
+    ruled.known |= {"USEC_INITIALIZED": "1"}
+    files.ROOT = folder
+    line = f'SUBSYSTEM=="block", KERNEL=="{ruled.name}", ATTR{{queue/scheduler}}="%s"\n'
+    etc, lib = (folder / place / "udev/rules.d" for place in ("etc", "usr/lib"))
+    for place in (etc, lib):
+        place.mkdir(parents=True)
+    made = by_kind.File.recommended("")
+    saved.write_choices(applied, saved.APPLIED, {applied.instance(): Choice("bfq")})
+    applied.now = Choice("bfq")
+    for texts, left in (({etc / "60-x.rules": "bfq"}, True), ({lib / "60-x.rules": "bfq"}, False),
+                        ({etc / "60-x.rules": "pass"}, False),
+                        ({etc / "60-x.rules": "bfq", etc / "61-x.rules": "pass"}, False)):
+        ruled.now = plain.now = Choice("pass")
+        for path, scheduler in texts.items():
+            path.write_text(line % scheduler)
+        error, said = kept(made)
+        names = [rule.model for drive in found for rule in rules.of(drive)]
+        check(not error and names == ["emmc"] * (1 if left else 2) and
+              [drive.now for drive in found] ==
+              [Choice("none" if left else "pass"), Choice("bfq"), Choice("pass")],
+              f"{texts.values()}: {names}, {error}, {[str(drive.now) for drive in found]}")
+        check((f"{ruled.path} is left alone: /etc/udev/rules.d/60-x.rules:1 selects bfq" in said
+               ) == left and ("appear later get what is recommended" in said) == left and
+              f"{applied.path} is left alone: bfq was selected" in said and
+              f"{plain.path} keeps pass" in said and "no gain" not in said, f"it is told: {said!r}")
+        check(by_kind.read(rules.kinds_path()).left and not rules.of(applied) and
+              not rules.of(plain)[0].edited(), "the file can be read")
+        for path in texts:
+            path.unlink()
+    applied.now = Choice("pass")
+    check("left alone" not in kept(made)[1] and rules.of(applied), "what is recommended is kept")
+    for known, terms in (({"ID_SERIAL": "0x7", "ID_PATH": "at"}, 'ENV{ID_SERIAL}=="0x7"'),
+                         ({"ID_PATH": "at"}, 'ENV{ID_PATH}=="at"'), ({}, f'"{plain.name}"')):
+        plain.known = {"USEC_INITIALIZED": "1", **known}
+        found = choices.condition(plain, Choice("pass"))
+        check(terms in found and kinds.has(plain, (found,), plain.known | {"DEVTYPE": "disk"}) and
+              not kinds.has(ruled, (found,), ruled.known | {"DEVTYPE": "disk"}), f"by {terms}")
+    rules.kinds_path().unlink()
+
+
 def killed():
     """End as a command that is killed."""
     raise KeyboardInterrupt
@@ -306,9 +353,14 @@ def set_now(drive, choice):
     return []
 
 
+def known_of(drive):
+    """The properties of a drive, or of a device that stands for it in rules."""
+    return getattr(drive, "drive", drive).known
+
+
 def without_kernel(folder):
     """What a drive has is known here alone, and what ssdctl stores is in a folder."""
-    udev.properties, udev.database = lambda drive: drive.known, lambda _: {}
+    udev.properties, udev.database = known_of, lambda _: {}
     udev.reload = lambda: ""
     saved.alone, apply.locked = contextlib.nullcontext, lock
     apply.finish_left = lambda *_: None
@@ -335,6 +387,7 @@ def main():
         first(folder / "first")
         undone(folder / "undone")
         every(folder / "every")
+        explicit(folder / "explicit")
         printed(folder / "printed")
 
 

@@ -39,9 +39,11 @@ class Entry:
 @dataclasses.dataclass(frozen=True)
 class File:
     """The file. It has a table of its own, so that another version of ssdctl understands it.
-    @program: the path of ssdctl, "" if a rule must not call it."""
+    @program: the path of ssdctl, "" if a rule must not call it; @left: terms of drives that are
+    left alone."""
     entries: tuple[Entry, ...]
     program: str
+    left: tuple[str, ...] = ()
 
     @classmethod
     def recommended(cls, program: str):
@@ -51,7 +53,7 @@ class File:
 
     def text(self) -> str:
         """Return the contents. A drive goes to the lines of its choice, or to the end."""
-        lines = [*HEAD, *DATABASE]
+        lines = [*HEAD, *(f"{terms}, {TO_END}" for terms in self.left), *DATABASE]
         if self.program:
             # What was measured on a drive of the model wins over the kind.
             known = f'ENV{{{hwdb.SCHEDULER}}}=="?*"'
@@ -69,13 +71,13 @@ class File:
             lines += [f'LABEL="{label}"', *assignments("", choice),
                       *retried("", choice, self.program), TO_END]
         about = {"kinds": [dataclasses.asdict(entry) for entry in self.entries],
-                 "program": self.program}
+                 "program": self.program, **({"left": self.left} if self.left else {})}
         return FIRST + ABOUT + json.dumps(about) + "\n" + "\n".join([*lines, END]) + "\n"
 
     def leaves(self, drive: Drive, known: dict[str, str]) -> bool:
         """Return true if an event of a drive without a rule of its own ends at the head of the
         file. @known: its properties of udev."""
-        return kinds.has(drive, HEAD, {**known, "DEVTYPE": "disk", KEPT: ""})
+        return kinds.has(drive, (*HEAD, *self.left), {**known, "DEVTYPE": "disk", KEPT: ""})
 
     def entry_of(self, drive: Drive, known: dict[str, str]) -> Entry | None:
         """Return the entry that is for a drive, None if there is none. @known: its properties of
@@ -107,7 +109,8 @@ def read(path: pathlib.Path) -> File | None:
         head, about, *_ = path.read_text(encoding="utf-8").splitlines()
         made = json.loads(about.removeprefix(ABOUT))
         found = File(tuple(Entry(each["name"], tuple(each["matches"]), each["words"])
-                           for each in made["kinds"]), made["program"])
+                           for each in made["kinds"]), made["program"],
+                     tuple(map(str, made.get("left", ()))))
         return found if head + "\n" == FIRST and found.text() else None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, CtlError):
         return None

@@ -50,7 +50,7 @@ def check(args: argparse.Namespace):
     if args.recommended and args.scheduler:
         raise UsageError(f"either {args.scheduler}, or --recommended")
     if args.recommended and args.even_unsure:
-        raise UsageError(f"either {apply.EVEN_UNSURE}, or --recommended, which takes decided advice")
+        raise UsageError(f"either {apply.EVEN_UNSURE}, or --recommended: not both")
 
 
 def present(drive: Drive, kept: list[Choice]) -> Choice:

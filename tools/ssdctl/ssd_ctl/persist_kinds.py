@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """ssdctl persist --recommended --all: drives that are here, and those that come, keep what is
-recommended for their kind, unless a rule of their own says otherwise. All of it or nothing."""
+recommended for their kind, unless a rule of their own, or the administrator's choice, says
+otherwise. All of it or nothing."""
 import contextlib
 import dataclasses
 import fcntl
 import pathlib
 
-from ssd_ctl import CtlError, apply, by_kind, drives, keeping, kinds, revert, rules, saved, udev
+from ssd_ctl import (
+    CtlError, apply, by_kind, drives, explicit, keeping, kinds, revert, rules, saved, schedulers,
+    udev)
 from ssd_ctl.choice import Choice
 from ssd_ctl.said import Said
 from ssd_ctl.setters import boot
@@ -28,6 +31,32 @@ def texts(file: by_kind.File) -> dict[pathlib.Path, str]:
     return found
 
 
+def leaving(file: by_kind.File, said: Said) -> by_kind.File:
+    """Return the file with the drives for which the administrator has chosen something else: it
+    leaves them alone, which is said."""
+    left, places = [], []
+    for drive in drives.every():
+        choice, _, _ = by_kind.chosen(file, drive, kinds.properties(drive))
+        if not choice or not all(rule.by_kind for rule in rules.of(drive)):
+            continue
+        setter, applied = explicit.by_file(drive, choice), explicit.by_apply(drive, choice)
+        if not setter and not applied:
+            continue
+        left.append((drive.path, explicit.condition(drive, choice)))
+        if applied:
+            said(f"{drive.path} is left alone: {applied} was selected by ssdctl; to keep {choice}: "
+                 f"ssdctl apply {drive.path} {choice}, then this command again")
+        if setter:
+            places.append(setter.place)
+            said(f"{drive.path} is left alone: {setter.place} selects {setter.value}; to keep "
+                 f"{choice}: remove that line, then this command again")
+    for place in dict.fromkeys(places):
+        said(f"drives that appear later get what is recommended for their kind, also if {place} "
+             "selects something else for them")
+    said.facts["left"] = [path for path, _ in left]
+    return dataclasses.replace(file, left=tuple(terms for _, terms in left))
+
+
 def wanted(drive: Drive, file: by_kind.File, said: Said) -> Choice | None:
     """Return what a drive is to keep by the file, None if it keeps what it has, which is said."""
     own = [rule for rule in rules.of(drive) if not rule.by_kind]
@@ -36,6 +65,8 @@ def wanted(drive: Drive, file: by_kind.File, said: Said) -> Choice | None:
         return None
     known = kinds.properties(drive)
     choice, _, _ = by_kind.chosen(file, drive, known)
+    if kinds.has(drive, file.left, {**known, "DEVTYPE": "disk"}):
+        return None
     if not choice:
         said(f"{drive.path} keeps what it has: no gain is known for most uses "
              f"({kinds.of(drive, known).title})")
@@ -65,7 +96,9 @@ def selected(stack: contextlib.ExitStack, file: by_kind.File, said: Said) -> lis
     made = []
     for drive in drives.every():
         choice, found = wanted(drive, file, said), rules.of(drive)
-        if not choice and not (found and all(rule.by_kind for rule in found)):
+        # What was selected since stays.
+        if not choice and not any(rule.by_kind and schedulers.holds(drive, rule.choice)
+                                  for rule in found if found[-1].by_kind):
             continue
         lock = stack.enter_context(apply.locked(drive))
         apply.finish_left(drive, said)
@@ -108,6 +141,7 @@ def keep(program: str, said: Said):
     old = by_kind.read(path)
     lost = rules.lost(path, old and old.text())
     said.facts |= {"rule": str(path), "drives": {}, "unsure": []}
+    file = leaving(file, said)
     with contextlib.ExitStack() as stack:
         made = selected(stack, file, said)
         for own in rules.every():
