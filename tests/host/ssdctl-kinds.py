@@ -309,6 +309,12 @@ def explicit(folder):
             path.unlink()
     applied.now = Choice("pass")
     check("left alone" not in kept(made)[1] and rules.of(applied), "what is recommended is kept")
+    rules.kinds_path().unlink()
+    plain.now = Choice("bfq")
+    _, said = kept(made)
+    check(f"{plain.path} is left alone: it has bfq, which does better than pass in: " in said and
+          plain.now == Choice("bfq") and not rules.of(plain) and rules.of(applied),
+          f"what does better stays: {said!r}")
     for known, terms in (({"ID_SERIAL": "0x7", "ID_PATH": "at"}, 'ENV{ID_SERIAL}=="0x7"'),
                          ({"ID_PATH": "at"}, 'ENV{ID_PATH}=="at"'), ({}, f'"{plain.name}"')):
         plain.known = {"USEC_INITIALIZED": "1", **known}

@@ -165,8 +165,7 @@ def named(drive: Drive, args: argparse.Namespace) -> tuple[Choice | None, str]:
         return parse(words) if words else None, ""
     made = recommend.of(drive)
     return made.choice, "" if made.choice else (
-        f"no gain is known for most uses of {drive.path} ({made.kind.title}): it keeps what it "
-        "has, and no rule is made")
+        f"{drive.path} ({made.kind.title}) keeps what it has, and no rule is made: {made.why}")
 
 
 def shown(args: argparse.Namespace) -> int:

@@ -8,8 +8,8 @@ import fcntl
 import pathlib
 
 from ssd_ctl import (
-    CtlError, apply, by_kind, drives, explicit, keeping, kinds, revert, rules, saved, schedulers,
-    udev)
+    CtlError, apply, by_kind, drives, evidence, explicit, keeping, kinds, revert, rules, saved,
+    schedulers, udev)
 from ssd_ctl.choice import Choice
 from ssd_ctl.said import Said
 from ssd_ctl.setters import boot
@@ -32,17 +32,26 @@ def texts(file: by_kind.File) -> dict[pathlib.Path, str]:
 
 
 def leaving(file: by_kind.File, said: Said) -> by_kind.File:
-    """Return the file with the drives for which the administrator has chosen something else: it
-    leaves them alone, which is said."""
+    """Return the file with the drives for which the administrator has chosen something else, or
+    that have a scheduler which does better: it leaves them alone, which is said."""
     left, places = [], []
     for drive in drives.every():
-        choice, _, _ = by_kind.chosen(file, drive, kinds.properties(drive))
+        known = kinds.properties(drive)
+        choice, _, database = by_kind.chosen(file, drive, known)
         if not choice or not all(rule.by_kind for rule in rules.of(drive)):
             continue
         setter, applied = explicit.by_file(drive, choice), explicit.by_apply(drive, choice)
-        if not setter and not applied:
+        present = schedulers.present(drive)
+        # Not if a former version of the file has selected it.
+        kept = any(schedulers.holds(drive, rule.choice) for rule in rules.of(drive))
+        loads = [] if database or kept else evidence.behind(kinds.of(drive, known).drive,
+                                                            choice.scheduler, present)
+        if not setter and not applied and not loads:
             continue
         left.append((drive.path, explicit.condition(drive, choice)))
+        if loads and not setter and not applied:
+            said(f"{drive.path} is left alone: it has {present}, which does better than {choice} "
+                 f"in: {', '.join(loads)}; to keep {choice}: ssdctl persist {drive.path} {choice}")
         if applied:
             said(f"{drive.path} is left alone: {applied} was selected by ssdctl; to keep {choice}: "
                  f"ssdctl apply {drive.path} {choice}, then this command again")
