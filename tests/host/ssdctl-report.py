@@ -6,6 +6,7 @@
 # quick: host
 
 import contextlib
+import errno
 import io
 import json
 import os
@@ -297,6 +298,11 @@ def no_drive_opened(event, words):
         raise AssertionError(words[0])
 
 
+def refused(*_):
+    """Refuse a call, as vfat does."""
+    raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+
 def whole(folder):
     """The file is new, private, whole, and without names; with them if asked."""
     hostile = [f"[    1.000000] sda: {word} \x1b[2J" for word in SECRETS]
@@ -326,6 +332,10 @@ def whole(folder):
     (place / "link").symlink_to(place / "missing")
     check("exists" in called("report", "sda", "-o", "link", status=1) and
           not (place / "missing").exists(), "no link is followed")
+    kept, os.fchown = os.fchown, refused
+    said = called("report", "sda", "-o", "without-owner.txt")
+    os.fchown = kept
+    check("== kernel's log" in (place / "without-owner.txt").read_text(), f"no owner is set: {said}")
     called("report", "sda", "--json", "--with-names", "-o", "names.json")
     made = checked.parse((place / "names.json").read_text(), TOOL / "ssd_ctl/schemas/report.json")
     check(made["names"] and all(word in json.dumps(made) for word in (SERIAL, HOST, PERSON)),

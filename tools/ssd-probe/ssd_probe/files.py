@@ -322,7 +322,9 @@ def make_named(path: str, text: str) -> bool:
                     os.fchmod(file, PRIVATE)
                     stream.write(text)
                     stream.flush()
-                    os.fchown(file, max(callers()), -1)
+                    # Some file systems have no owners, or keep root from setting one.
+                    with contextlib.suppress(PermissionError):
+                        os.fchown(file, max(callers()), -1)
             except BaseException:
                 with contextlib.suppress(OSError):
                     os.unlink(name, dir_fd=folder)
