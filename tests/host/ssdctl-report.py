@@ -265,6 +265,38 @@ def many_missing(folder):
     check(section.lacking == ["d0, d1, d2, d3 and 2 more: it is no file"], f"{section.lacking}")
 
 
+def hanging_root():
+    """If nothing on the drive of the system answers, the rest of the report is whole."""
+    def asleep(*_):
+        time.sleep(99)
+    hanging = [(machine, "output_of"), (machine, "config_text"), (machine, "dkms_lines"),
+               (machine, "dkms_log"), (of_drive, "setters"), (of_drive, "kept")]
+    kept = [getattr(module, name) for module, name in hanging]
+    limits = report_command.Budget, report_command.MACHINE_S
+    for module, name in hanging:
+        setattr(module, name, asleep)
+    report_command.Budget, report_command.MACHINE_S = (lambda seconds=4: Budget(seconds)), 1
+    began = time.monotonic()
+    made = report_command.gathered(["sda"], True)
+    took = time.monotonic() - began
+    report_command.Budget, report_command.MACHINE_S = limits
+    told = {section["title"]: section["facts"] for section in made["sections"]}
+    check(told["drive sda"].get("queue/scheduler") == "none [bp]" and
+          told["drive sda"]["stat"] == "1 2 3 4", f"the drive: {list(told['drive sda'])[:4]}")
+    check("command line" in told["kernel"] and told["modules"]["bp_iosched"] == "loaded",
+          "the kernel and the modules")
+    check(not any(value.startswith("(") for value in (
+        *told["kernel's log"].values(), *told["blocked tasks"])), "the log and blocked tasks")
+    check("configuration of the kernel: no answer" in "\n".join(made["lacking"]) and took < SOON,
+          f"the rest is missing, after {took:.1f} s")
+    limit, machine.PROGRAM_S = machine.PROGRAM_S, 0.2
+    said, machine.PROGRAM_S = machine.programs(Budget(9)), limit
+    check(said.facts["udev"].startswith("(no answer") and said.lacking and
+          said.facts["fio"] == "(1 before it did not answer)", f"one program is run: {said.facts}")
+    for (module, name), call in zip(hanging, kept, strict=True):
+        setattr(module, name, call)
+
+
 def log():
     """Of the kernel's log the lines about the drive, the modules, and complaints are kept."""
     lines = [kernel_log.line_of(f"6,{number},{number}000000,-;{text}\n SUBSYSTEM=x\n")
@@ -335,7 +367,7 @@ def whole(folder):
     kept, os.fchown = os.fchown, refused
     said = called("report", "sda", "-o", "without-owner.txt")
     os.fchown = kept
-    check("== kernel's log" in (place / "without-owner.txt").read_text(), f"no owner is set: {said}")
+    check("== kernel" in (place / "without-owner.txt").read_text(), f"no owner is set: {said}")
     called("report", "sda", "--json", "--with-names", "-o", "names.json")
     made = checked.parse((place / "names.json").read_text(), TOOL / "ssd_ctl/schemas/report.json")
     check(made["names"] and all(word in json.dumps(made) for word in (SERIAL, HOST, PERSON)),
@@ -411,6 +443,7 @@ def main():
         unknown_names(clean)
         others_stay(clean)
         odd_names()
+        hanging_root()
         log()
         results(folder)
         whole(folder)

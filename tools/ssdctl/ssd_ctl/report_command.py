@@ -22,8 +22,8 @@ from ssd_probe.version import VERSION
 
 OK = 0
 SCHEMA = 1
-# Seconds to find names.
-NAMES_S = 15
+# Seconds for what is said of the machine, and to find names.
+MACHINE_S, NAMES_S = 12, 15
 # More drives are not reported at once.
 MOST_DRIVES = 24
 # Names that a file of a day may have.
@@ -67,10 +67,11 @@ def redactor(sections: list, common: list[str], budget: Budget) -> tuple[Redacto
 def gathered(drives: list[str], with_names: bool) -> dict:
     """Return the report about drives of these names. @with_names: leave names in."""
     budget = Budget()
-    # What may hang comes last.
-    found = [*machine.sections(budget), kernel_log.section(drives, budget), tasks.section(budget)]
-    for name in drives:
-        found += of_drive.sections(name, budget)
+    # First what needs no drive; files and programs on one that hangs must not take all the time.
+    log = [kernel_log.section(drives, budget), tasks.section(budget)]
+    found = [*machine.sections(Budget(budget.seconds(MACHINE_S))), *log]
+    found += [of_drive.state(name, budget) for name in drives]
+    found += [of_drive.settings(name, budget) for name in drives]
     lacking = ["what only root may read: run it as root"] if os.geteuid() else []
     lacking += [line for section in found for line in section.lacking]
     redact, unknown = (None, []) if with_names else redactor(found, drives, Budget(NAMES_S))

@@ -60,16 +60,17 @@ class Budget:
         return "" if self.size > 0 else "the report was full"
 
 
-def answers(call: Callable, items: Iterable, budget: Budget, seconds: float = ANSWER_S
-            ) -> Iterator[Answer]:
-    """Yield the answer to each item: what call(item) returns in a child. @seconds: for each."""
+def answers(call: Callable, items: Iterable, budget: Budget, seconds: float = ANSWER_S,
+            most_silent: int = MOST_SILENT) -> Iterator[Answer]:
+    """Yield the answer to each item: what call(item) returns in a child. @seconds: for each.
+    @most_silent: after so many without an answer the rest is not asked."""
     left, silent = list(items), 0
     while left:
         child = Child(call, left)
         try:
             while left:
                 why = budget.spent() or (
-                    f"{silent} before it did not answer" if silent >= MOST_SILENT else "")
+                    f"{silent} before it did not answer" if silent >= most_silent else "")
                 if why:
                     yield from (Answer(item, why=why) for item in left)
                     return

@@ -36,6 +36,10 @@ OPTIONS = re.compile(
     re.M)
 # Seconds for a program, which may have to be read from a slow drive.
 PROGRAM_S = 8
+# {what a program tells: its command}
+PROGRAMS = {"udev": ["udevadm", "--version"], "fio": ["fio", "--version"],
+            **{f"file of {name}": ["modinfo", "-F", "filename", f"{name}-iosched"]
+               for name in schedulers.OURS}}
 # Bytes of the configuration.
 MOST_CONFIG = 4 << 20
 DKMS = "var/lib/dkms/ssd-iosched"
@@ -50,7 +54,7 @@ def at(path: str) -> str:
 
 
 def versions(budget: Budget) -> Section:
-    """Return the versions of the programs and of the system."""
+    """Return the versions of ssdctl and of the system."""
     system = os.uname()
     made = Section("versions", {"ssdctl": VERSION, "kernel": system.release,
                                 "built": system.version, "machine": system.machine})
@@ -60,9 +64,7 @@ def versions(budget: Budget) -> Section:
     made.facts["distribution"] = ", ".join(f"{name} {known[name]}" for name in OF_SYSTEM
                                            if name in known) or f"({found.why or 'not known'})"
     made.facts["page size"] = str(os.sysconf("SC_PAGE_SIZE"))
-    for name, command in (("udev", ["udevadm", "--version"]), ("fio", ["fio", "--version"])):
-        made.facts[name] = shown(answer(lambda command=command: output_of(command), budget,
-                                       PROGRAM_S))
+    note(made, "distribution", found)
     return made
 
 
@@ -97,7 +99,7 @@ def configuration(budget: Budget) -> Section:
 
 
 def modules(budget: Budget) -> Section:
-    """Return what is loaded of the schedulers, with their parameters, and what modprobe finds."""
+    """Return what is loaded of the schedulers, with their parameters."""
     made, files = Section("modules"), {}
     names = [f"{name}_iosched" for name in (*schedulers.OURS, "kyber")] + ["bfq", "mq_deadline"]
     for each in answers(module_files, names, budget):
@@ -105,10 +107,6 @@ def modules(budget: Budget) -> Section:
             files |= {path[len(at("sys/module/")):]: path for path in each.value or ()}
             made.facts[each.item] = f"({each.why})" if each.why else "loaded"
     read_all(made, files, budget)
-    for name in schedulers.OURS:
-        command = ["modinfo", "-F", "filename", f"{name}-iosched"]
-        made.facts[f"file of {name}"] = shown(answer(
-            lambda command=command: output_of(command), budget, PROGRAM_S))
     return made
 
 
@@ -160,6 +158,7 @@ def dkms_log(top: str) -> str:
 def dkms(budget: Budget) -> Section:
     """Return what DKMS has done with the modules."""
     made, found = Section("DKMS"), answer(dkms_lines, budget)
+    note(made, "DKMS", found)
     made.facts["ssd-iosched"] = ("\n".join(found.value) if found.value else
                                  f"({found.why or 'it does not have it'})")
     log = answer(lambda: dkms_log(at(DKMS)), budget)
@@ -169,6 +168,18 @@ def dkms(budget: Budget) -> Section:
     return made
 
 
+def programs(budget: Budget) -> Section:
+    """Return what programs say. If one does not answer, the drive that they are on may hang: the
+    rest is not run."""
+    made, commands = Section("programs"), list(PROGRAMS.values())
+    for name, each in zip(PROGRAMS, answers(output_of, commands, budget, PROGRAM_S, 1),
+                          strict=True):
+        made.facts[name] = shown(each)
+    silent = [name for name in PROGRAMS if made.facts[name].startswith("(no answer")]
+    made.lacking += [f"programs: {name} gave {made.facts[name][1:-1]}" for name in silent]
+    return made
+
+
 def sections(budget: Budget) -> list[Section]:
-    """Return all of them."""
-    return [each(budget) for each in (versions, kernel, configuration, modules, dkms)]
+    """Return all of them. What is on a drive, which may hang, is asked last."""
+    return [each(budget) for each in (kernel, modules, versions, configuration, dkms, programs)]

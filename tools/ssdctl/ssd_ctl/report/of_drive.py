@@ -160,8 +160,8 @@ def read_debugfs(section: Section, disk: Disk, budget: Budget):
              lambda path: debugfs() and text_of(path))
 
 
-def sections(name: str, budget: Budget) -> list[Section]:
-    """Return what is known of the drive of this name."""
+def state(name: str, budget: Budget) -> Section:
+    """Return what the kernel knows of the drive of this name."""
     disk = Disk(name)
     made = Section(f"drive {name}")
     add(made, f"kind of {name}", lambda: kinds(disk), budget)
@@ -171,6 +171,12 @@ def sections(name: str, budget: Budget) -> list[Section]:
         front = "queue/" if call is queue_files else ""
         read_all(made, {front + each: path for each, path in (listed.value or {}).items()}, budget)
     read_debugfs(made, disk, budget)
+    return made
+
+
+def settings(name: str, budget: Budget) -> Section:
+    """Return what sets the scheduler of the drive of this name, of which files are on a drive."""
+    disk = Disk(name)
     setting = Section(f"what sets the scheduler of {name}")
     found = answer(lambda: setters(disk), budget, 15)
     setting.facts["found in files"] = "\n".join(found.value or ()) or shown(found)
@@ -178,7 +184,7 @@ def sections(name: str, budget: Budget) -> list[Section]:
         setting.facts["found in files"] = "nothing"
     note(setting, f"what sets the scheduler of {name}", found)
     add(setting, f"what ssdctl keeps for {name}", lambda: kept(disk), budget, 15)
-    return [made, setting]
+    return setting
 
 
 def names(budget: Budget) -> list[str]:
