@@ -66,7 +66,12 @@ def fake_root(folder):
         "etc/os-release": 'PRETTY_NAME="Some Linux 12"\nID=some\n',
         "etc/passwd": f"root:x:0:0:root:/root:/bin/sh\n{PERSON}:x:1000:1000:Ann Abel,,,:"
                       f"/home/{PERSON}:/bin/sh\npass:x:1001:1001::/home/pass:/bin/sh\n",
-        "proc/self/mountinfo": r"30 1 8:1 / /mnt/secret\040place rw - ext4 /dev/sda1 rw" + "\n",
+        "proc/self/mountinfo": "\n".join((
+            r"30 1 8:1 / /mnt/secret\040place rw - ext4 /dev/sda1 rw",
+            "31 1 0:40 / /mnt rw - nfs4 filer9.corp.example:/export rw",
+            "32 1 0:41 / /mnt rw - cifs //nas07/share rw",
+            "33 1 0:42 / /mnt rw - fuse.sshfs carla@sparrow:/x rw",
+            "34 1 0:4 / / rw - zfs tank/a")),
         "proc/cmdline": f"root=UUID={UUID} ro quiet nvme_core.multipath=N",
         "run/udev/data/b8:1": f"E:ID_FS_UUID={UUID}\nE:ID_FS_LABEL={LABEL}\n",
         "run/udev/data/b8:16": "E:ID_SERIAL_SHORT=AA00112233445566\nE:ID_BUS=usb\n",
@@ -186,7 +191,8 @@ def known_names(clean):
                  f"/home/{PERSON}/x", "by Ann Abel.", LABEL, LABEL.lower(), "/mnt/secret place/x",
                  r"/mnt/secret\040place", "/dev/vault-inner/root", "vault--inner-root",
                  "stick aa00112233445566!", "usb-Stick_9-0:0-part1", "1B2C3D4E", "0x1b2c3d4e",
-                 "no. 7712345,"):
+                 "no. 7712345,", "lost filer9.corp.example", "filer9 is away", "to NAS07.",
+                 "sparrow of carla"):
         gone(clean, text, *SECRETS, "Stick_9")
     for _ in range(300):
         secret = DICE.choice([SERIAL, WWN, UUID, "AA00112233445566"])
@@ -216,7 +222,13 @@ def unknown_names(clean):
             ("2001:db8:1:2:3:4:5:6", "db8"), ("me@box.example", "box"),
             ("link d0:37:45:aa:bb:c1 up", "d0:37:45:aa:bb:c1"),
             ("S5GXNX0T123456", "S5GXNX0T123456"),
-            ("crypt 0123456789abcdef0123456789", "0123456789abcdef")):
+            ("crypt 0123456789abcdef0123456789", "0123456789abcdef"),
+            ("BTRFS: device label Alice Holiday devid 1 transid 5 /dev/sda", "Alice Holiday"),
+            ("nfs: server owl.corp.example not responding", "owl"), ("lockd: server owl OK", "owl"),
+            (r"CIFS: VFS: \\owl has not responded", "owl"), (r"VFS: \x5c\x5cowl\x5cs BAD", "owl"),
+            ("CIFS: Attempting to mount //owl/share", "owl"), ("nfsroot=owl:/x,v3 ro", "owl"),
+            *(("cifsroot=//owl/share,user=bob,pass=swordfish ro", secret)
+              for secret in ("owl", "bob", "swordfish"))):
         gone(clean, text, secret)
 
 
@@ -229,10 +241,23 @@ def others_stay(clean):
                  "Some Linux 12",
                  "SA400S37240G1234", "533BB7E5866E52F63B9ACCB", "I/O error, dev sda, sector 2048",
                  "INFO: task fio:123 blocked for more than 120 seconds.", "12:34:56", "2026-01-30",
-                 "Wear 7712 of 345, 00000000: 0000 0000"):
+                 "Wear 7712 of 345, 00000000: 0000 0000", "pass: depth 4", "a // comment",
+                 "pass_iosched: loading out-of-tree module taints kernel.", "user: read error",
+                 "BTRFS info (device sda1): using crc32c", r"a\x5cb \n", "/sys//block"):
         check(clean(text) == text, f"it stays: {clean(text)}")
     check(clean(f"quiet root=UUID={UUID} ro nvme_core.multipath=N") ==
           f"quiet root=UUID={clean(UUID)} ro nvme_core.multipath=N", "the rest of a line stays")
+
+
+def long_lines(clean):
+    """No line of the longest text takes long."""
+    began = time.monotonic()
+    for part in ("a.", "serial", "ID_", "ID_SERIAL", "serial ", "serial: <", "serial: \"", "ab:",
+                 "nqn.a:", "deadbeef-", "A1", "/home/", "dev-disk", "//a", "\\\\a", "serial]",
+                 "BTRFS: device label ", "user=", "serial=", " "):
+        clean((part * bounded.MOST_TEXT)[:bounded.MOST_TEXT // 2])
+        took = time.monotonic() - began
+        check(took < SOON, f"lines of {part!r} until {took:.1f} s")
 
 
 def odd_names():
@@ -442,6 +467,7 @@ def main():
         known_names(clean)
         unknown_names(clean)
         others_stay(clean)
+        long_lines(clean)
         odd_names()
         hanging_root()
         log()

@@ -44,6 +44,8 @@ USUAL_MOUNTS = re.compile(r"/|/(boot|efi|home|usr|var|tmp|opt|srv|mnt|media|dev|
                           r"(/(efi|log|lib|cache|tmp|local|user|lock|shm|pts|mqueue|hugepages|fs|"
                           r"kernel|firmware|debug|tracing|credentials|rpc_pipefs|security|config|"
                           r"bpf|cgroup|fuse|connections|efivars|pstore|\d+|binfmt_misc|sys))*")
+REMOTE = re.compile(r"//(?:([^/@]+)@)?([^/@]+)/|(?:([^/@]+)@)?([^/@]+):(?:/|$)")
+PORT = re.compile(r":\d+$")
 # Bytes of a file: a name that is cut off would stay in.
 MOST_FILE = 2 << 20
 FIRST_USER, NOBODY = 1000, 65534
@@ -146,6 +148,17 @@ def users() -> Names:
     return found
 
 
+def elsewhere(source: str) -> Names:
+    """Return the machines, and the user, in what is mounted from elsewhere: //HOST/SHARE, or
+    USER@HOST:/FOLDER, of several hosts with commas."""
+    match = REMOTE.match(unescaped(source))
+    if not match:
+        return []
+    hosts = [PORT.sub("", host).strip("[]") for host in (match[2] or match[4]).split(",")]
+    return [(USER, match[1] or match[3] or ""), *((HOST, host) for host in hosts),
+            *((HOST, host.partition(".")[0]) for host in hosts if not host[0:1].isdigit())]
+
+
 def mounts() -> Names:
     """Return mount points, and what is mounted from elsewhere."""
     found = []
@@ -156,7 +169,7 @@ def mounts() -> Names:
         if not USUAL_MOUNTS.fullmatch(point):
             found += [(MOUNT, point), (MOUNT, unescaped(point))]
         if re.search(r"[:@]|^//", source) or "/" in source and not source.startswith("/dev/"):
-            found += [(MOUNT, source), (MOUNT, unescaped(source))]
+            found += [(MOUNT, source), (MOUNT, unescaped(source)), *elsewhere(source)]
     return found
 
 

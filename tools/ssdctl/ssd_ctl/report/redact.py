@@ -19,16 +19,25 @@ USUAL_LABELS = {"boot", "root", "rootfs", "home", "data", "swap", "efi", "esp", 
                 "efi system partition", "linux filesystem", "linux swap", "bios boot partition",
                 "basic data partition", "microsoft basic data", "microsoft reserved partition",
                 "efi system", "bios", "var", "tmp", "usr", "logical", "extended", "empty"}
-KEYS = (r"\b(?:ID_\w*)?(?:serial(?:[ _-]?(?:number|num|no|nr|short))?|s/n|wwn|wwid|eui|nguid|uuid|"
-        r"partuuid|guid|cid|(?:part)?label|host ?name|username|nqn|password|passphrase|passwd|"
-        r"secret|token|psk|api_?key)[A-Z_]*[\]}\"']*\s*")
-QUOTED = r"\"[^\"\n]*\"|'[^'\n]*'|<[^>\n]*>"
+# What is repeated in a form is limited, or can begin at one place only: the time that a long line
+# takes must not grow with the square of its length.
+KEYS = (r"\b(?:ID_\w{0,32}?)?(?:serial(?:[ _-]?(?:number|num|no|nr|short))?|s/n|wwn|wwid|"
+        r"eui|nguid|uuid|partuuid|guid|cid|(?:part)?label|host ?name|username|nqn|password|"
+        r"passphrase|passwd|secret|token|psk|api_?key)[A-Z_]{0,32}[\]}\"']{0,8}\s{0,32}")
+# pass is also a scheduler, and user a word.
+SHORT_KEYS = r"\b(?:user|pass)="
+QUOTED = r"\"[^\"\n]{0,512}\"|'[^'\n]{0,512}'|<[^>\n]{0,512}>"
 HEX4, BYTE = "[0-9a-fA-F]{1,4}", r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 NAME = r"[^\s\"',;:)\]]+"
 # {kind: what it looks like}; a group of it is the name, if there is one.
 FORMS = {
     "value": rf"{KEYS}(?:(?:[=!+:]?=|\#)+\s*({QUOTED}|[^\s,;]+)|"
-              rf"(?::|is|set to)\s+({QUOTED}|[^\n,;]+))",
+              rf"(?::|is|set to)\s+({QUOTED}|[^\n,;]+))|{SHORT_KEYS}({QUOTED}|[^\s,;]+)|"
+              rf"\b(?:nfs|cifs)root=({QUOTED}|[^\s,;]+)",
+    "label": r"\bBTRFS:? device label (.+?)(?= devid \d|\n|$)",
+    # The kernel escapes a backslash in its log.
+    "host": rf"\b(?:nfs\d?|lockd): server ({NAME})|(?<![\w\\])(?:(?:\\x5c|\\){{2}}){{1,2}}"
+            rf"(?!x[0-9a-f]{{2}})(\w{NAME})|(?<![\w:/\\])//(\w{NAME})",
     "name": rf"/dev/(?:disk/by-[a-z-]+|mapper|md|zvol)/({NAME})|"
             r"dev-(?:disk|mapper)(\S+?)(?=\.(?:device|swap|mount)|\s|$)",
     "folder": rf"(?<![\w.-])/(?:home|root|media|mnt|srv|run/media|run/user|Users|Volumes)/({NAME})",
@@ -40,7 +49,7 @@ FORMS = {
                rf"(?<![\d.])(?:{BYTE}\.){{3}}{BYTE}(?![\d.])|"
                rf"(?<![\w:])(?:{HEX4}:){{7}}{HEX4}(?![\w:])|"
                rf"(?<![\w:])(?:{HEX4}:){{1,6}}:(?:{HEX4}(?::{HEX4})*)?(?![\w:])|"
-               r"[\w.+-]+@[\w-]+(?:\.[\w-]+)*",
+               r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)*",
     "number": r"(?-i:(?<![A-Za-z0-9])(?=[A-Z0-9]*[A-Z])(?=(?:[A-Z]*\d){4})[A-Z0-9]{12,}"
               r"(?![A-Za-z0-9]))|(?<![a-z0-9])(?=[0-9a-f]*\d)(?=[0-9]*[a-f])[0-9a-f]{20,}(?![a-z0-9])"}
 PATTERNS = {kind: re.compile(form, re.I) for kind, form in FORMS.items()}
