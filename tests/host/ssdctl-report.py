@@ -177,6 +177,37 @@ def gone(clean, text, *secrets):
     check(not left, f"{text[:60]!r}: {said[:90]!r} {left or ''}")
 
 
+def some_unknown(folder):
+    """A file that does not answer takes no other name with it, and the report says so."""
+    real, first = names.text_at, folder / "etc/hostname"
+    (folder / "sys/block/sdz").mkdir()
+
+    def text_at(path):
+        if path in ("etc/passwd", "sys/block/sdz/serial"):
+            time.sleep(99)
+        if path == "etc/mailname":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(path)
+    names.text_at = text_at
+    bounded_answers = names.answers
+    names.answers = lambda call, items, budget: bounded_answers(call, items, budget, 0.3)
+    os.environ["DOAS_USER"] = "philippa"
+    found, lacking = names.known(Budget())
+    values = {value for _, value in found}
+    check({f"naa.{WWN}", HOST, first.read_text(), UUID, "philippa", os.uname().nodename,
+           "vault-inner"} <= values and PERSON not in values, f"others are known: {len(values)}")
+    check(lacking == ["names that are NOT left out (sys/block/sdz, etc/passwd): no answer within "
+                      "0.3 s", "names that are NOT left out (etc/mailname): Input/output error"],
+          f"{lacking}")
+    os.chdir(folder)
+    said, text = called("report", "sda", "-o", "unknown.txt"), (folder / "unknown.txt").read_text()
+    check("NOT replaced" in text.splitlines()[0] and "is replaced, as by" not in text and
+          "names that are NOT left out (sys/block/sdz, etc/passwd)" in said, text.splitlines()[0])
+    names.text_at, names.answers = real, bounded_answers
+    del os.environ["DOAS_USER"]
+    (folder / "sys/block/sdz").rmdir()
+
+
 def known_names(clean):
     """Known values go in all ways of writing."""
     for text in (SERIAL, SERIAL.lower(), f"x{SERIAL}y", " ".join(SERIAL), r"\x20".join(SERIAL),
@@ -464,6 +495,7 @@ def main():
         blocked()
         fake_root(folder)
         clean = redactor()
+        some_unknown(folder)
         known_names(clean)
         unknown_names(clean)
         others_stay(clean)

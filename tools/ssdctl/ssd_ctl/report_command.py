@@ -78,7 +78,7 @@ def gathered(drives: list[str], with_names: bool) -> dict:
     told = {"lacking": lacking + unknown, "sections": [
         {"title": section.title, "facts": section.facts} for section in found]}
     return {"schema": SCHEMA, "version": VERSION, "date": date(), "names": with_names,
-            **(walked(told, redact) if redact else told)}
+            "names_unknown": bool(unknown), **(walked(told, redact) if redact else told)}
 
 
 def checked_drives(args: argparse.Namespace) -> list[str]:

@@ -4,12 +4,14 @@
 Each is found where the kernel and udev have it, of all drives and not only of those in the report:
 the log and rules may name any.
 """
+import functools
 import os
 import re
 from collections.abc import Callable, Iterator
 
 from ssd_ctl import schedulers
 from ssd_ctl.report.bounded import Budget, answers, names_in
+from ssd_ctl.report.facts import few
 from ssd_ctl.report.machine import at
 
 # Kinds of values, which take their place in the report.
@@ -30,8 +32,8 @@ NUMBERS = {"sys/block": ("serial", "wwid", "device/serial", "device/wwid", "devi
 PAGES = ("device/vpd_pg80", "device/vpd_pg83")
 OF_MACHINE = ("sys/class/dmi/id/product_serial", "sys/class/dmi/id/board_serial",
               "sys/class/dmi/id/chassis_serial", "sys/class/dmi/id/product_uuid",
-              "etc/machine-id", "proc/sys/kernel/random/boot_id", "etc/hostid")
-HOSTS = ("proc/sys/kernel/hostname", "proc/sys/kernel/domainname", "etc/hostname", "etc/mailname")
+              "proc/sys/kernel/random/boot_id")
+OF_HOST = ("proc/sys/kernel/hostname", "proc/sys/kernel/domainname")
 LINKS = ("by-id", "by-uuid", "by-partuuid")
 LABELS = ("by-label", "by-partlabel")
 # What udev knows of a drive or partition.
@@ -59,12 +61,20 @@ def unescaped(text: str) -> str:
     return ESCAPED.sub(lambda found: chr(int(found[1], 16) if found[1] else int(found[2], 8)), text)
 
 
-def first(path: str) -> str:
-    """Return the text of a file, "" if it cannot be read."""
+def text_at(path: str) -> str:
+    """Return the text of a file, "" if it is not there."""
     try:
         with open(at(path), "rb") as file:
             return file.read(MOST_FILE).decode(errors="replace").strip("\0\n ")
-    except (OSError, ValueError):
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+
+
+def first(path: str) -> str:
+    """Return the text of a file of the kernel or udev, "" if it cannot be read."""
+    try:
+        return text_at(path)
+    except OSError:
         return ""
 
 
@@ -85,27 +95,24 @@ def page_words(path: str) -> list[str]:
     return words
 
 
-def numbers_below(folder: str) -> Names:
-    """Return the numbers of all things in a folder of sysfs."""
-    found = []
-    for name in names_in(at(folder)):
-        found += [first(f"{folder}/{name}/{file}") for file in NUMBERS[folder]]
-        if folder == "sys/block":
-            found += [word for page in PAGES for word in page_words(f"{folder}/{name}/{page}")]
-    return [(SERIAL, value) for value in found]
+def numbers_of(folder: str, name: str) -> Names:
+    """Return the numbers of a thing in a folder of sysfs, and a mapped drive's names."""
+    place = f"{folder}/{name}"
+    found = [(SERIAL, first(f"{place}/{file}")) for file in NUMBERS[folder]]
+    if folder == "sys/block":
+        found += [(SERIAL, word) for page in PAGES for word in page_words(f"{place}/{page}")]
+        found += [(LABEL, word) for word in mapped(place)]
+    return found
 
 
-def mapped() -> Names:
-    """Return the names of what the device mapper, md and LVM make."""
-    found = names_in(at("dev/md"))
-    for disk in names_in(at("sys/block")):
-        name = first(f"sys/block/{disk}/dm/name")
-        found.append(name)
-        if first(f"sys/block/{disk}/dm/uuid").startswith("LVM-"):
-            # GROUP-VOLUME, in which a dash of a name is written twice.
-            parts = [part.replace("--", "-") for part in re.split("(?<!-)-(?!-)", name)]
-            found += ["/".join(parts), *parts]
-    return [(LABEL, name) for name in found]
+def mapped(place: str) -> list[str]:
+    """Return the names of what the device mapper and LVM have made."""
+    name = first(f"{place}/dm/name")
+    if not first(f"{place}/dm/uuid").startswith("LVM-"):
+        return [name]
+    # GROUP-VOLUME, in which a dash of a name is written twice.
+    parts = [part.replace("--", "-") for part in re.split("(?<!-)-(?!-)", name)]
+    return [name, "/".join(parts), *parts]
 
 
 def linked() -> Names:
@@ -132,17 +139,26 @@ def known_to_udev() -> Names:
 
 
 def of_machine() -> Names:
-    """Return numbers and names of the machine."""
-    found = [(SERIAL, first(path)) for path in OF_MACHINE]
-    hosts = {os.uname().nodename, *map(first, HOSTS)}
-    return found + [(HOST, name) for host in hosts for name in {host, host.partition(".")[0]}]
+    """Return the numbers of the machine that the kernel has, and its domain."""
+    return [(SERIAL, first(path)) for path in OF_MACHINE] + [
+        pair for path in OF_HOST for pair in host_names(first(path))]
 
 
-def users() -> Names:
-    """Return the names of people: their accounts, real names and folders."""
-    found = [(USER, os.environ.get(name, "")) for name in VARIABLES]
-    found += [(USER, name) for name in names_in(at("home"))]
-    for fields in (line.split(":") for line in first("etc/passwd").splitlines()):
+def host_names(name: str) -> Names:
+    """Return a machine's name with and without its domain."""
+    return [(HOST, name), (HOST, name.partition(".")[0])]
+
+
+def at_hand() -> Names:
+    """Return the names for which no file is read: of the machine and of the caller."""
+    return host_names(os.uname().nodename) + [(USER, os.environ.get(name, ""))
+                                              for name in VARIABLES]
+
+
+def accounts() -> Names:
+    """Return the names of people's accounts, their real names and folders."""
+    found = []
+    for fields in (line.split(":") for line in text_at("etc/passwd").splitlines()):
         if len(fields) > 5 and fields[2].isdigit() and FIRST_USER <= int(fields[2]) != NOBODY:
             found += [(USER, fields[0]), (USER, fields[4].partition(",")[0]), (MOUNT, fields[5])]
     return found
@@ -173,13 +189,18 @@ def mounts() -> Names:
     return found
 
 
-SOURCES: tuple[Callable[[], Names], ...] = (mapped, linked, known_to_udev, of_machine, users,
-                                            mounts)
-
-
-def asked(source) -> Names:
-    """Return what a source has: its number in SOURCES, or a folder of sysfs."""
-    return SOURCES[source]() if isinstance(source, int) else numbers_below(source)
+# {what is asked: the call}, without what sysfs has: first what is in memory, then what is on a
+# drive, which may hang.
+IN_MEMORY: dict[str, Callable[[], Names]] = {
+    "proc/self/mountinfo": mounts, "run/udev/data": known_to_udev, "dev/disk": linked,
+    "dev/md": lambda: [(LABEL, name) for name in names_in(at("dev/md"))],
+    "numbers of the machine": of_machine}
+ON_DRIVE: dict[str, Callable[[], Names]] = {
+    "etc/passwd": accounts, "home": lambda: [(USER, name) for name in names_in(at("home"))],
+    **{path: lambda path=path: host_names(text_at(path)) for path in ("etc/hostname",
+                                                                      "etc/mailname")},
+    **{path: lambda path=path: [(SERIAL, text_at(path))] for path in ("etc/machine-id",
+                                                                      "etc/hostid")}}
 
 
 def forms(kind: str, value: str) -> Iterator[str]:
@@ -199,12 +220,27 @@ def usual(value: str) -> bool:
             value.lower() in (*schedulers.ALL, "root", "localhost", "(none)", "none"))
 
 
-def known(budget: Budget) -> tuple[Names, list[str]]:
-    """Return (kind, value) of all that is to be kept out, and what could not be asked."""
-    found: dict[tuple[str, str], None] = {}
-    lacking = []
-    for each in answers(asked, [*range(len(SOURCES)), *NUMBERS], budget):
+def things(budget: Budget, silent: dict[str, list[str]]) -> dict[str, Callable[[], Names]]:
+    """Return the questions for the things in sysfs. Adds to @silent the folders that cannot be
+    listed, {why: folders}."""
+    made: dict[str, Callable[[], Names]] = {}
+    for each in answers(lambda folder: names_in(at(folder)), NUMBERS, budget):
         if each.why:
-            lacking.append(f"names to be left out ({each.item}): {each.why}")
-        found |= {(kind, value): None for kind, value in each.value or () if value.strip()}
-    return list(found), lacking
+            silent.setdefault(each.why, []).append(each.item)
+        made |= {f"{each.item}/{name}": functools.partial(numbers_of, each.item, name)
+                 for name in each.value or ()}
+    return made
+
+
+def known(budget: Budget) -> tuple[Names, list[str]]:
+    """Return (kind, value) of all that is to be kept out, and what could not be asked. Each file
+    that may not answer is a question of its own, so that no other name is lost with it."""
+    silent: dict[str, list[str]] = {}
+    questions = {**IN_MEMORY, **things(budget, silent), **ON_DRIVE}
+    found = dict.fromkeys(at_hand())
+    for each in answers(lambda name: questions[name](), questions, budget):
+        if each.why:
+            silent.setdefault(each.why, []).append(each.item)
+        found |= {(kind, value): None for kind, value in each.value or ()}
+    return ([(kind, value) for kind, value in found if value.strip()],
+            [f"names that are NOT left out ({few(names)}): {why}" for why, names in silent.items()])

@@ -6,6 +6,8 @@ HEAD = ("Report of ssdctl {version}, {date}. {names}",
         "Look through it before you send it: a log or a rule may have names that are not known.")
 WITHOUT = ("What identifies the machine, its drives and its users is replaced, as by <serial-1>; "
            "the same mark means the same name.")
+SOME = ("Some names could NOT be found, so they are NOT replaced: see below what is missing. "
+        "Others are, as by <serial-1>.")
 WITH = "It has names and serial numbers (--with-names)."
 
 
@@ -18,8 +20,8 @@ def fact(name: str, text: str) -> list[str]:
 
 def text(report: dict) -> str:
     """Return a report."""
-    lines = [line.format(**{**report, "names": WITH if report["names"] else WITHOUT})
-             for line in HEAD]
+    names = WITH if report["names"] else SOME if report["names_unknown"] else WITHOUT
+    lines = [line.format(**{**report, "names": names}) for line in HEAD]
     if report["lacking"]:
         lines += ["", "== missing in it", *(plain(line) for line in report["lacking"])]
     for section in report["sections"]:
