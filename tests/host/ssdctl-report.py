@@ -224,7 +224,7 @@ def known_names(clean):
                  "stick aa00112233445566!", "usb-Stick_9-0:0-part1", "1B2C3D4E", "0x1b2c3d4e",
                  "no. 7712345,", "lost filer9.corp.example", "filer9 is away", "to NAS07.",
                  "sparrow of carla"):
-        gone(clean, text, *SECRETS, "Stick_9")
+        gone(clean, text, *SECRETS, "Stick_9", "filer9", "nas07", "sparrow", "carla")
     for _ in range(300):
         secret = DICE.choice([SERIAL, WWN, UUID, "AA00112233445566"])
         gap = DICE.choice(["", " ", "_", "-", ":", ".", "  ", r"\x2d", r"\040"])
