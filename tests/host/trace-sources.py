@@ -11,6 +11,7 @@ import io
 import lzma
 import os
 import pathlib
+import random
 import struct
 import subprocess
 import sys
@@ -51,17 +52,30 @@ def compressed(folder):
     """Each compression is read, whatever the name, and a trace that ends early is refused."""
     path = folder / "trace"
     plain = LINES.encode()
+    of = random.Random(1)
+    many = plain + "".join(f"{at},a,R,{of.getrandbits(40) * 512},512\n"
+                           for at in range(5000)).encode()
     for name, pack in COMPRESSIONS.items():
         path.write_bytes(pack(plain))
         check(convert(path).requests == FOUND, name)
         path.write_bytes(pack(plain[:40]) + pack(plain[40:]))
         check(convert(path).requests == FOUND, f"{name}, joined from two")
-        path.write_bytes(pack(os.urandom(50000).hex().encode())[:-9000])
+        path.write_bytes(pack(many)[:-9000])
         done = convert(path)
         check(done.status == 1 and done.said.startswith(f"trace-to-fio: {path}: ") and
               done.said.count("\n") == 1, f"{name}, cut: {done.said}")
         path.write_bytes(gzip.compress(pack(plain)))
         check(convert(path).requests == FOUND, f"{name} in gz")
+        broken = bytearray(pack(plain))
+        broken[len(broken) // 2] ^= 1
+        for rest in (bytes(broken), b"something else"):
+            path.write_bytes(pack(plain) + rest)
+            done = convert(path)
+            check(done.status == 1 and not done.output and done.said.count("\n") == 1,
+                  f"{name}, damaged after the first part: {done.said}")
+    for pack in (gzip.compress, bz2.compress, lzma.compress):
+        path.write_bytes(pack(plain[:40]) + bytes(512) + pack(plain[40:]) + bytes(512))
+        check(convert(path).requests == FOUND, "zeros between the parts and behind them")
     path.write_bytes(zstd(plain))
     with unittest.mock.patch.dict(os.environ, PATH=str(folder)):
         with unittest.mock.patch("trace_to_fio.child.with_sbin", lambda: {"PATH": str(folder)}):

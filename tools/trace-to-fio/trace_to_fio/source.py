@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
 """Opening traces: decompression, members of archives, blktrace's binary files through blkparse."""
-import bz2
 import collections.abc
 import gzip
 import lzma
@@ -14,6 +13,7 @@ from ssd_probe.output import plain
 
 from trace_to_fio import NoTrace, TraceError
 from trace_to_fio.child import Child
+from trace_to_fio.joined import bzip2, xz
 
 DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError)
 # Compressions within each other, as a .csv.gz in a .tar.gz.
@@ -22,8 +22,8 @@ BLOCK = 1 << 20
 # {first bytes: function from (stream, name) to what can be read}.
 COMPRESSIONS = {
     b"\x1f\x8b": lambda stream, _: gzip.GzipFile(fileobj=stream, mode="rb"),
-    b"BZh": lambda stream, _: bz2.BZ2File(stream),
-    b"\xfd7zXZ\0": lambda stream, _: lzma.LZMAFile(stream),
+    b"BZh": lambda stream, _: bzip2(stream),
+    b"\xfd7zXZ\0": lambda stream, _: xz(stream),
     b"\x28\xb5\x2f\xfd": lambda stream, name: Child(["zstd", "-dcq"], name, stream),
     # Records of blktrace, little-endian and big-endian.
     b"\x07tae": lambda stream, name: Child(["blkparse", "-q", "-i", "-"], name, stream),
