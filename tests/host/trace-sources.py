@@ -102,6 +102,15 @@ def archives(folder):
     path.write_bytes(archive("w", {"a.csv": LINES.encode() * 100})[:1500])
     done = convert(path)
     check(done.status == 1 and done.said.count("\n") == 1, f"a cut archive: {done.said}")
+    two = bytearray(archive("w", {"a.csv": LINES.encode(), "b.csv": other, "c.csv": other}))
+    for content, what in ((two[:1024], "ends before a header"),
+                          (two[:1024] + b"x" + two[1025:], "a damaged header"),
+                          (two[:2048] + bytes(100) + two[2148:], "zeros in a header"),
+                          (two[:1300], "ends in a header")):
+        path.write_bytes(content)
+        done = convert(path)
+        check(done.status == 1 and not done.output and "damaged, or ends early" in done.said and
+              done.said.count("\n") == 1, f"an archive, {what}: {done.said}")
     path.write_bytes(archive("w", {"README.txt": b"What: this\n", "a.csv": LINES.encode()}))
     check(convert("--format=csv", path).requests == FOUND, "a format that is named")
     path.write_bytes(archive("w", {"a.csv": LINES.encode(), "b.csv.gz": gzip.compress(other)[:20]}))
@@ -142,6 +151,25 @@ def blktrace(folder):
     for names in (("-x.blktrace.0",), ("-x.blktrace.1", "-x.blktrace.0")):
         done = convert(*(folder / name for name in names))
         check(done.requests == expected, f"{names}: {done.requests} {done.said}")
+    # Files of one trace that blkparse does not read together have no common clock.
+    one, two = folder / "-x.blktrace.0.gz", folder / "-x.blktrace.1.gz"
+    tar = folder / "tar"
+    one.write_bytes(gzip.compress(events(0, 8, 24)))
+    two.write_bytes(gzip.compress(events(1, 16)))
+    tar.write_bytes(archive("w", {"-x.blktrace.0": events(0, 8, 24),
+                                  "-x.blktrace.1": events(1, 16)}))
+    for paths in ((one, two), (folder / "-x.blktrace.0", two), (two, folder / "-x.blktrace.0"),
+                  (tar,)):
+        done = convert(*paths)
+        check(done.status == 1 and not done.output and done.said.count("\n") == 1 and
+              "unpack them into a folder" in done.said, f"{paths}: {done.said}")
+    done = convert(one)
+    check(done.requests == [expected[0], expected[2]] and "note: " in done.said and
+          "the requests of one CPU" in done.said, f"one of them: {done.said}")
+    (folder / "links").mkdir()
+    for cpu in "01":
+        (folder / "links" / f"l.blktrace.{cpu}").symlink_to(folder / f"-x.blktrace.{cpu}")
+    check(convert(folder / "links/l.blktrace.0").requests == expected, "links of other names")
     (folder / "one").write_bytes(gzip.compress(events(0, 8, 24)))
     check(convert(folder / "one").requests == [expected[0], expected[2]], "compressed, one CPU")
     (folder / "one").write_bytes(events(0, 8, 24) + b"no record of blktrace" * 10)

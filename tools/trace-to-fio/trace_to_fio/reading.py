@@ -11,7 +11,7 @@ from ssd_probe import output
 from trace_to_fio import LeftOut, Malformed, NoTrace, Options, Request, TraceError
 from trace_to_fio.detect import LINES, counted, parser_for
 from trace_to_fio.formats import Parser, vscsi
-from trace_to_fio.source import Stream, refuse_unreadable, streams
+from trace_to_fio.source import Sources, Stream, refuse_unreadable
 from trace_to_fio.spool import CHUNK, Spool
 from trace_to_fio.text import is_text, lines
 
@@ -59,7 +59,7 @@ class Reading:
 
     def read(self, paths: list[str]):
         """Read all files."""
-        for stream in streams(paths):
+        for stream in Sources().streams(paths):
             self._read_stream(stream)
         self._flush()
         if self.without and not self.formats:
@@ -77,7 +77,7 @@ class Reading:
             self.without.append((stream.name, whole))
             return
         self._take(stream.name, found, records)
-        self._assume(found.notes(), stream.name)
+        self._assume([*stream.notes, *found.notes()], stream.name)
 
     def _assume(self, notes: list[str], name: str):
         """Keep what has been assumed of a file."""

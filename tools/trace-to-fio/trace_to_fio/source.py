@@ -3,6 +3,7 @@
 import collections.abc
 import gzip
 import lzma
+import os
 import pathlib
 import re
 import sys
@@ -41,15 +42,17 @@ UNREADABLE = {
     b"PAR1": "is a Parquet file: convert it to CSV first",
     b"fio version": "is a replay log of fio already",
 }
-PER_CPU = re.compile(r"(.+)\.blktrace\.\d+")
+# A file of blktrace for one CPU, and what follows its name if it is compressed.
+PER_CPU = re.compile(r"(.+)\.blktrace\.\d+(\.[A-Za-z]\w*)*", re.ASCII)
+ONE_CLOCK = "the files of all CPUs have one clock only if blkparse reads them together"
 
 
 class Stream:
     """Bytes of a file or of what decompresses them, of which the first can be looked at. @member:
-    it is a file of an archive"""
+    it is a file of an archive, @notes: what the user has to know of it"""
 
-    def __init__(self, raw, name: str, member: bool = False):
-        self.raw, self.name, self.member = raw, name, member
+    def __init__(self, raw, name: str, member: bool = False, notes: tuple[str, ...] = ()):
+        self.raw, self.name, self.member, self.notes = raw, name, member, notes
         self.seen = b""
 
     def _fetch(self, size: int) -> bytes:
@@ -79,67 +82,115 @@ class Stream:
         self.raw.close()
 
 
-def unpacked(stream: Stream) -> Stream:
-    """Return the stream without its compressions."""
-    for _ in range(LAYERS):
-        head = stream.head(16)
-        for magic, unpack in COMPRESSIONS.items():
-            if head.startswith(magic):
-                stream = Stream(unpack(stream, stream.name), stream.name, stream.member)
-                break
-        else:
+class Member(tarfile.TarInfo):
+    """A header of an archive. Python takes a damaged one, or none, for the archive's end."""
+
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        """Return the next header. ReadError: it is damaged"""
+        try:
+            return super().fromtarfile(archive)
+        except tarfile.EOFHeaderError:
+            raise
+        except tarfile.HeaderError:
+            raise tarfile.ReadError("the archive is damaged, or ends early") from None
+
+
+class Sources:
+    """Opens the files of a call.
+
+    @whole: traces of blktrace, without the number of a CPU, that are read with the files of all
+    @alone: those of which one file is read, from an archive or decompressed
+    """
+
+    def __init__(self):
+        self.whole: set[str] = set()
+        self.alone: set[str] = set()
+
+    def streams(self, paths: list[str]) -> collections.abc.Iterator[Stream]:
+        """Yield the streams of all files and of the members of archives, decompressed."""
+        for path in paths:
+            stream = self._opened(path)
+            if stream:
+                yield from self._members(stream)
+                stream.close()
+
+    def _opened(self, path: str) -> Stream | None:
+        """Return the stream of a file, '-' for the standard input; None if it is of a trace of
+        blktrace that is read already."""
+        if path == "-":
+            return Stream(sys.stdin.buffer, "standard input")
+        name = plain(path)
+        try:
+            file = open(path, "rb")
+        except (OSError, ValueError) as error:
+            raise TraceError(f"{name}: {getattr(error, 'strerror', None) or error}") from None
+        stream = Stream(file, name)
+        trace = trace_of(path)
+        if not trace or not stream.head(4).startswith(BLKTRACE):
             return stream
-    raise TraceError(f"{stream.name}: compressed more than {LAYERS - 1} times")
+        stream.close()
+        if trace in self.alone:
+            raise second_cpu(name)
+        if trace in self.whole:
+            return None
+        self.whole.add(trace)
+        folder, base = os.path.split(trace)
+        return Stream(Child(["blkparse", "-q", "-D", folder, "-i", base], name), name)
+
+    def _members(self, stream: Stream) -> collections.abc.Iterator[Stream]:
+        """Yield the files of an archive, or the stream itself. Each is read before the next one."""
+        stream = self._unpacked(stream)
+        if stream.head(512)[257:262] != b"ustar":
+            yield stream
+            return
+        try:
+            with tarfile.open(fileobj=stream, mode="r|", tarinfo=Member) as archive:
+                for member in archive:
+                    # macOS adds files of this name.
+                    if member.isreg() and not pathlib.PurePath(member.name).name.startswith("._"):
+                        file = archive.extractfile(member)
+                        name = f"{stream.name}:{plain(member.name)}"
+                        yield self._unpacked(Stream(file, name, member=True))
+        except DAMAGE as error:
+            raise TraceError(f"{stream.name}: {plain(str(error))}") from None
+
+    def _unpacked(self, stream: Stream) -> Stream:
+        """Return the stream without its compressions."""
+        for _ in range(LAYERS):
+            head = stream.head(16)
+            for magic, unpack in COMPRESSIONS.items():
+                if head.startswith(magic):
+                    notes = self._of_one_cpu(stream.name) if magic in BLKTRACE else ()
+                    stream = Stream(unpack(stream, stream.name), stream.name, stream.member, notes)
+                    break
+            else:
+                return stream
+        raise TraceError(f"{stream.name}: compressed more than {LAYERS - 1} times")
+
+    def _of_one_cpu(self, name: str) -> tuple[str, ...]:
+        """Return what the user has to know of a file of blktrace that blkparse reads alone. The
+        times of a second one of the same trace would be wrong."""
+        trace = trace_of(name)
+        if not trace:
+            return ()
+        if trace in self.whole | self.alone:
+            raise second_cpu(name)
+        self.alone.add(trace)
+        return ("the requests of one CPU; if the trace has files of more, unpack them into a "
+                "folder",)
 
 
-def members(stream: Stream) -> collections.abc.Iterator[Stream]:
-    """Yield the files of an archive, or the stream itself. Each is read before the next one."""
-    stream = unpacked(stream)
-    if stream.head(512)[257:262] != b"ustar":
-        yield stream
-        return
-    try:
-        with tarfile.open(fileobj=stream, mode="r|") as archive:
-            for member in archive:
-                # macOS adds files of this name.
-                if member.isreg() and not pathlib.PurePath(member.name).name.startswith("._"):
-                    file = archive.extractfile(member)
-                    name = f"{stream.name}:{plain(member.name)}"
-                    yield unpacked(Stream(file, name, member=True))
-    except DAMAGE as error:
-        raise TraceError(f"{stream.name}: {plain(str(error))}") from None
-
-
-def opened(path: str, done: set[str]) -> Stream | None:
-    """Return the stream of a file, '-' for the standard input; None if a trace of blktrace in
-    several files, one a CPU, is in @done already."""
-    if path == "-":
-        return Stream(sys.stdin.buffer, "standard input")
-    name = plain(path)
-    try:
-        file = open(path, "rb")
-    except (OSError, ValueError) as error:
-        raise TraceError(f"{name}: {getattr(error, 'strerror', None) or error}") from None
-    stream = Stream(file, name)
+def trace_of(path: str) -> str | None:
+    """Return the folder and the name of the trace of which a file is one CPU's, by its name; None
+    if it is no such file."""
     found = PER_CPU.fullmatch(pathlib.Path(path).name)
-    if not found or not stream.head(4).startswith(BLKTRACE):
-        return stream
-    stream.close()
-    folder = str(pathlib.Path(path).resolve().parent)
-    if f"{folder}/{found[1]}" in done:
-        return None
-    done.add(f"{folder}/{found[1]}")
-    return Stream(Child(["blkparse", "-q", "-D", folder, "-i", found[1]], name), name)
+    return found and str(pathlib.Path(path).parent.resolve() / found[1])
 
 
-def streams(paths: list[str]) -> collections.abc.Iterator[Stream]:
-    """Yield the streams of all files and of the members of archives, decompressed."""
-    done: set[str] = set()
-    for path in paths:
-        stream = opened(path, done)
-        if stream:
-            yield from members(stream)
-            stream.close()
+def second_cpu(name: str) -> TraceError:
+    """Return the error for a second file of a trace of blktrace."""
+    return TraceError(f"{name}: {ONE_CLOCK}: unpack them into a folder")
 
 
 def refuse_unreadable(stream: Stream):
