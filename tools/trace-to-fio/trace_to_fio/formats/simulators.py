@@ -43,9 +43,10 @@ def one_bit(rows: list[list[str]]) -> bool:
 
 
 def femu(options: Options, lines: list[str], guess: bool) -> Simulator | None:
-    """Return the parser for the replayer beside FEMU: ms and bytes."""
+    """Return the parser for the replayer beside FEMU: ms, with a fraction, and bytes."""
     rows = rows_of(lines)
-    if guess and not (in_bytes(rows) and one_bit(rows)):
+    whole = all(is_natural(row[0]) for row in rows)
+    if guess and (whole or not (in_bytes(rows) and one_bit(rows))):
         return None
     return Simulator(options.time_unit or UNITS["ms"], 1)
 
