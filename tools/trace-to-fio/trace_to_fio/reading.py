@@ -14,6 +14,7 @@ from trace_to_fio.formats import Parser, vscsi
 from trace_to_fio.source import Sources, Stream, refuse_unreadable
 from trace_to_fio.spool import CHUNK, Spool
 from trace_to_fio.text import is_text, lines
+from trace_to_fio.values import SECTOR
 
 # Malformed lines that are shown; more are counted.
 SHOWN = 3
@@ -25,6 +26,9 @@ NAMED = 3
 DEVICES = 1 << 18
 # Bytes of the largest request, the end of the largest drive, and ns of the longest trace.
 LARGEST, FARTHEST, LONGEST = (1 << 32) - 1, 1 << 60, 1 << 61
+
+UNEVEN = (f"not all requests begin and end at multiples of {SECTOR} bytes: are those sectors? "
+          "(--columns sector, sectors)")
 
 
 def named(names: list[str]) -> str:
@@ -54,6 +58,8 @@ class Reading:
         self.assumed: dict[str, list[str]] = {}
         # Files of archives that are no traces, with the reason.
         self.without: list[tuple[str, TraceError]] = []
+        # Whether requests of a file do not begin and end at sectors.
+        self.uneven = False
         self.start: int | None = None
         self.columns = tuple(array.array(kind) for kind in "qqII")
 
@@ -76,7 +82,10 @@ class Reading:
                 raise whole from None
             self.without.append((stream.name, whole))
             return
+        self.uneven = False
         self._take(stream.name, found, records)
+        if self.uneven:
+            self._assume([UNEVEN], stream.name)
         self._assume([*stream.notes, *found.notes()], stream.name)
 
     def _assume(self, notes: list[str], name: str):
@@ -147,6 +156,8 @@ class Reading:
         if self.start is None:
             self.start = ns
         ns -= self.start
+        if (offset | size) % SECTOR:
+            self.uneven = True
         if not -LONGEST < ns < LONGEST:
             raise Malformed("the time is more than 70 years from the first one")
         times, offsets, sizes, kinds = self.columns

@@ -2,6 +2,7 @@
 """Traces in columns: the public ones, by their own names and units, and any with a header or with
 --columns."""
 import dataclasses
+import re
 
 from trace_to_fio import LeftOut, Malformed, Options, TraceError
 from trace_to_fio.formats import Format, Found, Parser
@@ -26,6 +27,9 @@ PUBLIC = {
     "spc": ("traces in the format of SPC, as of UMass", "ASU=dev LBA=sector Size=size Opcode=op "
             "Timestamp=time_s", True),
 }
+# {format: its first field, where its fields alone may be of something else}: a version; seconds
+# since 1970, as they are since 2001.
+FIRST_FIELD = {"cloudphysics": re.compile("[12]"), "tencent": re.compile(r"[1-9]\d{9}", re.ASCII)}
 # Names of a header that have to be known, so that it is one.
 KNOWN = 3
 OWN = "ts_us=time_us dev=dev op=op offset=offset size=size"
@@ -73,10 +77,9 @@ def header_in(lines: list[str]) -> tuple[str, list[str]] | None:
 def may_be(name: str, lines: list[str]) -> bool:
     """Return false if the first record of a trace without a header shows that it is not of a
     format, though its fields may be."""
-    if name != "cloudphysics":
-        return True
+    pattern = FIRST_FIELD.get(name)
     first = next((line for line in lines if line.strip() and not line.startswith("#")), "")
-    return first.split(",")[0].strip() in ("1", "2")
+    return not pattern or bool(pattern.fullmatch(first.split(",")[0].strip()))
 
 
 def public(name: str):
@@ -130,9 +133,13 @@ def with_header(header: str, columns: list[Column | None], options: Options,
                              f"--columns {suggestion(columns)}, or is_write in place of is_read")
     sectors = next((each.name for each in columns if each and each.role == OFFSET and
                     each.unit == SECTOR), None)
+    blocks = next((each.name for each in columns if each and each.role == SIZE and
+                   "block" in each.name.lower()), None)
     if sectors:
         columns, note = sizes_beside(columns, rows)
         notes = [f"'{sectors}' is taken as sectors of {SECTOR} bytes{note} (--columns)"]
+    elif blocks:
+        notes = [f"'{blocks}' is taken as blocks of {SECTOR} bytes (--columns)"]
     return Csv(Row(columns, options), separator, header, notes)
 
 
@@ -143,7 +150,7 @@ def sizes_beside(columns: list[Column | None], rows: list[list[str]]
     place = next(at for at, each in enumerate(columns) if each and each.role == SIZE)
     column = columns[place]
     if column.unit != 1:
-        return columns, ""
+        return columns, f", '{column.name}' too" if "block" in column.name.lower() else ""
     values = [fields[place].strip() for fields in rows]
     if not any(value.isdigit() and int(value) % SECTOR for value in values):
         return columns, f", '{column.name}' as bytes"
