@@ -147,6 +147,8 @@ def vscsi(file):
         done = convert(file(content))
         check(done.requests == PAIR and "1 other commands" in done.said,
               f"vscsi: {done.requests} {done.said}")
+    done = convert("--time-unit=ms", file(first))
+    check(done.status == 1 and "times of vscsi are in us" in done.said, done.said)
     done = convert(file(first[:-3]))
     check(done.status == 1 and "ends within record 3" in done.said, f"a cut record: {done.said}")
 
@@ -226,11 +228,27 @@ def told(file):
     done = convert("--runs=after", two)
     check([request[0] for request in done.requests] == [0, 300, 300, 600],
           f"one run after the other: {done.requests}")
+    one = ("Input file a.blktrace.0 added\nInput file a.blktrace.1 added\n"
+           "  8,0    1        1     0.000100000   697  Q   R 2048 + 8 [fio]\n"
+           "  8,0    1        2     0.000400000   697  Q   W 4096 + 16 [fio]\n")
+    for words, times in (((), [0, 0, 300, 300]), (("--runs=after",), [0, 300, 400, 700])):
+        done = convert(*words, file(one * 2))
+        check([request[0] for request in done.requests] == times and "2 runs" in done.said,
+              f"runs without sums, {words}: {done.requests} {done.said}")
+    check(not convert(file(one)).said, "several binary files of one run")
     done = convert("--format=disksim", file(whole))
     check([request[0] for request in done.requests] == [0, 300000 * 1000],
           f"--format disksim: {done.requests}")
     done = convert("--time-unit=us", file(whole))
     check([request[0] for request in done.requests] == [0, 300000], f"--time-unit: {done.requests}")
+    done = convert("--format=csv", "--time-unit=ms", file("0,a,R,0,512\n5,a,R,512,512\n"))
+    check([request[0] for request in done.requests] == [0, 5000],
+          f"--time-unit without a header: {done.requests}")
+    for name in ("blkparse", "ftrace", "biosnoop", "fiu"):
+        for words in ((), (f"--format={name}",)):
+            done = convert("--time-unit=ms", *words, file(SAMPLES[name][0][0]))
+            check(done.status == 1 and f"the times of {name} are in" in done.said and
+                  done.said.count("\n") == 1, f"--time-unit with {name}: {done.said}")
 
 
 def columns(file):

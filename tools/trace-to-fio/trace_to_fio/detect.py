@@ -55,6 +55,12 @@ def counted(parser: Parser, lines: list[str]) -> tuple[int, int]:
     return records, malformed
 
 
+def refuse_unit(name: str, unit: str | None, options: Options):
+    """Raise an error if the user names a unit of times that are always in @unit."""
+    if options.time_unit and unit:
+        raise TraceError(f"the times of {name} are in {unit}: leave out --time-unit")
+
+
 def parser_for(name: str | None, options: Options, lines: list[str]
                ) -> tuple[Parser, str, list[str]]:
     """Return the parser of a trace with these first lines, its format and what the user has to know
@@ -62,6 +68,7 @@ def parser_for(name: str | None, options: Options, lines: list[str]
     formats = all_formats()
     if name or options.columns or options.layout:
         name = name or ("csv" if options.columns else "blkparse-f")
+        refuse_unit(name, formats[name].unit, options)
         try:
             parser = formats[name].make(options, lines, False)
         except Malformed as error:
@@ -90,6 +97,7 @@ def parser_for(name: str | None, options: Options, lines: list[str]
         notes.append(f"taken as {best.format.text}; it may be "
                      f"{' or '.join(formats[each].text for each in others)} "
                      f"(--format {', '.join(others)})")
+    refuse_unit(best.format.name, best.format.unit, options)
     # A new parser, which has not seen the lines.
     return best.format.make(options, lines, True), best.format.name, notes
 

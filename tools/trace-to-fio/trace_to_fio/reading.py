@@ -9,7 +9,7 @@ import sys
 from ssd_probe import output
 
 from trace_to_fio import LeftOut, Malformed, NoTrace, Options, Request, TraceError
-from trace_to_fio.detect import LINES, counted, parser_for
+from trace_to_fio.detect import LINES, counted, parser_for, refuse_unit
 from trace_to_fio.formats import Parser, vscsi
 from trace_to_fio.source import Sources, Stream, refuse_unreadable
 from trace_to_fio.spool import CHUNK, Spool
@@ -111,6 +111,7 @@ class Reading:
             raise NoTrace("it is empty")
         version = None if is_text(stream) and self.form != vscsi.NAME else vscsi.version_of(head)
         if version:
+            refuse_unit(vscsi.NAME, vscsi.UNIT, self.options)
             self.formats.append(vscsi.NAME)
             return vscsi.Vscsi(version), vscsi.records(stream, version)
         if not is_text(stream) or self.form == vscsi.NAME:

@@ -31,10 +31,12 @@ class Format:
     @text: what writes it
     @make: function from (options, first lines, True if the format is a guess) to a parser; None if
            the lines cannot be of the format
+    @unit: the unit of its times, None: --time-unit may name another
     """
     name: str
     text: str
     make: collections.abc.Callable[[Options, list[str], bool], Parser | None]
+    unit: str | None = None
 
 
 def all_formats() -> dict[str, Format]:

@@ -61,4 +61,4 @@ def make(_: Options, lines: list[str], guess: bool) -> Biosnoop | None:
     return Biosnoop(QUEUED if "." in rows[0][-2] else HEADER)
 
 
-FORMAT = Format("biosnoop", "biosnoop of bcc or libbpf-tools", make)
+FORMAT = Format("biosnoop", "biosnoop of bcc or libbpf-tools", make, "s")

@@ -23,7 +23,7 @@ class Runs:
 
     def __init__(self, options: Options):
         self.after = options.after
-        self.number, self.sums = 1, False
+        self.number, self.sums, self.events = 1, False, False
         self.base = self.last = 0
         self.notes: list[str] = []
 
@@ -31,10 +31,16 @@ class Runs:
         """The sums of a run are printed: the next event is another run's."""
         self.sums = True
 
+    def opened(self):
+        """A binary file is opened, as each is before the events of a run: if there were some, the
+        next event is another run's."""
+        self.sums |= self.events
+
     def time(self, ns: int) -> int:
         """Return the time of an event in ns, of all runs."""
         if self.sums:
             self._begin()
+        self.events = True
         self.last = max(self.last, self.base + ns)
         return self.base + ns
 
@@ -47,9 +53,12 @@ class Runs:
 
 
 def is_noise(line: str, runs: Runs) -> bool:
-    """Return true if a line is no event, but what else such a file has. Tells @runs of sums.
-    LeftOut: it says that events were lost"""
-    if not line.strip() or line.startswith("#") or INPUT.match(line) or TERMINAL.match(line):
+    """Return true if a line is no event, but what else such a file has. Tells @runs where
+    one begins or ends. LeftOut: it says that events were lost"""
+    if not line.strip() or line.startswith("#") or TERMINAL.match(line):
+        return True
+    if INPUT.match(line):
+        runs.opened()
         return True
     if SUMS.match(line):
         runs.summed()
@@ -100,4 +109,5 @@ class Blkparse(Events):
 
 
 FORMAT = Format("blkparse", "blkparse of a trace by blktrace",
-                lambda options, lines, _: None if options.layout else Blkparse(options, lines))
+                lambda options, lines, _: None if options.layout else Blkparse(options, lines),
+                "s")

@@ -28,4 +28,4 @@ class Fiu(Parser):
                 natural(sector, "the sector") * SECTOR, natural(sectors, "the size") * SECTOR)
 
 
-FORMAT = Format("fiu", "traces of FIU SyLab", lambda options, lines, guess: Fiu())
+FORMAT = Format("fiu", "traces of FIU SyLab", lambda options, lines, guess: Fiu(), "ns")

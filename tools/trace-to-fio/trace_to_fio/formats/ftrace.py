@@ -48,4 +48,4 @@ class Ftrace(Events):
 
 
 FORMAT = Format("ftrace", "ftrace, trace-cmd report, perf script: block events",
-                lambda options, lines, _: Ftrace(options, lines))
+                lambda options, lines, _: Ftrace(options, lines), "s")

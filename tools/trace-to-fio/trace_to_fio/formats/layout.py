@@ -90,4 +90,5 @@ class Layout(Events):
 
 
 FORMAT = Format("blkparse-f", "blkparse -f with the format of --blkparse-format",
-                lambda options, lines, _: Layout(options, lines) if options.layout else None)
+                lambda options, lines, _: Layout(options, lines) if options.layout else None,
+                "s")

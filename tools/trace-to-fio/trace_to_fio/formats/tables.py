@@ -111,7 +111,7 @@ def by_names(options: Options, lines: list[str], guess: bool) -> Csv | None:
             raise TraceError(f"the header has no {', no '.join(lacks)}: --columns names them")
     if guess:
         return None
-    own = list(columns_of(OWN).values())
+    own = with_units(list(columns_of(OWN).values()), options)
     return Csv(Row(own, options), ",", None, [])
 
 

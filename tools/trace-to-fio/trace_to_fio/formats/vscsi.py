@@ -8,7 +8,7 @@ from trace_to_fio.formats import Parser
 from trace_to_fio.source import Stream
 from trace_to_fio.values import SCSI, SECTOR, UNITS, opcode
 
-NAME = "vscsi"
+NAME, UNIT = "vscsi", "us"
 # {version: the struct of a record, indices of version, command, length, block and time in us}.
 VERSIONS = {1: (struct.Struct("<IIIHHQQ"), (4, 3, 1, 5, 6)),
             2: (struct.Struct("<HHIIIQQQ"), (1, 0, 3, 5, 6))}
@@ -56,4 +56,4 @@ class Vscsi(Parser):
         version, command, length, block, time = (fields[place] for place in self.places)
         if version >> SHIFT != self.version:
             raise Malformed(f"a record of version {version >> SHIFT} instead of {self.version}")
-        return time * UNITS["us"], "", opcode(command), block * SECTOR, length
+        return time * UNITS[UNIT], "", opcode(command), block * SECTOR, length
