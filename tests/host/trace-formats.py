@@ -253,6 +253,8 @@ def told(file):
 
 def columns(file):
     """--columns and --op say what a trace does not."""
+    done = convert("--align=1g", file(f"ts_us,dev,op,offset,size\n0,a,R,512,{1 << 31}\n"))
+    check(done.requests == [(0, R, 0, 3 << 30)], f"the largest request: {done.requests}")
     for words, content in (
             (("--columns=time_ms,sector,size,is_write",), "1,2048,4096,0\n1.3,4096,8192,1\n"),
             (("--columns=-,time_s,op,offset*4096,size*4096",),
@@ -306,6 +308,12 @@ def refused(file):
             ((), f"ts_us,dev,op,offset,size\n0,a,R,0,512\n{10**22},a,R,0,512\n", "70 years"),
             ((), "ts_us,dev,op,offset,size\n0,a,R,0,512\n" + "x" * (1 << 22), "is longer than"),
             (("--columns=time_s,op,offset,size", "--format=msr"), "1,R,0,1\n", "not with msr"),
+            ((), f"ts_us,dev,op,offset,size\n0,a,R,0,{(1 << 31) + 1}\n", "exceed 2 GiB"),
+            (("--capacity=1t",), f"ts_us,dev,op,offset,size\n0,a,R,0,{1 << 32}\n", "2 GiB"),
+            (("--capacity=4k",), "ts_us,dev,op,offset,size\n0,a,R,0,8192\n", "exceed --capacity"),
+            (("--align=2g",), "ts_us,dev,op,offset,size\n0,a,R,0,512\n", "at most 1G"),
+            *((("--compress", factor), "ts_us,dev,op,offset,size\n0,a,R,0,512\n9,a,R,0,512\n",
+               "longer than fio can count") for factor in ("1e-300", "5e-324", "9e-16")),
             (("--picture=a.gif",), "1,R,0,1\n", "has to end in .svg, .png, .pdf")):
         done = convert(*words, file(content))
         check(done.status in (1, 2) and not done.output and said in done.said and

@@ -19,6 +19,8 @@ from trace_to_fio.values import SECTOR, UNITS
 
 NAME = "trace-to-fio"
 OK, FAILED = 0, 1
+# Bytes of the largest --align.
+ALIGN = 1 << 30
 
 
 def factor(text: str) -> float:
@@ -90,6 +92,8 @@ def check_options(parser: Parser, args: argparse.Namespace):
     """Report an error if options do not go together."""
     if args.align % SECTOR or (args.capacity and args.capacity % args.align):
         parser.error("--align must be a multiple of 512, --capacity one of --align")
+    if args.align > ALIGN:
+        parser.error("--align is at most 1G")
     if args.columns and args.format not in (None, "csv"):
         parser.error(f"--columns goes with --format csv, not with {args.format}")
     if args.blkparse_format and args.format not in (None, "blkparse-f"):
@@ -144,6 +148,7 @@ def converted(args: argparse.Namespace) -> int:
         described(args, spool, reading.devices)
     else:
         how = placing.Placing(args.align, args.capacity, args.compress)
+        placing.check_length(spool, how)
         iolog.write(placing.placed(spool, reading.devices, how), args.iolog, sys.stdout)
     if reading.malformed:
         raise TraceError(f"{names}: {reading.verdict()} and left out")

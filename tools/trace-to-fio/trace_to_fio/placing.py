@@ -9,6 +9,9 @@ from trace_to_fio import TraceError
 from trace_to_fio.spool import Spool
 from trace_to_fio.values import SECTOR
 
+# us of the longest replay: fio counts ns in 64 bits.
+LONGEST = 1 << 53
+
 
 @dataclasses.dataclass(frozen=True)
 class Placing:
@@ -30,6 +33,13 @@ def bases(spool: Spool, devices: dict[str, int], align: int) -> tuple[numpy.ndar
         raise TraceError("the devices are larger than any drive, one after the other: is that the "
                          "column of the offset? (--columns, --device)")
     return numpy.array(found, "<i8"), total
+
+
+def check_length(spool: Spool, how: Placing):
+    """Raise an error if the replay takes longer than fio can count."""
+    if (spool.last - spool.first) / 1000 / how.faster > LONGEST:
+        raise TraceError("the replay would take more than 285 years, longer than fio can count: "
+                         "give a larger factor to --compress")
 
 
 def placed(spool: Spool, devices: dict[str, int], how: Placing

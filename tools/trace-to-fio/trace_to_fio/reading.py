@@ -24,8 +24,9 @@ MANY = 1000
 NAMED = 3
 # Names of devices; more are not names, but another column.
 DEVICES = 1 << 18
-# Bytes of the largest request, the end of the largest drive, and ns of the longest trace.
-LARGEST, FARTHEST, LONGEST = (1 << 32) - 1, 1 << 60, 1 << 61
+# Bytes of the largest request, the end of the largest drive, and ns of the longest trace. fio's
+# sizes have 32 bits, also when they have been widened to multiples of --align.
+LARGEST, FARTHEST, LONGEST = 1 << 31, 1 << 60, 1 << 61
 
 UNEVEN = (f"not all requests begin and end at multiples of {SECTOR} bytes: are those sectors? "
           "(--columns sector, sectors)")
@@ -41,15 +42,15 @@ class Reading:
     """Reads traces into @spool, whose device numbers are those of @devices, {name: number}.
 
     @only: name of the only device to keep, None: all
-    @largest: bytes of the largest request that is no error, None: any
+    @largest: bytes of the largest request that is no error, None: LARGEST
     @skip: go on after many malformed lines
     """
 
     def __init__(self, options: Options, spool: Spool, *, form: str | None = None,
                  only: str | None = None, largest: int | None = None, skip: bool = False):
         self.options, self.spool, self.form = options, spool, form
-        self.only, self.largest, self.skip = only, largest or LARGEST, skip
-        self.limit = "--capacity" if largest else "4 GiB"
+        self.only, self.largest, self.skip = only, min(largest or LARGEST, LARGEST), skip
+        self.limit = "2 GiB" if self.largest == LARGEST else "--capacity"
         self.devices: dict[str, int] = {}
         self.formats: list[str] = []
         self.malformed = self.requests = self.guessed = 0
