@@ -129,6 +129,19 @@ def described(folder):
         done = convert("--picture", picture, path)
         check(done.status == 1 and path.read_text().startswith(HEAD), f"a link: {done.said}")
         picture.unlink()
+    # Sizes above those that are counted by sectors.
+    for sizes, median, p99 in (((5, 5, 5, 100), 5, 100), ((4, 4, 8, 16), 4, 16),
+                               ((1024, 2048, 2048), 2048, 2048), ((5, 2000, 2000), 2000, 2000)):
+        written(path, [(at, "a", "R", 0, size << 20) for at, size in enumerate(sizes)])
+        found = json.loads(convert("--json", path).output)["read"]
+        check((found["size_bytes"]["median"], found["size_bytes"]["p99"]) ==
+              (median << 20, p99 << 20), f"{sizes} MiB: {found['size_bytes']}")
+        expected_sizes = collections.Counter(size << 20 for size in sizes)
+        check({each["bytes"]: each["requests"] for each in found["common_sizes"]} ==
+              expected_sizes, f"common sizes: {found['common_sizes']}")
+    written(path, [(at, "a", "R", 0, (77 << 20) + 512 * at) for at in range(9)])
+    found = json.loads(convert("--json", path).output)["read"]["size_bytes"]["median"]
+    check(abs(found / ((77 << 20) + 512 * 4) - 1) < 1 / 4096, f"exact to 1/4096: {found}")
     # One request, at no time; reads only; a huge one.
     written(path, [(5, "a", "R", 0, 4096 * 1000)])
     found = json.loads(convert("--json", path).output)

@@ -14,8 +14,11 @@ WAYS = ("read", "write")
 UNIT, MARKS = 4096, 1 << 26
 # Units of a request that are marked one by one for all requests at a time; more as a slice.
 FEW = 64
-# Sizes are counted by sectors up to so many; larger ones together.
+# Sizes are counted by sectors up to so many; larger ones, up to 4 GiB, by half as many steps for
+# each doubling, so exact to 1/4096.
 SECTORS = 8192
+HALF = SECTORS // 2
+SIZES = SECTORS + 10 * HALF + 1
 # A request is sequential if it begins where one of so many before it, of the same kind, ended.
 BEFORE = 32
 # Intervals of the rate, of addresses, and of the picture's sizes.
@@ -25,12 +28,25 @@ MOST = 5
 Blocks = collections.abc.Iterable[tuple[numpy.ndarray, ...]]
 
 
+def size_steps(size: numpy.ndarray) -> numpy.ndarray:
+    """Return the numbers under which sizes in bytes are counted, as large ones are."""
+    sectors = -(-size // SECTOR)
+    doublings = numpy.maximum(numpy.frexp(sectors)[1].astype("<i8") - SECTORS.bit_length() + 1, 0)
+    return doublings * HALF + -(-sectors // (1 << doublings))
+
+
+def size_of(step: int) -> int:
+    """Return the largest size in bytes that is counted under a number."""
+    doublings = max(step // HALF - 1, 0)
+    return (step - doublings * HALF << doublings) * SECTOR
+
+
 class Way:
     """Counts of the reads or of the writes."""
 
     def __init__(self):
         self.requests = self.bytes = self.sequential = 0
-        self.sizes = numpy.zeros(SECTORS + 2, "<i8")
+        self.sizes = numpy.zeros(SIZES, "<i8")
         self.smallest, self.largest = 0, 0
         self.ends = numpy.full(BEFORE, -1, "<i8")
         self.rate = numpy.zeros(STEPS, "<i8")
@@ -46,8 +62,7 @@ class Way:
         self.largest = max(self.largest, high)
         self.requests += len(size)
         self.bytes += int(size.sum())
-        self.sizes += numpy.bincount(numpy.minimum(-(-size // SECTOR), SECTORS + 1),
-                                     minlength=SECTORS + 2)
+        self.sizes += numpy.bincount(size_steps(size), minlength=SIZES)
         self.rate += numpy.bincount(step, minlength=STEPS)
         numpy.add.at(self.map, (step, place), 1)
         ends = numpy.concatenate([self.ends, begin + size])
@@ -60,13 +75,13 @@ class Way:
     def percentile(self, percent: float) -> int:
         """Return the size in bytes that so many percent of the requests do not exceed."""
         sums = numpy.cumsum(self.sizes)
-        sectors = int(numpy.searchsorted(sums, self.requests * percent / 100))
-        return self.largest if sectors > SECTORS else min(sectors * SECTOR, self.largest)
+        return min(size_of(int(numpy.searchsorted(sums, self.requests * percent / 100))),
+                   self.largest)
 
     def common(self) -> list[tuple[int, int]]:
         """Return the commonest sizes in bytes, rounded up to sectors, with their requests."""
-        order = numpy.argsort(-self.sizes[:-1], kind="stable")[:MOST]
-        return [(int(at) * SECTOR, int(self.sizes[at])) for at in order if self.sizes[at]]
+        order = numpy.argsort(-self.sizes, kind="stable")[:MOST]
+        return [(size_of(int(at)), int(self.sizes[at])) for at in order if self.sizes[at]]
 
 
 class Footprint:
