@@ -1,21 +1,39 @@
 # SPDX-License-Identifier: GPL-2.0
 """Finding the format of a trace by its first lines: the format that can read them."""
+import collections.abc
 import dataclasses
+import itertools
 import re
 
 from ssd_probe.output import plain
 
 from trace_to_fio import LeftOut, Malformed, NoTrace, Options, TraceError
-from trace_to_fio.formats import Format, Parser, all_formats
+from trace_to_fio.formats import Format, Parser, all_formats, ftrace
 
-# Lines that are looked at.
-LINES = 1000
+# Lines that are looked at, and lines of other events of ftrace that may be before them.
+LINES, OTHERS = 1000, 100_000
 # A format fits if at most one line in so many is malformed.
 SOUND = 10
 # Characters of a line that is shown.
 SHOWN = 60
+Numbered = collections.abc.Iterator[tuple[int, str]]
 # A line of blkparse -f: a time, a letter of an event and numbers, separated by whatever.
 LAYOUT = re.compile(r"[^\d]*\d+\.\d{6,9}\b.*(?:^|[\s,;|])[QGIDCMF](?=[\s,;|]|$).*\d", re.ASCII)
+
+
+def first_lines(numbered: Numbered) -> tuple[list[tuple[int, str]], list[str]]:
+    """Return the (number, line) that are read to find the format, and the lines that show it. In a
+    trace of ftrace they begin at the first block event."""
+    first = list(itertools.islice(numbered, LINES))
+    texts = [line for _, line in first]
+    if not ftrace.lacks_block(texts):
+        return first, texts
+    for each in itertools.islice(numbered, OTHERS):
+        first.append(each)
+        if ftrace.is_block(each[1]):
+            more = [each, *itertools.islice(numbered, LINES)]
+            return [*first[:-1], *more], [line for _, line in more]
+    return first, texts
 
 
 @dataclasses.dataclass

@@ -9,7 +9,7 @@ import sys
 from ssd_probe import output
 
 from trace_to_fio import LeftOut, Malformed, NoTrace, Options, Request, TraceError
-from trace_to_fio.detect import LINES, counted, parser_for, refuse_unit
+from trace_to_fio.detect import counted, first_lines, parser_for, refuse_unit
 from trace_to_fio.formats import Parser, vscsi
 from trace_to_fio.source import Sources, Stream, refuse_unreadable
 from trace_to_fio.spool import CHUNK, Spool
@@ -118,8 +118,7 @@ class Reading:
         if not is_text(stream) or self.form == vscsi.NAME:
             raise NoTrace("it is a binary file of an unknown format")
         numbered = lines(stream)
-        first = list(itertools.islice(numbered, LINES))
-        texts = [line for _, line in first]
+        first, texts = first_lines(numbered)
         parser, name, notes = parser_for(self.form, self.options, texts)
         # With a format by name, any file would be of it.
         if stream.member and not counted(parser_for(self.form, self.options, texts)[0], texts)[0]:

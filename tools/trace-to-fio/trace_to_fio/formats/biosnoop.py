@@ -12,6 +12,8 @@ HEADER = ("TIME(s)", "COMM", "PID", "DISK", "T", "SECTOR", "BYTES", "LAT(ms)")
 QUEUED = (*HEADER[:-1], "QUE(ms)", "LAT(ms)")
 # Some versions print the latency first.
 WAITS = ("QUE(ms)", "QLAT(ms)", "LAT(ms)")
+# What libbpf-tools print for the time in the queue if they have not seen the request enter it.
+UNSEEN = "-1.000"
 NEEDED = {"TIME(s)", "DISK", "T", "SECTOR", "BYTES"}
 
 
@@ -40,7 +42,8 @@ class Biosnoop(Parser):
             raise Malformed(f"{len(words)} columns instead of {len(self.names)}")
         row = {**dict(zip(self.left, words, strict=False)),
                **dict(zip(reversed(self.right), reversed(words), strict=False))}
-        waits = sum(nanoseconds(row[name], UNITS["ms"], name) for name in WAITS if name in row)
+        waits = sum(nanoseconds(row[name], UNITS["ms"], name) for name in WAITS
+                    if row.get(name, UNSEEN) != UNSEEN)
         ns = nanoseconds(row["TIME(s)"], UNITS["s"], "TIME(s)") - waits
         write, size = writes(row["T"]), natural(row["BYTES"], "BYTES")
         if not size:

@@ -15,7 +15,19 @@ LETTERS = {"block_bio_queue": "Q", "block_rq_insert": "I", "block_rq_issue": "D"
 EVENT = re.compile(r"(?:^|\s)(\d+)(?:\.(\d+))?:\s+(?:block:)?(block_\w+):\s+(\d+,\d+) +(\w+) +"
                    r"(?:\d+ +)?(?:\(([^)]*)\) +)?(\d+) \+ (\d+)(?:\s|$)", re.ASCII)
 LOST = re.compile(r"CPU:?\s*\d+ \[(?:LOST )?\d* ?EVENTS")
+# Any event.
+OTHER = re.compile(r"\s\d+\.\d+:\s+(?:\w+:)?\w+:", re.ASCII)
 NAMED = re.compile(r":\s+(?:block:)?(block_bio_queue|block_rq_(?:insert|issue|complete)):")
+
+
+def is_block(line: str) -> bool:
+    """Return true if a line is a block event that may be a request."""
+    return NAMED.search(line) is not None
+
+
+def lacks_block(lines: list[str]) -> bool:
+    """Return true if lines are of events, but of none that may be a request."""
+    return any(map(OTHER.search, lines)) and not any(map(is_block, lines))
 
 
 class Ftrace(Events):
