@@ -204,10 +204,29 @@ def standard_input():
     check(done.stdout.count(b" read ") == done.stdout.count(b" write ") == 1, "standard input")
 
 
+def closed(folder):
+    """Streams that the caller closed are told in a line."""
+    path = folder / "closed"
+    path.write_text(LINES)
+    tool = f"{TOOL / 'trace-to-fio'}"
+    for words, said in ((f"{path} >&-", "standard output is closed"),
+                        (f"--info {path} >&-", "standard output is closed"),
+                        (f"--json --picture={folder}/p.svg {path} >&-",
+                         "standard output is closed"),
+                        ("- <&-", "standard input is closed")):
+        done = subprocess.run(["sh", "-c", f"{tool} {words}"], capture_output=True, text=True,
+                              check=False)
+        check(done.returncode == 1 and done.stderr == f"trace-to-fio: {said}\n" and not done.stdout,
+              f"{words}: {done.stderr}")
+    for words in (f"{path} <&-", f"{path} 2>&-", f"--picture={folder}/p.svg {path} >&-"):
+        done = subprocess.run(["sh", "-c", f"{tool} {words}"], capture_output=True, check=False)
+        check(done.returncode == 0, f"{words}: {done.stderr}")
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        for test in (compressed, archives, encodings, blktrace, several):
+        for test in (compressed, archives, encodings, blktrace, several, closed):
             test(folder)
     standard_input()
 

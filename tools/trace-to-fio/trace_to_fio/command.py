@@ -133,6 +133,9 @@ def converted(args: argparse.Namespace) -> int:
     from trace_to_fio.spool import Spool
     if args.picture:
         picture.check(args.picture)
+    # None if the caller closed it. A picture alone is not written to it.
+    if sys.stdout is None and (args.info or args.json or not args.picture):
+        raise TraceError("standard output is closed")
     spool = Spool()
     reading = Reading(options_of(args), spool, form=args.format, only=args.device,
                       largest=args.capacity, skip=args.skip_malformed)

@@ -119,6 +119,9 @@ class Sources:
         """Return the stream of a file, '-' for the standard input; None if it is of a trace of
         blktrace that is read already."""
         if path == "-":
+            # None if the caller closed it.
+            if not sys.stdin:
+                raise TraceError("standard input is closed")
             return Stream(sys.stdin.buffer, "standard input")
         name = plain(path)
         try:
