@@ -52,6 +52,11 @@ SAMPLES = {
         "          <idle>-0       [001] ..s.. 100.000400: block_rq_complete: 8,0 R () 2048 + 8"
         " [0]\n",
         PAIR),
+        # Block events after many others, of which an end is first.
+        ("# tracer: nop\n" + " a-1 [000] d..1. 0.5: sched_switch: prev_comm=a ==> next\n" * 20_000 +
+         " a-1 [000] .... 0.900000: block_rq_complete: 8,0 R () 64 + 8 [0]\n"
+         " a-1 [000] .... 1.000000: block_rq_issue: 8,0 R 4096 () 2048 + 8 [a]\n"
+         " a-1 [000] .... 1.000300: block_rq_issue: 8,0 W 8192 () 4096 + 16 [a]\n", PAIR),
         # trace-cmd report -t of a newer version, perf script, bios.
         ("cpus=2\n"
          " fio-2991    0...   119.255974123: block_rq_issue:       8,0 R 4096 () 2048 + 8 [fio]\n"
