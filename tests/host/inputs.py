@@ -22,12 +22,10 @@ import unittest.mock
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
                 str(PROJECT / "tools/ssd-probe")]
-SKIP = 4
-for name in ("jinja2", "jsonschema", "numpy", "scipy"):
-    if subprocess.run([sys.executable, "-c", f"import {name}"], check=False,
-                      capture_output=True).returncode:
-        print(f"python3-{name} is missing: scripts/setup tools")
-        sys.exit(SKIP)
+
+from host import need  # noqa: E402  (in a folder added above)
+
+need("jinja2", "jsonschema", "numpy", "scipy")
 
 from checks import SEED, check  # noqa: E402  (in a folder added above)
 from ssd_ctl import CtlError, advise, saved, status  # noqa: E402

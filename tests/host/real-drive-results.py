@@ -9,17 +9,15 @@ import copy
 import io
 import json
 import pathlib
-import subprocess
 import sys
 import tempfile
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "scripts")]
-SKIP = 4
-if subprocess.run([sys.executable, "-c", "import jsonschema"], check=False,
-                  capture_output=True).returncode:
-    print("python3-jsonschema is missing: scripts/setup tools")
-    sys.exit(SKIP)
+
+from host import need  # noqa: E402  (in a folder added above)
+
+need("jsonschema")
 
 from checks import check  # noqa: E402  (in a folder added above)
 from ssd import load_tool  # noqa: E402

@@ -27,14 +27,10 @@ import types
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
                 str(PROJECT / "tools/ssd-probe")]
-SKIP = 4
 SIMULATED = os.environ.get("LAB_SIMULATED") == "1"
 if not SIMULATED:
-    for module in ("jinja2", "jsonschema", "numpy", "scipy"):
-        if subprocess.run([sys.executable, "-c", f"import {module}"], check=False,
-                          capture_output=True).returncode:
-            print(f"python3-{module} is missing: scripts/setup tools")
-            sys.exit(SKIP)
+    from host import need
+    need("jinja2", "jsonschema", "numpy", "scipy")
 
 # The matrices are small: threads cost more than they save.
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"

@@ -7,17 +7,15 @@
 
 import pathlib
 import random
-import subprocess
 import sys
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
                 str(PROJECT / "tools/ssd-probe")]
-SKIP = 4
-if subprocess.run([sys.executable, "-c", "import numpy"], check=False,
-                  capture_output=True).returncode:
-    print("python3-numpy is missing: scripts/setup tools")
-    sys.exit(SKIP)
+
+from host import need  # noqa: E402  (in a folder added above)
+
+need("numpy")
 
 import job_fuzz  # noqa: E402  (in a folder added above)
 from checks import SEED, check  # noqa: E402

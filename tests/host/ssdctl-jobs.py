@@ -19,11 +19,10 @@ import time
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
                 str(PROJECT / "tools/ssd-probe")]
-SKIP = 4
-if subprocess.run([sys.executable, "-c", "import numpy"], check=False,
-                  capture_output=True).returncode:
-    print("python3-numpy is missing: scripts/setup tools")
-    sys.exit(SKIP)
+
+from host import SKIP, need  # noqa: E402  (in a folder added above)
+
+need("numpy")
 
 if not shutil.which("fio"):
     print("fio is missing: scripts/setup lab")

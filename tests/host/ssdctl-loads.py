@@ -11,7 +11,6 @@ import itertools
 import os
 import pathlib
 import random
-import subprocess
 import sys
 import tempfile
 import types
@@ -20,11 +19,10 @@ import unittest.mock
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
                 str(PROJECT / "tools/ssd-probe")]
-SKIP = 4
-if subprocess.run([sys.executable, "-c", "import numpy, scipy"], check=False,
-                  capture_output=True).returncode:
-    print("python3-numpy or python3-scipy is missing: scripts/setup tools")
-    sys.exit(SKIP)
+
+from host import need  # noqa: E402  (in a folder added above)
+
+need("numpy", "scipy")
 
 import numpy  # noqa: E402  (in a folder added above)
 from checks import check  # noqa: E402

@@ -23,11 +23,10 @@ import types
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 TOOL = PROJECT / "tools/ssdctl"
 sys.path[:0] = [str(PROJECT / "tests/lib"), str(TOOL), str(PROJECT / "tools/ssd-probe")]
-SKIP = 4
-if subprocess.run([sys.executable, "-c", "import jsonschema"], check=False,
-                  capture_output=True).returncode:
-    print("python3-jsonschema is missing: scripts/setup tools")
-    sys.exit(SKIP)
+
+from host import need  # noqa: E402  (in a folder added above)
+
+need("jsonschema")
 
 from checks import SEED, check, wait_for  # noqa: E402  (in a folder added above)
 from ssd_ctl import CtlError, command, report_command, schedulers, udev  # noqa: E402

@@ -8,7 +8,6 @@
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -16,6 +15,7 @@ TOOL = PROJECT / "tools/ssdctl"
 sys.path[:0] = [str(PROJECT / "tests/lib"), str(TOOL), str(PROJECT / "tools/ssd-probe")]
 
 from checks import check, run  # noqa: E402  (in a folder added above)
+from host import man_page_is_clean  # noqa: E402
 from ssd_ctl import command, drives, schedulers  # noqa: E402
 from ssd_ctl.choice import QUEUE  # noqa: E402
 from ssd_probe import arguments  # noqa: E402
@@ -180,11 +180,7 @@ def main():
     same_kernels()
     if shutil.which("zsh"):
         zsh_completes()
-    if not shutil.which("man"):
-        return
-    said = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", PAGE],
-                          capture_output=True, text=True, check=False).stderr
-    check(not said, f"man does not complain {said}")
+    man_page_is_clean(PAGE)
 
 
 if __name__ == "__main__":

@@ -6,13 +6,13 @@
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS / "lib"))
 
 from checks import check, run  # noqa: E402  (in a folder added above)
+from host import man_page_is_clean  # noqa: E402
 from terminal import Terminal  # noqa: E402
 from traces import PROJECT, TOOL  # noqa: E402
 
@@ -77,11 +77,7 @@ def main():
     completes()
     if shutil.which("zsh"):
         zsh_completes()
-    if not shutil.which("man"):
-        return
-    said = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", PAGE],
-                          capture_output=True, text=True, check=False).stderr
-    check(not said, f"man does not complain {said}")
+    man_page_is_clean(PAGE)
 
 
 if __name__ == "__main__":
