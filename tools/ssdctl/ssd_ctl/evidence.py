@@ -7,6 +7,8 @@ import json
 import math
 import pathlib
 
+from ssd_ctl.choice import Choice
+
 FILE = pathlib.Path(__file__).resolve().parent / "evidence.json"
 # {figure: (what it is, its unit)}.
 FIGURES = {"start_s": ("an application starts", "s"), "ops_s": ("reads of a store", "1/s"),
@@ -128,6 +130,14 @@ def behind(drive: str, scheduler: str, peer: str) -> list[str]:
     loads = dict.fromkeys(cell["workload"] for cell in cells()
                           if cell["drive"] == drive and peer in cell["means"])
     return [load for load in loads if score(drive, load, scheduler, peer) < WORSE]
+
+
+def better(drive: str, present: str, choice: Choice) -> str:
+    """Return a sentence that says under which loads the @present scheduler of a drive does better
+    than a choice, by the emulated @drive; "" if it does not."""
+    loads = behind(drive, choice.scheduler, present)
+    return f"it has {present}, which does better than {choice} in: {', '.join(loads)}" if loads \
+        else ""
 
 
 def of(drive: str, scheduler: str, *peers: str) -> tuple[list[Figure], list[Figure]]:

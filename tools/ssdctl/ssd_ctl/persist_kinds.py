@@ -41,17 +41,16 @@ def leaving(file: by_kind.File, said: Said) -> by_kind.File:
         if not choice or not all(rule.by_kind for rule in rules.of(drive)):
             continue
         setter, applied = explicit.by_file(drive, choice), explicit.by_apply(drive, choice)
-        present = schedulers.present(drive)
         # Not if a former version of the file has selected it.
         kept = any(schedulers.holds(drive, rule.choice) for rule in rules.of(drive))
-        loads = [] if database or kept else evidence.behind(kinds.of(drive, known).drive,
-                                                            choice.scheduler, present)
-        if not setter and not applied and not loads:
+        better = "" if database or kept else evidence.better(
+            kinds.of(drive, known).drive, schedulers.present(drive), choice)
+        if not setter and not applied and not better:
             continue
         left.append((drive.path, explicit.condition(drive, choice)))
-        if loads and not setter and not applied:
-            said(f"{drive.path} is left alone: it has {present}, which does better than {choice} "
-                 f"in: {', '.join(loads)}; to keep {choice}: ssdctl persist {drive.path} {choice}")
+        if better and not setter and not applied:
+            said(f"{drive.path} is left alone: {better}; to keep {choice}: "
+                 f"ssdctl persist {drive.path} {choice}")
         if applied:
             said(f"{drive.path} is left alone: {applied} was selected by ssdctl; to keep {choice}: "
                  f"ssdctl apply {drive.path} {choice}, then this command again")

@@ -108,10 +108,10 @@ def by_kind(drive: Drive, kind: kinds.Kind) -> Recommendation:
 def as_it_is(made: Recommendation):
     """Keep what a drive has if what is recommended for its kind is worse under a load; that is
     another choice then."""
-    loads = made.choice and evidence.behind(made.kind.drive, made.choice.scheduler, made.present)
-    if not loads:
+    why = made.choice and evidence.better(made.kind.drive, made.present, made.choice)
+    if not why:
         return
-    made.why = f"it has {made.present}, which does better than {made.choice} in: {', '.join(loads)}"
+    made.why = why
     made.others.insert(0, Other("if that matters less", made.choice, made.gains, made.costs))
     made.choice, made.gains, made.costs = None, [], []
 

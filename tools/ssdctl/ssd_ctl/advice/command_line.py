@@ -22,7 +22,7 @@ SHELL = re.compile(r"\||\|\||&|&&|;|\d?>.*|\|&")
 VALUED = set("output latency-log output-format eta eta-interval eta-newline debug inflate-log "
              "alloc-size max-jobs terse-version status-interval idle-prof aux-path".split())
 PLAIN = {"bandwidth-log", "minimal", "readonly", "warnings-fatal", "parse-only", "append-terse"}
-# Those of which a job is something else than what is measured.
+# Options that would make a job something else than what is measured.
 REFUSED = dict.fromkeys("server client remote-config daemonize".split(), "it runs elsewhere") | {
     "profile": options.REFUSED["profile"], "merge-blktrace-only": "it replays a trace",
     "section": "use a job file with the sections that are meant", **dict.fromkeys(
