@@ -206,9 +206,9 @@ def make(release, folder):
 
 
 def made_once(folder, name, command, fill):
-    """Return @folder, of the cache; if it is missing, make it as root: whole, whoever else tries
-    the same. @name: of what is made; @command: makes it, too; @fill(path): writes it into an
-    empty folder."""
+    """Return @folder of the cache. If it is missing, make it, as root; of several processes that
+    want it, one makes it. @name: of what is made; @command: makes it, too; @fill(path): writes it
+    into an empty folder."""
     place = os.path.dirname(folder)
     os.makedirs(place, exist_ok=True)
     with open(f"{place}/.lock-{name}", "w", encoding="utf-8") as lock:
