@@ -57,6 +57,11 @@ def wait_for(condition, what, seconds=600 if DEBUG_KERNEL else 120, step=0.05):
         time.sleep(step)
 
 
+def is_added(name):
+    """Return True if the kernel has added a drive: its queue appears after its name."""
+    return pathlib.Path("/sys/block", name, "queue/scheduler").exists()
+
+
 def select_scheduler(file, name):
     """Select a scheduler in @file, queue/scheduler of a device. 7.2 answers EBUSY while it adds
     the device, and while the driver may change the number of hardware queues: repeat it then."""

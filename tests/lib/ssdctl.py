@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 
-from checks import check, run, wait_for
+from checks import check, is_added, run, wait_for
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 TOOL = PROJECT / "tools/ssdctl"
@@ -68,8 +68,14 @@ def reload():
     check(not failed, failed or "udev reads its rules")
 
 
-def settle():
-    """Wait until udev has processed all events."""
+def settle(*names):
+    """Wait until udev has processed all events, those that add the drives @names included. The
+    kernel sends them after it has read the partitions."""
+    def is_known(name):
+        number = pathlib.Path("/sys/block", name, "dev")
+        return number.exists() and pathlib.Path(f"/run/udev/data/b{State.text(number)}").exists()
+    for name in names:
+        wait_for(lambda name=name: is_added(name) and is_known(name), name)
     run("udevadm", "settle")
 
 
@@ -146,7 +152,7 @@ def replug(*units):
         wait_for(lambda gone=gone: not gone.exists(), f"the end of {gone.name}")
     for unit in units:
         unit.plug()
-    settle()
+    settle(*(unit.name for unit in units))
 
 
 def nothing_left():

@@ -14,7 +14,7 @@
 import pathlib
 import re
 
-from checks import amount, check, modprobe, wait_for
+from checks import amount, check, is_added, modprobe, wait_for
 from fio_jobs import fio, load, removed_under_load
 from iosched import Disk, ours, remove_all
 
@@ -52,7 +52,8 @@ class Drive:
         """Return the names of the drives that the driver has."""
         bound = {drive.name: part_of(drive, self.pattern)
                  for drive in pathlib.Path("/sys/block").iterdir()}
-        return [name for name, to in bound.items() if to and (self.folder / to).exists()]
+        return [name for name, to in bound.items()
+                if to and (self.folder / to).exists() and is_added(name)]
 
     def find(self):
         """Wait for the drive, and take its name."""

@@ -346,8 +346,7 @@ def found_again():
     (slot / "remove").write_text("1")
     wait_for(lambda: not pathlib.Path("/sys/block/nvme0n1").exists(), "the end of nvme0n1")
     pathlib.Path("/sys/bus/pci/rescan").write_text("1")
-    wait_for(lambda: pathlib.Path("/sys/block/nvme0n1").exists(), "nvme0n1")
-    settle()
+    settle("nvme0n1")
 
 
 def refuses(one):

@@ -56,8 +56,7 @@ def replug():
     (driver / "unbind").write_text(device)
     wait_for(lambda: not pathlib.Path("/sys/block", CARD).exists(), "the end of the card")
     (driver / "bind").write_text(device)
-    wait_for(lambda: pathlib.Path("/sys/block", CARD).exists(), "the card")
-    settle()
+    settle(CARD)
 
 
 def kept(states):
@@ -135,9 +134,7 @@ def main():
     for name in ours():
         insert(name)
     with udev():
-        for name in KINDS:
-            wait_for(lambda name=name: pathlib.Path("/sys/block", name).exists(), name)
-        settle()
+        settle(*KINDS)
         states = {name: State(name) for name in KINDS}
         told()
         refused("without vda", "persist", "vda", "--recommended", "--all", status=2)
