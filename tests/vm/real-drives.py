@@ -14,7 +14,7 @@
 import pathlib
 import re
 
-from checks import amount, check, is_added, modprobe, wait_for
+from checks import SLOW, amount, check, is_added, modprobe, wait_for
 from fio_jobs import fio, load, removed_under_load
 from iosched import Disk, ours, remove_all
 
@@ -24,6 +24,9 @@ BESIDE = {"offset": "8m", "size": "32m", "time_based": 1, "runtime": "6s"}
 # A reader beside a deep writer, of a card that takes 100 4k requests a second.
 JOBS = {"reader": {**BESIDE, "rw": "randread", "iodepth": 1, "ioengine": "psync"},
         "writer": {**BESIDE, "rw": "randwrite", "iodepth": 64}}
+# The least part of reads. Under none it is 0.03. An emulated arm64 takes longer to send the next
+# read, for which writes do not wait then: it has 0.17 to 0.26.
+LEAST = 1 / 10 if SLOW else 1 / 6
 # The driver of a drive: the folder of what it is bound to, and how that is named in the drive's
 # path.
 DRIVERS = {"mmcblk": ("mmc/drivers/mmcblk", r"mmc\d+:\w+"),
@@ -102,7 +105,7 @@ def shared(card):
         state = dict(line.split() for line in
                      (disk.debugfs / "readers").read_text().splitlines())
         check(state["takes_one"] == "1", f"{name} sees that the card takes one request: {state}")
-        check(reads > writes / 6, f"{name}: {reads} reads beside {writes} writes")
+        check(reads > LEAST * writes, f"{name}: {reads} reads beside {writes} writes")
         disk.nothing_left()
 
 
