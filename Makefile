@@ -23,18 +23,13 @@ SOURCES := Kbuild $(POLICIES) include $(wildcard tests/ioload tests/kunit tests/
 # /usr of that release.
 NEWER_USR = $(wildcard $(HEADERS)/../../../build-usr)
 IN_USR = $(if $(NEWER_USR),bwrap --bind / / --dev-bind /dev /dev --ro-bind $(NEWER_USR) /usr --setenv LANG C)
-# The modules of a kernel that clang has built are built by clang, too. LLVM=-19 names another one.
-LLVM ?= $(eval LLVM := $(if $(shell grep -sx CONFIG_CC_IS_CLANG=y \
-	$(HEADERS)/include/config/auto.conf),1))$(LLVM)
-CLANG = $(addprefix $(filter %/,$(LLVM)),$(addsuffix $(filter -%,$(LLVM)),clang ld.lld llvm-objcopy))
-# Those of a kernel for arm64 are built elsewhere by a cross-compiler; CROSS_COMPILE= names another.
-CROSS = $(eval CROSS := $(if $(CROSS_COMPILE),,$(if $(filter-out aarch64,$(shell uname -m)),$(if $(shell grep -sx \
-	CONFIG_ARM64=y $(HEADERS)/include/config/auto.conf),aarch64-linux-gnu-))))$(CROSS)
-# The compiler that Debian's headers name.
-HEADERS_CC = $(shell sed -nE 's/^CC = .*\b(gcc-[0-9]+)$$/\1/p' $(HEADERS)/.kernelvariables 2>/dev/null)
+# Variables that name the kernel's own compiler; LLVM=-19, CC=gcc-13, CROSS_COMPILE= name another one.
+COMPILER = $(eval COMPILER := $(shell LLVM='$(LLVM)' CROSS_COMPILE='$(CROSS_COMPILE)' \
+	CC='$(if $(filter command,$(firstword $(origin CC))),$(CC))' \
+	scripts/find-compiler '$(HEADERS)' '$(KVER)'))$(COMPILER)
+STRIP_MODULE = $(IN_USR) $(patsubst STRIP=%,%,$(filter STRIP=%,$(COMPILER))) -g
 # W=1 and C=2 are passed on to the kernel's build.
-KBUILD = $(IN_USR) $(MAKE) -C $(HEADERS) M=$(BUILD) $(if $(LLVM),LLVM=$(LLVM)) \
-	$(if $(CROSS),ARCH=arm64 CROSS_COMPILE=$(CROSS)) $(if $(W),W=$(W)) $(if $(C),C=$(C)) \
+KBUILD = $(IN_USR) $(MAKE) -C $(HEADERS) M=$(BUILD) $(COMPILER) $(if $(W),W=$(W)) $(if $(C),C=$(C)) \
 	$(if $(BLOCK),BLOCK=$(BLOCK))
 
 # Debian's kernel headers need gcc-12, which comes without a cc.
@@ -94,7 +89,8 @@ DEB_ARCH = $(if $(filter command,$(firstword $(origin ARCH))),$(ARCH))
 DKMS_TREE = $(DKMS_ROOT)/usr/src/ssd-iosched-$(VERSION)
 DKMS_SOURCES := Makefile Kbuild $(POLICIES) $(sort $(shell find include -name "*.h")) \
 	scripts/kernel_btf.py scripts/quiet.py
-DKMS_SCRIPTS := scripts/check-abi scripts/find-headers scripts/gen-kernel-header
+DKMS_SCRIPTS := scripts/check-abi scripts/find-compiler scripts/find-headers \
+	scripts/gen-kernel-header
 
 .DEFAULT_GOAL := modules
 .PHONY: modules tools install install-modules install-tools uninstall dkms dkms-source \
@@ -108,13 +104,7 @@ modules: $(BUILD)/iosched-kernel.h $(if $(BLOCK),$(BUILD)/.block) ## build all m
 $(BUILD)/.links: FORCE
 	@test -n "$(KVER)" || { echo "error: $(KDIR) is not a configured kernel tree" >&2; exit 1; }
 	@test -n "$(HEADERS)"
-	@$(if $(LLVM),for tool in $(CLANG); do command -v $$tool >/dev/null || { echo "error: $(KVER)" \
-		"was built with clang: $$tool is missing: apt-get install clang lld llvm" >&2; \
-		exit 1; }; done)
-	@$(if $(LLVM)$(NEWER_USR)$(CROSS_COMPILE)$(filter command,$(firstword $(origin CC))),,for tool in $(HEADERS_CC); do \
-		command -v $(CROSS)$$tool >/dev/null || { echo "error: $(KVER) was built with $$tool:" \
-		"$(CROSS)$$tool is missing: apt-get install $$tool$(if $(CROSS),-aarch64-linux-gnu)" >&2; \
-		exit 1; }; done)
+	@test -n "$(COMPILER)"
 	@mkdir -p $(BUILD)
 	@find $(BUILD) -type l -delete
 	@cp -rs $(addprefix $(CURDIR)/,$(filter-out tests/%,$(SOURCES))) $(BUILD)
@@ -147,7 +137,7 @@ install-modules: modules
 	install -d $(UPDATES)
 	for module in $(POLICIES:.c=.ko); do \
 		rm -f $(UPDATES)/$$module* && \
-		install $(BUILD)/$$module $(UPDATES) && $(IN_USR) $(CROSS)strip -g $(UPDATES)/$$module && \
+		install $(BUILD)/$$module $(UPDATES) && $(STRIP_MODULE) $(UPDATES)/$$module && \
 		$(if $(SIGN_KEY),$(HEADERS)/scripts/sign-file \
 			$$(sed -n 's/^CONFIG_MODULE_SIG_HASH=//p' $(HEADERS)/include/config/auto.conf | tr -d \") \
 			$(SIGN_KEY) $(SIGN_CERT) $(UPDATES)/$$module,:) && \
