@@ -122,7 +122,9 @@ $(BUILD)/.block: $(BUILD)/iosched-kernel.h FORCE
 	@mkdir -p $(BUILD)/block
 	@printf 'obj-m := elevator.o\nccflags-y := -w -I$(BLOCK)\n' >$(BUILD)/block/Kbuild
 	@cp $(BLOCK)/elevator.c $(BUILD)/block
-	+@$(KBUILD) M=$(BUILD)/block elevator.o
+	+@$(KBUILD) M=$(BUILD)/block elevator.o >$(BUILD)/block/log 2>&1 || { echo "error: BLOCK is not of" \
+		"this kernel's source: elevator.c does not compile with the headers of $(KVER)" \
+		"($(BUILD)/block/log)" >&2; exit 1; }
 	@scripts/check-symbols $(HEADERS)/Module.symvers $(BUILD)/block/.elevator.o.cmd
 	@touch $@
 

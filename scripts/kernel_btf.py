@@ -375,10 +375,15 @@ def kernel_config(headers):
     return "", ""
 
 
+def has_btf(config):
+    """Return true if the kernel of a configuration has BTF."""
+    return bool(re.search("^CONFIG_DEBUG_INFO_BTF=y$", config, re.M))
+
+
 def find_btf(release, headers):
     """Return the BTF of @release from the first place that has it."""
     path, config = kernel_config(headers)
-    if path and not re.search("^CONFIG_DEBUG_INFO_BTF=y$", config, re.M):
+    if path and not has_btf(config):
         die(f"{release} has no BTF: CONFIG_DEBUG_INFO_BTF is not set ({path}); with the directory "
             "block of its source, build by make BLOCK=<directory>")
     places = btf_places(release, headers)

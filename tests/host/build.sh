@@ -84,9 +84,18 @@ make -s "${options[@]}" >"$work/out" 2>&1 || fail "$(tail -n 20 "$work/out")"
 grep -q "^BLOCK is of the kernel's source: .*elv_register" "$work/out" || fail "$(<"$work/out")"
 [ -e "$named/build/pass-iosched.ko" ] || fail "no module for a kernel without BTF"
 ! grep -q '^IOSCHED_KERNEL_' "$named/build/iosched-kernel.h" || fail "asserts layouts without BTF"
+refused 'has no BTF to compare with .*; make BLOCK=' "${options[@]}" check-abi
 sed -i 's/^\tvoid \*elevator_data;/\tlong more;\n&/' "$named/block/elevator.h"
 refused "BLOCK is not of this kernel's source: .*elv_register" "${options[@]}"
-refused 'has no elevator.h: BLOCK is' "${options[@]}" "BLOCK=$work"
+# That of another series.
+sed -i "s/DECLARE_HASHTABLE(hash,/DECLARE_HASHTABLE(table,/" "$named/block/elevator.h"
+refused "BLOCK is not of this kernel's source: elevator.c does not compile .*/block/log" \
+	"${options[@]}"
+for file in elevator.c blk-mq-sched.h elevator.h; do
+	rm "$named/block/$file"
+	refused "has no $file: BLOCK is" "${options[@]}"
+done
+cp -r "$kunit/linux/block/." "$named/block"
 sed '/^CONFIG_MODVERSIONS/d' "$named/conf" >"$config"
 refused 'neither BTF nor versions of symbols' "${options[@]}"
 
