@@ -161,10 +161,12 @@ def printed():
 
 
 def by_tuned(folder, card, queued, ssd):
-    """tuned's example selects pass for the card and for the QLC SSD that it names, and for no other
-    drive, as a card with a command queue."""
+    """tuned's example selects pass for the card and for the QLC SSD that it names, though the
+    profile that it includes has a section of all disks, and for no other drive, as a card with a
+    command queue."""
     profile = folder / "etc/tuned/ssd-iosched/tuned.conf"
     write(folder, {"etc/tuned/active_profile": "ssd-iosched",
+                   "usr/lib/tuned/balanced/tuned.conf": "[disk]\n# devices=sda\n",
                    profile.relative_to(folder):
                    (EXAMPLES / "tuned/ssd-iosched/tuned.conf").read_text()})
     files.ROOT, ssd.name = folder, "sda"
@@ -173,7 +175,7 @@ def by_tuned(folder, card, queued, ssd):
         found = [(each.file, each.value, each.sure) for each in tuned.of(drive)]
         check(found == [("scheduler", value, True) for value in meant], f"{drive.name}: {found}")
     known = {"main": {"summary", "include"},
-             "disk": {*tuned.OPTIONS, "type", "devices"}}
+             "disk": {*tuned.OPTIONS, "type", "priority", "devices"}}
     sections = tuned.profile("ssd-iosched")
     for section, options in sections.items():
         kind = options.get("type", (section,))[0]

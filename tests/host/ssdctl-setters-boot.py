@@ -113,6 +113,19 @@ def by_tuned(drive):
             ("other disks", {mine: "[x]\ntype=disk\ndevices=!sda\nelevator=none\n"}),
             ("these disks", {mine: "[x]\ntype=disk\ndevices=sd*\nelevator=none\n"}, TO_NONE),
             ("perhaps these", {mine: "[disk]\ndevices_udev_regex=x\nelevator=none\n"}, MAY),
+            ("taken by the section of all disks", {
+                mine: "[main]\ninclude=base\n[x]\ntype=disk\ndevices=sda\nelevator=none\n",
+                base: "[disk]\nspindown=6\n"}),
+            ("perhaps taken by another section", {
+                mine: "[main]\ninclude=base\n[x]\ntype=disk\ndevices=sda\nelevator=none\n",
+                base: "[disk]\ndevices_udev_regex=x\n"}, MAY),
+            ("before the section of all disks", {
+                mine: "[main]\ninclude=base\n"
+                      "[x]\ntype=disk\npriority=-1\ndevices=sda\nelevator=none\n",
+                base: "[disk]\nelevator=kyber\n"}, f"mine/tuned.conf:7 {TO_NONE}"),
+            ("all disks, where the included profile names one", {
+                mine: "[main]\ninclude=base\n[disk]\nelevator=none\n",
+                base: "[disk]\ndevices=sdb\nenabled=0\n"}, TO_NONE),
             ("sysfs", {mine: "[sysfs]\n/sys/block/*/queue/scheduler=none\n"},
              f"tuned.conf:2 {TO_NONE}"),
             ("a script", {mine: "[script]\nscript=${i:PROFILE_DIR}/set.sh\n",
@@ -120,6 +133,16 @@ def by_tuned(drive):
              f"/etc/tuned/mine/set.sh:3 (run by /etc/tuned/mine/tuned.conf:2) {MAY}"),
             ("another profile", {"etc/tuned/other/tuned.conf": "[disk]\nelevator=none\n"})):
         finds(drive, f"tuned: {what}", here | made, *because)
+    all_disks = here | {mine: "[disk]\nelevator=none\n"}
+    removable, bus = drive.sysfs / "removable", drive.sysfs / "device/subsystem"
+    bus.parent.mkdir()
+    for name, value, *because in (("scsi", "0", TO_NONE), ("scsi", "1"), ("mmc", "0")):
+        removable.write_text(value)
+        bus.symlink_to(drive.folder / "sys/bus" / name)
+        finds(drive, f"tuned: all disks, on {name}, removable {value}", all_disks, *because)
+        bus.unlink()
+    removable.unlink()
+    bus.parent.rmdir()
     finds(drive, "tuned is not started", {"etc/tuned/active_profile": "mine\n",
                                           mine: "[disk]\nelevator=none\n"})
 

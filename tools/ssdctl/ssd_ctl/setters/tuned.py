@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from ssd_ctl.setters import Setter, files, shell
-from ssd_probe.drive import Drive
+from ssd_probe.drive import Drive, read
 
 ACTIVE = ("etc/tuned/active_profile", "etc/tuned/post_loaded_profile")
 PROFILES = ("etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned")
@@ -18,6 +18,10 @@ WHEN = "when tuned starts"
 FOLDER = "${i:PROFILE_DIR}"
 # {option of [disk]: file below queue/}.
 OPTIONS = {"elevator": "scheduler", "readahead": "read_ahead_kb"}
+# The buses of the drives that tuned's plugin for disks takes; cards are not among them.
+BUSES = ("", "scsi", "virtio", "xen", "nvme")
+# Options that a section does not get from the profiles that are included.
+OWN = ("type", "enabled", "devices")
 # {section: {option: (value, FILE:LINE)}}.
 Sections = dict[str, dict[str, tuple[str, str]]]
 
@@ -43,8 +47,9 @@ def profile(name: str, depth: int = DEEPEST) -> Sections:
 def merge(found: Sections, more: Sections):
     """Add sections; an option that is there already gets the new value."""
     for section, options in more.items():
-        kept = {} if options.get("replace", ("0", ""))[0] in ("1", "true") else found.get(section)
-        found[section] = (kept or {}) | options
+        replaced = options.get("replace", ("0", ""))[0] in ("1", "true")
+        kept = {} if replaced else found.get(section, {})
+        found[section] = {name: value for name, value in kept.items() if name not in OWN} | options
 
 
 def meant(drive: Drive, options: dict[str, tuple[str, str]]) -> bool | None:
@@ -58,15 +63,35 @@ def meant(drive: Drive, options: dict[str, tuple[str, str]]) -> bool | None:
     return any(fnmatch.fnmatchcase(drive.name, name) for name in named)
 
 
-def disk(drive: Drive, options: dict[str, tuple[str, str]]) -> Iterator[Setter]:
-    """Yield what a section of disks sets."""
-    fits = meant(drive, options)
-    for option, file in OPTIONS.items():
-        if option in options and fits is not False:
-            value, place = options[option]
-            # The least value, or one in sectors, is not known as a number of KiB.
-            clear = re.fullmatch(r"[\w-]+" if option == "elevator" else r"\d+", value)
-            yield Setter(place, file, value if clear else "", bool(fits and clear), WHEN)
+def takes(drive: Drive) -> bool:
+    """Return true if tuned's plugin for disks takes a drive at all."""
+    bus = drive.sysfs / "device/subsystem"
+    return read(drive.sysfs / "removable") != "1" and (
+        os.path.basename(os.readlink(bus)) if bus.is_symlink() else "") in BUSES
+
+
+def priority(options: dict[str, tuple[str, str]]) -> int:
+    """Return the priority of a section; those with low ones come first."""
+    text = options.get("priority", ("0", ""))[0]
+    return int(text) if re.fullmatch(r"-?\d{1,9}", text, re.ASCII) else 0
+
+
+def disks(drive: Drive, sections: list[dict[str, tuple[str, str]]]) -> Iterator[Setter]:
+    """Yield what sections of disks set: the first one that is for a drive takes it."""
+    certain = True
+    for options in sorted(sections, key=priority) if takes(drive) else ():
+        fits = meant(drive, options)
+        if fits is False:
+            continue
+        certain = bool(fits and certain)
+        for option, file in OPTIONS.items():
+            if option in options:
+                value, place = options[option]
+                # The least value, or one in sectors, is not known as a number of KiB.
+                clear = re.fullmatch(r"[\w-]+" if option == "elevator" else r"\d+", value)
+                yield Setter(place, file, value if clear else "", bool(certain and clear), WHEN)
+        if fits:
+            return
 
 
 def sysfs(drive: Drive, options: dict[str, tuple[str, str]]) -> Iterator[Setter]:
@@ -86,15 +111,16 @@ def script(drive: Drive, options: dict[str, tuple[str, str]]) -> Iterator[Setter
                                   when=WHEN)
 
 
-SECTIONS = {"disk": disk, "sysfs": sysfs, "script": script}
-
-
 def of(drive: Drive) -> Iterator[Setter]:
     """Yield what tuned sets."""
     sections: Sections = {}
     for name in (name for path in ACTIVE for name in files.text_of(files.at(path)).split()):
         merge(sections, profile(name))
+    by_kind: dict[str, list[dict[str, tuple[str, str]]]] = {}
     for section, options in sections.items():
-        kind = options.get("type", (section, ""))[0]
-        if kind in SECTIONS and options.get("enabled", ("1", ""))[0] not in ("0", "false"):
-            yield from SECTIONS[kind](drive, options)
+        if options.get("enabled", ("1", ""))[0] not in ("0", "false"):
+            by_kind.setdefault(options.get("type", (section, ""))[0], []).append(options)
+    yield from disks(drive, by_kind.get("disk", []))
+    for kind, setters in (("sysfs", sysfs), ("script", script)):
+        for options in by_kind.get(kind, []):
+            yield from setters(drive, options)
