@@ -6,6 +6,7 @@
 # quick: host
 
 import contextlib
+import dataclasses
 import io
 import json
 import os
@@ -21,8 +22,8 @@ sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
 from checks import check, run  # noqa: E402  (in a folder added above)
 from made_drives import DRIVES, made, write  # noqa: E402
 from ssd_ctl import (  # noqa: E402
-    UsageError, by_kind, command, drives, hwdb, kinds, persist_kinds, rules, saved, schedulers,
-    udev, udev_apply)
+    UsageError, by_kind, command, drives, explicit_rules, hwdb, kinds, persist_kinds, rules, saved,
+    schedulers, udev, udev_apply)
 from ssd_ctl.choice import Choice  # noqa: E402
 from ssd_ctl.setters import files, shell, tuned  # noqa: E402
 from ssd_ctl.setters import rules as events  # noqa: E402
@@ -135,6 +136,66 @@ def applied(card, file):
     os.environ.update(former[3])
 
 
+# Lines of a file in /etc, for which drives of DRIVES they are, "*" for all, and "?" if that cannot
+# be told.
+ETC = (
+    ('KERNEL=="mmcblk[0-9]*", ATTR{queue/scheduler}="bfq"', "mmcblk0 mmcblk1"),
+    ('ACTION=="add|change", KERNEL=="sd*|mmcblk*", ATTR{queue/rotational}=="0", '
+     'ATTR{queue/scheduler}="bfq"', "mmcblk0 mmcblk1 sdg"),
+    ('SUBSYSTEMS=="usb", ATTR{queue/scheduler}="none"', "sda"),
+    ('ATTR{queue/scheduler}!="none", ENV{SSD_IOSCHED_KIND}=="qlc", ATTR{queue/scheduler}:="none"',
+     "sdg"),
+    ('TEST=="device/cmdq_en", ATTR{queue/scheduler}="noop"', "mmcblk1"),
+    ('ATTR{queue/scheduler}="kyber"', "*"),
+    ('SUBSYSTEM!="block", GOTO="x"\nKERNEL!="mmcblk0", GOTO="x"\nACTION!="add", GOTO="x"\n'
+     'ATTR{queue/scheduler}="bfq"\nLABEL="x"', "mmcblk0"),
+    ('KERNEL=="sda", GOTO="x"\nLABEL="x"\nKERNEL=="sdg", ATTR{queue/scheduler}="bfq"', "sdg"),
+    ('ACTION=="remove", GOTO="x"\nACTION=="change", KERNEL=="sdg", GOTO="x"\n'
+     'KERNEL=="sdg", ATTR{queue/scheduler}="bfq"\nLABEL="x"', "sdg"),
+    # What they do not change, do not select, or select later.
+    ('KERNEL=="mmcblk0", ATTR{queue/scheduler}=="bfq", ATTR{queue/nr_requests}="4"', ""),
+    ('KERNEL=="mmcblk0", ATTR{queue/scheduler}="pass"', ""),
+    ('ACTION=="remove", KERNEL=="mmcblk0", ATTR{queue/scheduler}="bfq"', ""),
+    ('KERNEL=="mmcblk0", ATTR{../queue/scheduler}="bfq"', ""),
+    ('# KERNEL=="mmcblk0", ATTR{queue/scheduler}="bfq"', ""),
+    # What a program says decides, or several terms, or what another rule has found out.
+    ('KERNEL==i"MMCBLK0", ATTR{queue/scheduler}="bfq"', "?"),
+    ('PROGRAM=="/bin/x", ATTR{queue/scheduler}="bfq"', "?"),
+    ('KERNEL=="sda", RESULT=="1", ATTR{queue/scheduler}="bfq"', "?"),
+    ('KERNEL=="sda", ENV{.X}=="1", ATTR{queue/scheduler}="bfq"', "?"),
+    ('KERNEL=="sda", TAG=="x", ATTR{queue/scheduler}="bfq"', "?"),
+    ('KERNEL=="$env{X}", ATTR{queue/scheduler}="bfq"', "?"),
+    ('KERNEL=="sda", ENV{X}=="1", GOTO="x"\nATTR{queue/scheduler}="bfq"\nLABEL="x"', "?"),
+    ('SUBSYSTEMS!="usb", GOTO="x"\nATTR{queue/scheduler}="bfq"\nLABEL="x"', "?"))
+
+
+def theirs(folder, found):
+    """What a rule in /etc selects before the rules by kind stays, also for drives that appear
+    later: the file has its conditions."""
+    files.ROOT, path = folder, folder / "etc/udev/rules.d/60-x.rules"
+    path.parent.mkdir(parents=True)
+    file = by_kind.File.recommended("")
+    get = {drive.name for drive in found if kinds.of(drive, known_of(drive)).scheduler}
+    for text, meant in ETC:
+        path.write_text(f"{text}\n")
+        lines = explicit_rules.theirs(file)
+        left = tuple(each.terms for each in lines if each.terms)
+        made = dataclasses.replace(file, left=left)
+        parsed = events.lines_of(pathlib.Path("/x.rules"), made.text())
+        names = {drive.name for drive in found if drive.name in get and
+                 not selected(drive, parsed, known_of(drive))}
+        wanted = get if meant == "*" else set(meant.replace("?", "").split())
+        check(names == wanted and bool(lines and not left) == (meant == "?"),
+              f"{text!r}: {left}, {names}")
+    path.rename(path.with_name("99-x.rules"))
+    check(explicit_rules.theirs(file) == [], "a file that is read later wins anyway")
+
+
+def known_of(drive):
+    """What udev knows of a drive."""
+    return {"DEVTYPE": "disk", **drive.known}
+
+
 def printed():
     """Rules are printed with their paths, for a machine without drives, and nothing is written; the
     examples are what is printed, and tuned's is understood."""
@@ -206,6 +267,7 @@ def main():
         found = [made(folder / "devices", name) for name in DRIVES]
         named = {drive.name: drive for drive in found}
         told(found)
+        theirs(folder / "theirs", found)
         (folder / "rules").mkdir()
         order(folder / "rules", named["mmcblk0"])
         printed()

@@ -275,7 +275,8 @@ def ran(words):
 
 def explicit(folder):
     """A drive is left alone if a rule in /etc that comes before selects something else for it, or
-    if something else was applied; not for a rule of the distribution, nor if that is overruled."""
+    if something else was applied; not for a rule of the distribution, nor if it selects the same.
+    What another rule of theirs selects instead stays theirs, too."""
     found = three(folder)
     ruled, applied, plain = found
     ruled.known |= {"USEC_INITIALIZED": "1"}
@@ -287,9 +288,10 @@ def explicit(folder):
     made = by_kind.File.recommended("")
     saved.write_choices(applied, saved.APPLIED, {applied.instance(): Choice("bfq")})
     applied.now = Choice("bfq")
-    for texts, left in (({etc / "60-x.rules": "bfq"}, True), ({lib / "60-x.rules": "bfq"}, False),
-                        ({etc / "60-x.rules": "pass"}, False),
-                        ({etc / "60-x.rules": "bfq", etc / "61-x.rules": "pass"}, False)):
+    other = "a rule in /etc selects pass for it"
+    for texts, left in (({etc / "60-x.rules": "bfq"}, "/etc/udev/rules.d/60-x.rules:1 selects bfq"),
+                        ({lib / "60-x.rules": "bfq"}, ""), ({etc / "60-x.rules": "pass"}, ""),
+                        ({etc / "60-x.rules": "bfq", etc / "61-x.rules": "pass"}, other)):
         ruled.now = plain.now = Choice("pass")
         for path, scheduler in texts.items():
             path.write_text(line % scheduler)
@@ -297,10 +299,12 @@ def explicit(folder):
         names = [rule.model for drive in found for rule in rules.of(drive)]
         check(not error and names == ["emmc"] * (1 if left else 2) and
               [drive.now for drive in found] ==
-              [Choice("none" if left else "pass"), Choice("bfq"), Choice("pass")],
+              [Choice("none" if left and left != other else "pass"), Choice("bfq"),
+               Choice("pass")],
               f"{texts.values()}: {names}, {error}, {[str(drive.now) for drive in found]}")
-        check((f"{ruled.path} is left alone: /etc/udev/rules.d/60-x.rules:1 selects bfq" in said
-               ) == left and ("appear later get what is recommended" in said) == left and
+        check((f"{ruled.path} is left alone: {left}" in said) == bool(left) and
+              ("60-x.rules:1 is for is left to it, also drives that appear later" in said) ==
+              bool(left) and "appear later get what is" not in said and
               f"{applied.path} is left alone: bfq was selected" in said and
               f"{plain.path} keeps pass" in said and "no gain" not in said, f"it is told: {said!r}")
         check(by_kind.read(rules.kinds_path()).left and not rules.of(applied) and

@@ -8,11 +8,11 @@ import fcntl
 import pathlib
 
 from ssd_ctl import (
-    CtlError, apply, by_kind, drives, evidence, explicit, keeping, kinds, revert, rules, saved,
-    schedulers, udev)
+    CtlError, apply, by_kind, drives, evidence, explicit, explicit_rules, keeping, kinds, revert,
+    rules, saved, schedulers, udev)
 from ssd_ctl.choice import Choice
 from ssd_ctl.said import Said
-from ssd_ctl.setters import boot
+from ssd_ctl.setters import Setter, boot
 from ssd_probe.drive import Drive
 
 # Where the hardware database of the project is, as a file: installed, or in a checkout.
@@ -32,37 +32,55 @@ def texts(file: by_kind.File) -> dict[pathlib.Path, str]:
 
 
 def leaving(file: by_kind.File, said: Said) -> by_kind.File:
-    """Return the file with the drives for which the administrator has chosen something else, or
-    that have a scheduler which does better: it leaves them alone, which is said."""
-    left, places = [], []
+    """Return the file with the drives for which the administrator has chosen something else, also
+    those that appear later, or that have a scheduler which does better: it leaves them alone, which
+    is said."""
+    theirs = explicit_rules.theirs(file)
+    left, odd = [each.terms for each in theirs if each.terms], []
+    told: list[str] = []
     for drive in drives.every():
         known = kinds.properties(drive)
         choice, _, database = by_kind.chosen(file, drive, known)
         if not choice or not all(rule.by_kind for rule in rules.of(drive)):
             continue
-        setter, applied = explicit.by_file(drive, choice), explicit.by_apply(drive, choice)
-        # Not if a former version of the file has selected it.
-        kept = any(schedulers.holds(drive, rule.choice) for rule in rules.of(drive))
-        better = "" if database or kept else evidence.better(
-            kinds.of(drive, known).drive, schedulers.present(drive), choice)
-        if not setter and not applied and not better:
-            continue
-        left.append((drive.path, explicit.condition(drive, choice)))
-        if better and not setter and not applied:
-            said(f"{drive.path} is left alone: {better}; to keep {choice}: "
-                 f"ssdctl persist {drive.path} {choice}")
-        if applied:
-            said(f"{drive.path} is left alone: {applied} was selected by ssdctl; to keep {choice}: "
-                 f"ssdctl apply {drive.path} {choice}, then this command again")
-        if setter:
-            places.append(setter.place)
-            said(f"{drive.path} is left alone: {setter.place} selects {setter.value}; to keep "
-                 f"{choice}: remove that line, then this command again")
-    for place in dict.fromkeys(places):
+        covered = kinds.has(drive, tuple(left), {**known, "DEVTYPE": "disk"})
+        why, setter = chosen_instead(drive, choice, database, known)
+        if setter and not covered:
+            odd.append(setter.place)
+        if why and not covered:
+            left.append(explicit.condition(drive, choice))
+        if why or covered:
+            told.append(drive.path)
+            said(why or f"{drive.path} is left alone: a rule in /etc selects {choice} for it")
+    for each in theirs:
+        if each.terms:
+            said(f"what {each.place} is for is left to it, also drives that appear later")
+    for place in dict.fromkeys(odd):
         said(f"drives that appear later get what is recommended for their kind, also if {place} "
              "selects something else for them")
-    said.facts["left"] = [path for path, _ in left]
-    return dataclasses.replace(file, left=tuple(terms for _, terms in left))
+    said.facts["left"] = told
+    return dataclasses.replace(file, left=tuple(dict.fromkeys(left)))
+
+
+def chosen_instead(drive: Drive, choice: Choice, database: bool, known: dict[str, str]
+                   ) -> tuple[str, Setter | None]:
+    """Return why a drive is left alone instead of keeping a choice, "" if it is not, and the line
+    in /etc that selects something else. @database: the choice is of its model; @known: its
+    properties of udev."""
+    setter = explicit.by_file(drive, choice)
+    if setter:
+        return (f"{drive.path} is left alone: {setter.place} selects {setter.value}; to keep "
+                f"{choice}: remove that line, then this command again"), setter
+    applied = explicit.by_apply(drive, choice)
+    if applied:
+        return (f"{drive.path} is left alone: {applied} was selected by ssdctl; to keep {choice}: "
+                f"ssdctl apply {drive.path} {choice}, then this command again"), None
+    # Not if a former version of the file has selected it.
+    kept = any(schedulers.holds(drive, rule.choice) for rule in rules.of(drive))
+    better = "" if database or kept else evidence.better(
+        kinds.of(drive, known).drive, schedulers.present(drive), choice)
+    return better and (f"{drive.path} is left alone: {better}; to keep {choice}: "
+                       f"ssdctl persist {drive.path} {choice}"), None
 
 
 def wanted(drive: Drive, file: by_kind.File, said: Said) -> Choice | None:

@@ -33,10 +33,11 @@ SUBSTITUTE = re.compile(r"\$\$|%%|\$(\w+)(?:\{(\w+)\})?|%(?:(E)\{(\w+)\}|([knpMS
 
 @dataclasses.dataclass
 class Line:
-    """A line of a file of rules. @terms: (key, attribute, operator, value)."""
+    """A line of a file of rules. @terms: (key, attribute, operator, value), @text: all of it."""
     path: pathlib.Path
     number: int
     terms: list[tuple[str, str, str, str]]
+    text: str = ""
 
     @property
     def place(self) -> str:
@@ -50,7 +51,7 @@ class Line:
 
 def lines_of(path: pathlib.Path, text: str) -> list[Line]:
     """Return the lines of a file of rules."""
-    return [Line(path, number, TERM.findall(line)) for number, line in files.joined(text)
+    return [Line(path, number, TERM.findall(line), line) for number, line in files.joined(text)
             if not line.lstrip().startswith("#")]
 
 
