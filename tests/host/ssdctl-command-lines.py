@@ -58,6 +58,7 @@ def command_lines():
                  "fio --rw=randread --bs=4k 2>&1", "# /usr/bin/fio --readwrite=randread --bs '4k'",
                  "\u2013rw=randread \u2014bs=4k", "\u2013-rw=\u201crandread\u201d --bs=4k",
                  "--rw=randread\n--bs=4k\n", "fio --rw=randread \\ --bs=4k > out; rm out",
+                 "fio --rw=randread --bs=4k # it is slow",
                  "numactl -N 0 fio --rw=randread\xa0--bs=4k --name=fio --eta always --minimal",
                  "--thread --rw=randread --bs=4k --thread=0"):
         found = jobs_of(text)
@@ -73,7 +74,8 @@ def command_lines():
         "/dev/measured", 64 << 20, "/logs", 1), "the file that it names is not measured")
     for text, because in (
             ("fio job.fio", "job.fio is no option of fio (a job file is given with --workload)"),
-            ("--bs=4k x", "x is no option"), ("--bs", "--fio: bs= in [global]: write a number"),
+            ("--bs=4k x", "x is no option"), ("# --bs=4k", "# is no option"),
+            ("| tee log", "| is no option"), ("--bs", "--fio: bs= in [global]: write a number"),
             ("--rw=randread --ioengine=cpuio", "ioengine=cpuio in [global]: it does no I/O"),
             ("--exec_prerun=reboot", "it runs a program"), ("--client=host", "it runs elsewhere"),
             ("--trigger='rm -rf /'", "it runs a program"), ("--section=a", "use a job file"),

@@ -281,13 +281,21 @@ def said():
     found = {"name": "none", "gain": 1.0, "low": None, "high": None, "verdict": "leads",
              "jobs": [job], "flushes": {}, "aside": False, "runs": 1}
     made = {"candidates": [found], "leading": found, "disturbed": [], "unsettled": False,
-            "uneven": [], "unlogged": ["log"], "changes": 0, "phases": [["a", "b"], ["c"]]}
+            "uneven": [], "unlogged": ["log"], "changes": 0, "phases": [["a", "b"], ["c"]],
+            "workload": "own.fio"}
     text = " ".join(report.notes(made))
     check("after each other, as stonewall and wait_for say" in text and "[a], [b], then [c]" in text
           and "[log] are those of the page cache" in text, text)
     check("flushes" not in report.table(made) and "discard" not in report.table(made), "without")
     made["phases"] = [["a"]]
     check("after each other" not in " ".join(report.notes(made)), "one phase")
+    check("at once" not in " ".join(report.notes(made)), "one job")
+    made["phases"] = [["a", "b"]]
+    text = " ".join(report.notes(made))
+    check("at once, as in fio without stonewall: [a], [b]." in text, text)
+    check("at once" not in " ".join(report.notes(made | {"workload": "desktop"})), "a load of ours")
+    made["phases"] = [[str(number) for number in range(40)]]
+    check("[5] and 34 jobs more" in " ".join(report.notes(made)), "many jobs at once")
     made["phases"] = [[str(number)] for number in range(40)]
     check("[5], and 34 phases more" in " ".join(report.notes(made)), "many phases")
     found["flushes"] = {"iops": 7.0, "mean_ms": 3.0}

@@ -16,8 +16,8 @@ CONTINUED = re.compile(r"\\[ \t\r]*\n|(?<=\s)\\(?=\s)")
 TYPESET = str.maketrans({"\xa0": " ", "\u201c": '"', "\u201d": '"', "\u201e": '"',
                          "\u2018": "'", "\u2019": "'"})
 DASHES = re.compile("^(--|-|\u2013-?|\u2014)(?=[A-Za-z])")
-# Where a shell ends a command, or writes its output elsewhere.
-SHELL = re.compile(r"\||\|\||&|&&|;|\d?>.*|\|&")
+# Where a shell ends a command, or writes its output elsewhere, or a comment begins.
+SHELL = re.compile(r"\||\|\||&|&&|;|\d?>.*|\|&|#.*")
 # fio's own options, which are not those of a job: those that are dropped, with and without a value.
 VALUED = set("output latency-log output-format eta eta-interval eta-newline debug inflate-log "
              "alloc-size max-jobs terse-version status-interval idle-prof aux-path".split())
@@ -45,7 +45,7 @@ def words_of(text: str) -> list[str]:
         raise CtlError(f"{OPTION}: there are several commands: give one")
     words = words[starts[0] + 1 if starts else 0:]
     ends = [number for number, word in enumerate(words) if SHELL.fullmatch(word)]
-    return words[:ends[0]] if ends else words
+    return words[:ends[0]] if ends and ends[0] else words
 
 
 def pairs_of(words: list[str]) -> list[tuple[str, str | None]]:

@@ -28,7 +28,7 @@ from ssd_ctl.advice.figures import summed
 from ssd_ctl.advice.rounds import Measured, Rounds
 from ssd_ctl.advice.sequential import NONE
 from ssd_ctl.advice.target import Target
-from ssd_ctl.advice.workload import READ, WAYS
+from ssd_ctl.advice.workload import NAMED, READ, WAYS
 from ssd_ctl.choice import Choice
 from ssd_probe import pages
 from ssd_probe.drive import Drive
@@ -41,7 +41,7 @@ LONG_TAIL = 2.0
 TEMPLATES = pathlib.Path(__file__).resolve().parents[1] / "templates"
 # A factor is not shown in percent from here on.
 LARGE = 4
-# Phases of the load that are listed.
+# Phases of the load that are listed, and jobs of one.
 MOST_PHASES = 6
 # Confidence is not shown beyond.
 MOST_SURE = 0.99
@@ -241,10 +241,16 @@ def listed(jobs: list[str]) -> str:
     return ", ".join(f"[{name}]" for name in jobs)
 
 
+def at_once(jobs: list[str]) -> str:
+    """Return the jobs that run together in words, the first ones."""
+    more = len(jobs) - MOST_PHASES
+    return listed(jobs[:MOST_PHASES]) + (f" and {counted(more, 'job')} more" if more > 0 else "")
+
+
 def in_order(phases: list[list[str]]) -> str:
     """Return the jobs by phase in words, the first ones."""
     more = len(phases) - MOST_PHASES
-    return ", then ".join(map(listed, phases[:MOST_PHASES])) + (
+    return ", then ".join(map(at_once, phases[:MOST_PHASES])) + (
         f", and {counted(more, 'phase')} more" if more > 0 else "")
 
 
@@ -266,6 +272,9 @@ def notes(report: dict) -> list[str]:
         said.append("The jobs ran after each other, as stonewall and wait_for say, each phase "
                     f"alone under each candidate: {in_order(report['phases'])}. MB/s are the sum "
                     "of all phases.")
+    elif len(report["phases"][0]) > 1 and report["workload"] not in NAMED:
+        said.append(f"The jobs ran at once, as in fio without stonewall: "
+                    f"{at_once(report['phases'][0])}.")
     if report["changes"]:
         said.append(f"The drive became slower or faster {counted(report['changes'], 'time')} (its "
                     "cache is full?): what it did before does not count.")
