@@ -16,109 +16,14 @@ sys.path.insert(0, str(TESTS / "lib"))
 
 import checks  # noqa: E402  (in a folder added above)
 from checks import check  # noqa: E402
+from trace_samples import PAIR, R, SAMPLES, SECTOR, W  # noqa: E402
 from traces import convert  # noqa: E402
 
 from trace_to_fio.formats import all_formats  # noqa: E402
 
 TRACES = TESTS / "host/traces"
-R, W = "read", "write"
-SECTOR = 512
 # Bytes of a sample that is also read with damage.
 MOST = 1 << 16
-# Two requests, in blocks of 512 bytes: (sector, sectors).
-PAIR = [(0, R, 2048 * SECTOR, 4096), (300, W, 4096 * SECTOR, 8192)]
-# {format: [(lines, requests)]}, found without --format.
-SAMPLES = {
-    "blkparse": [(
-        "  8,0    1        1     0.001000000   697  Q   R 2048 + 8 [fio]\n"
-        "  8,0    1        0     0.001100000     0  m   N cfq697 slice expired\n"
-        "  8,0    1        2     0.001200000   697  P   N [fio]\n"
-        "  8,0    1        3     0.001250000   697  Q  DS 64 + 8 [fio]\n"
-        "  8,0    1        4     0.001260000   697  Q FWS [fio]\n"
-        "  8,0    1        5     0.001300000   697  Q FWFSM 4096 + 16 [kworker/0:1]\n"
-        "  8,0    1        6     0.001400000   697  C   R 2048 + 8 (    1234) [0]\n"
-        "fio (697)\n Reads Queued:           1,        4KiB\t Writes Queued:           1,\n\n"
-        "Throughput (R/W): 0KiB/s / 0KiB/s\nEvents (8,0): 6 entries\n", PAIR)],
-    "ftrace": [(
-        "# tracer: nop\n#\n#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION\n"
-        "          <idle>-0       [001] d..1. 99.900000: sched_switch: prev_comm=a ==> next\n"
-        "             fio-697     [001] ..... 100.000000: block_rq_issue: 8,0 R 4096 () 2048 + 8"
-        " none,0,0 [fio]\n"
-        "             fio-697     [001] ..... 100.000100: block_rq_issue: 8,0 FF 0 () 0 + 0 [fio]\n"
-        "             fio-697     [001] ..... 100.000200: block_rq_issue: 8,0 N 36 (12 00 00) 0 + 0"
-        " [smartctl]\n"
-        "    kworker/1:1H-250     [001] ..... 100.000300: block_rq_issue: 8,0 WS 8192 () 4096 + 16"
-        " [kworker/1:1H]\n"
-        "          <idle>-0       [001] ..s.. 100.000400: block_rq_complete: 8,0 R () 2048 + 8"
-        " [0]\n",
-        PAIR),
-        # Block events after many others, of which an end is first.
-        ("# tracer: nop\n" + " a-1 [000] d..1. 0.5: sched_switch: prev_comm=a ==> next\n" * 20_000 +
-         " a-1 [000] .... 0.900000: block_rq_complete: 8,0 R () 64 + 8 [0]\n"
-         " a-1 [000] .... 1.000000: block_rq_issue: 8,0 R 4096 () 2048 + 8 [a]\n"
-         " a-1 [000] .... 1.000300: block_rq_issue: 8,0 W 8192 () 4096 + 16 [a]\n", PAIR),
-        # trace-cmd report -t of a newer version, perf script, bios.
-        ("cpus=2\n"
-         " fio-2991    0...   119.255974123: block_rq_issue:       8,0 R 4096 () 2048 + 8 [fio]\n"
-         " fio-2991    0...   119.256274123: block_rq_issue:       8,0 W 8192 () 4096 + 16 [fio]\n",
-         PAIR),
-        ("fio 2991 [000] 119.255974: block:block_rq_issue: 8,0 R 4096 () 2048 + 8 [fio]\n"
-         "fio 2991 [000] 119.256274: block:block_rq_issue: 8,0 W 8192 () 4096 + 16 [fio]\n", PAIR),
-        (" a-1 [000] .... 1.000000: block_bio_queue: 8,0 R 2048 + 8 [a]\n"
-         " a-1 [000] .... 1.000010: block_rq_issue: 8,0 R 4096 () 2048 + 8 [a]\n"
-         " a-1 [000] .... 1.000300: block_bio_queue: 8,0 W 4096 + 16 [a]\n", PAIR)],
-    "biosnoop": [(
-        "TIME(s)     COMM           PID    DISK    T SECTOR     BYTES  QUE(ms) LAT(ms)\n"
-        "0.001200    Web Content    1950   sda     W 4096       8192      0.10    0.80\n"
-        "0.001000    kworker/0:1    1950   sda     R 2048       4096      0.00    1.00\n"
-        "0.002000    ?              0      sda     W -1         0         0.00    1.00\n", PAIR),
-        ("0.001000   a b   1950   nvme0n1   R  2048       4096       1.00\n"
-         "0.001300   a     1950   nvme0n1   WS 4096       8192       1.00\n", PAIR),
-        ("TIME(s)        COMM           PID    DISK      T SECTOR     BYTES  P  LAT(ms)\n"
-         "0.001000       a     1950   sda       R 2048       4096       S  1.00\n"
-         "0.001300       a     1950   sda       W 4096       8192       R  1.00\n", PAIR),
-        # The first one was not seen as it entered the queue.
-        ("TIME(s)     COMM           PID    DISK    T SECTOR     BYTES  QUE(ms) LAT(ms)\n"
-         "0.001000    a              1950   sda     R 2048       4096    -1.000   1.000\n"
-         "0.001400    a              1950   sda     W 4096       8192     0.100   1.000\n", PAIR)],
-    "msr": [("128166372003061629,hm,1,Read,1048576,4096,151\n"
-             "128166372003064629,hm,1,Write,2097152,8192,151\n", PAIR)],
-    "spc": [("0,2048,4096,r,0.551706\n0,4096,8192,W,0.552006\n", PAIR),
-            ("0,2048,4096,R,0.551706,1,more\n0,4096,8192,W,0.552006\n", PAIR)],
-    "fiu": [("89966193305706 4892 syslogd 2048 8 R 6 0 531e779e8dd7\n"
-             "89966193605706 4892 kworker a 4096 16 W 6 0 531e779e8dd8\n", PAIR)],
-    "systor": [("Timestamp,Response,IOType,LUN,Offset,Size\n"
-                "1456135200.013118000,0.001,R,0,1048576,4096\n"
-                "1456135200.013200000,0.001,,0,0,4096\n"
-                "1456135200.013418000,0.001,W,0,2097152,8192\n", PAIR),
-               ("1456135200.013118000,0.001,R,0,1048576,4096\n"
-                "1456135200.013418000,0.001,W,0,2097152,8192\n", PAIR)],
-    "alibaba": [("0,R,1048576,4096,1577808000000046\n0,W,2097152,8192,1577808000000346\n", PAIR),
-                ("device_id,opcode,offset,length,timestamp\n"
-                 "0,R,1048576,4096,1577808000000046\n0,W,2097152,8192,1577808000000346\n", PAIR)],
-    "tencent": [("1538323200,2048,8,0,1063\n1538323201,4096,16,1,1063\n",
-                 [PAIR[0], (1000000, *PAIR[1][1:])])],
-    "cloudphysics": [("version,time,op,size,lbn\n1,33898,28,4096,2048\n1,33898,35,0,0\n"
-                      "1,33899,2a,8192,4096\n", [PAIR[0], (1000000, *PAIR[1][1:])]),
-                     ("1,33898,28,4096,2048\n1,33899,2a,8192,4096\n",
-                      [PAIR[0], (1000000, *PAIR[1][1:])])],
-    # Places and sizes may be multiples of 512 in sectors, too.
-    "mqsim": [("938513000 0 2048 8 1\n938813000 0 4096 16 0\n", PAIR),
-              ("4851300 1 1048576 1024 0\n5151300 1 1049600 1024 1\n",
-               [(0, W, 1 << 29, 1 << 19), (300, R, (1 << 29) + (1 << 19), 1 << 19)])],
-    "disksim": [("13.191135 0 2048 8 1\n13.491135 0 4096 16 0\n", PAIR)],
-    "femu": [("0.000 0 1048576 4096 1\n0.300 0 2097152 8192 0\n", PAIR)],
-    "csv": [("ts_us,dev,op,offset,size\n1000.0,a,R,1048576,4096\n1300,a,W,2097152,8192\n", PAIR),
-            ("ts_us,dev,op,size,offset\n1000.0,a,R,4096,1048576\n1300,a,W,8192,2097152\n", PAIR),
-            ("# made by hand\n#time (ms);LBA;sectors;rwbs\n1;2048;8;RA\n1.3;4096;16;WS\n", PAIR),
-            ("time_ms,op,Offset (KiB),size_sectors\n1,r,1024,8\n1.3,w,2048,16\n", PAIR),
-            ('"is_read","timestamp_ns","Offset","Length"\n"1","1e6","1048576","4096"\n'
-             '"0","1300000","2097152","8192"\n', PAIR),
-            ("Time[s]|Type|Sector|Size\n0.001|Read|2048|8\n0.0013|Write|4096|16\n", PAIR),
-            ("time_s\top\tlba\tbytes\n0.001\tR\t2048\t4096\n"
-             "0.0013\tw\t4096\t8192\n0.002\tdiscard\t0\t4096\n",
-             PAIR)],
-}
 
 
 class Files:
@@ -299,6 +204,11 @@ def refused(file):
             ((), "fio version 2 iolog\n/dev/a add\n", "a replay log of fio already"),
             ((), "TIME(ms)     COMM             PID    LAT(ms)\n611  bash   4179  10\n",
              "not printed sector and size"),
+            ((), "COMM  PID  TYPE DEV    BLOCK  BYTES LATms\na     1  R    202,1  2048   4096  0.6\n",
+             "iosnoop has not printed times: record with iosnoop -s"),
+            ((), "Attaching 1 probe...\nsector,nr_sector,rwbs\n2048,8,R\n",
+             "the header has no time: --columns names them"),
+            ((), "Attaching 1 probe...\n2048 8 R\n", "line 2: '2048 8 R'"),
             ((), (TRACES / "blkparse-f.txt").read_text(), "this seems to be blkparse -f"),
             (("--blkparse-format=%T %a %S %n",), "0 Q 1 1\n", "has no %d"),
             (("--blkparse-format=%T %a %d %S",), "0 Q R 1\n", "needs %n or %N"),

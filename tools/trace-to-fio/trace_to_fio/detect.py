@@ -9,6 +9,7 @@ from ssd_probe.output import plain
 
 from trace_to_fio import LeftOut, Malformed, NoTrace, Options, TraceError
 from trace_to_fio.formats import Format, Parser, all_formats, ftrace
+from trace_to_fio.formats.events import is_around
 
 # Lines that are looked at, and lines of other events of ftrace that may be before them.
 LINES, OTHERS = 1000, 100_000
@@ -106,7 +107,9 @@ def parser_for(name: str | None, options: Options, lines: list[str]
         if trial and trial.fits():
             trials.append(trial)
     if not trials:
-        raise refusals[0] if refusals else NoTrace(unknown(lines))
+        # What knows the trace, but cannot read it, says more than what knows only its header.
+        raise min(refusals, key=lambda error: isinstance(error, NoTrace),
+                  default=NoTrace(unknown(lines)))
     best = min(trials, key=lambda trial: trial.malformed)
     notes = []
     others = [trial.format.name for trial in trials
@@ -125,7 +128,8 @@ def unknown(lines: list[str]) -> str:
     texts = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
     if not texts:
         return "it is empty"
-    number, first = next((text for text in texts if not text[1].startswith("#")), texts[0])
+    number, first = next((text for text in texts
+                          if not (text[1].startswith("#") or is_around(text[1]))), texts[0])
     records = [line for line in lines if LAYOUT.match(line)]
     if len(records) * 2 > sum(map(bool, lines)):
         return ("this seems to be blkparse -f: say its format string, as in "

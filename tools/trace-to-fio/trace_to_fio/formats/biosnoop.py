@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The output of biosnoop, of bcc and of its libbpf-tools. A line is printed when the request
-completes, and says how long it took: it was queued that much before."""
+"""The output of biosnoop, of bcc and of its libbpf-tools, and of iosnoop of perf-tools. A line is
+printed when the request completes, and says how long it took: it was queued that much before."""
 import re
 
 from trace_to_fio import LeftOut, Malformed, Options, TraceError
 from trace_to_fio.formats import Format, Found, Parser
-from trace_to_fio.formats.events import TERMINAL
+from trace_to_fio.formats.events import is_around
 from trace_to_fio.values import SECTOR, UNITS, nanoseconds, natural, writes
 
 HEADER = ("TIME(s)", "COMM", "PID", "DISK", "T", "SECTOR", "BYTES", "LAT(ms)")
@@ -14,13 +14,18 @@ QUEUED = (*HEADER[:-1], "QUE(ms)", "LAT(ms)")
 WAITS = ("QUE(ms)", "QLAT(ms)", "LAT(ms)")
 # What libbpf-tools print for the time in the queue if they have not seen the request enter it.
 UNSEEN = "-1.000"
-NEEDED = {"TIME(s)", "DISK", "T", "SECTOR", "BYTES"}
+NEEDED = {"DISK", "T", "SECTOR", "BYTES"}
+# What iosnoop calls the columns. With -s it prints when a request began, with -t when it ended.
+START = "START(s)"
+OTHER_NAMES = {"STARTs": START, "ENDs": "TIME(s)", "TYPE": "T", "DEV": "DISK", "BLOCK": "SECTOR",
+               "LATms": "LAT(ms)"}
+FIRST = ("TIME(s)", "TIME(ms)", START, "COMM")
 
 
 def header_of(line: str) -> tuple[str, ...]:
     """Return the names of a header's columns; none if the line is no header."""
-    words = tuple(line.split())
-    return words if words[:1] in (("TIME(s)",), ("TIME(ms)",)) and "COMM" in words else ()
+    words = tuple(OTHER_NAMES.get(word, word) for word in line.split())
+    return words if words and words[0] in FIRST and {"COMM", "PID", "LAT(ms)"} <= set(words) else ()
 
 
 class Biosnoop(Parser):
@@ -30,21 +35,25 @@ class Biosnoop(Parser):
         self.names = names
         if not set(names) >= NEEDED:
             raise TraceError("biosnoop has not printed sector and size of the requests, as that of "
-                             "bpftrace does not: record with biosnoop of bcc, or with blktrace")
+                             "bpftrace does not: record with biosnoop of bcc, or with blktrace, "
+                             "or see Documentation/traces.md")
+        if not {"TIME(s)", START} & set(names):
+            raise TraceError("iosnoop has not printed times: record with iosnoop -s")
         comm = names.index("COMM") if "COMM" in names else len(names)
         self.left, self.right = names[:comm], names[comm + 1:]
 
     def request(self, line: str) -> Found:
-        if not line.strip() or header_of(line) or TERMINAL.match(line):
-            return None
         words = line.split()
+        if not words or header_of(line) or is_around(line):
+            return None
         if len(words) < len(self.names):
             raise Malformed(f"{len(words)} columns instead of {len(self.names)}")
         row = {**dict(zip(self.left, words, strict=False)),
                **dict(zip(reversed(self.right), reversed(words), strict=False))}
-        waits = sum(nanoseconds(row[name], UNITS["ms"], name) for name in WAITS
+        begin = row.get(START)
+        waits = 0 if begin else sum(nanoseconds(row[name], UNITS["ms"], name) for name in WAITS
                     if row.get(name, UNSEEN) != UNSEEN)
-        ns = nanoseconds(row["TIME(s)"], UNITS["s"], "TIME(s)") - waits
+        ns = nanoseconds(begin or row["TIME(s)"], UNITS["s"], "the time") - waits
         write, size = writes(row["T"]), natural(row["BYTES"], "BYTES")
         if not size:
             raise LeftOut("flushes")
@@ -64,4 +73,4 @@ def make(_: Options, lines: list[str], guess: bool) -> Biosnoop | None:
     return Biosnoop(QUEUED if "." in rows[0][-2] else HEADER)
 
 
-FORMAT = Format("biosnoop", "biosnoop of bcc or libbpf-tools", make, "s")
+FORMAT = Format("biosnoop", "biosnoop of bcc or libbpf-tools, iosnoop", make, "s")

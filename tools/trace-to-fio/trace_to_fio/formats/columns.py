@@ -22,6 +22,8 @@ UNIT_WORDS = {"s": "s sec secs second seconds", "ms": "ms msec msecs millisecond
               "us": "us usec usecs microsecond microseconds",
               "ns": "ns nsec nsecs nanosecond nanoseconds", "100ns": "100ns filetime"}
 SYNONYMS = {
+    # As bpftrace calls it.
+    "time_ns": "nsecs",
     "op": "op type rw r/w opcode op_type optype iotype io_type operation direction rwbs "
           "read_write readwrite req_type request_type command cmd access access_type",
     "is_read": "is_read isread", "is_write": "is_write iswrite",
@@ -157,6 +159,9 @@ class Row:
         offset = natural(fields[place], name) * unit
         place, unit, name = self.size
         size = natural(fields[place], name) * unit
+        # As tracers print one that writes nothing, FWS.
+        if not size and self.direction and fields[self.direction[0]].strip().startswith("F"):
+            raise LeftOut("flushes")
         if len(self.devices) == 1:
             return ns, fields[self.devices[0]].strip(), write, offset, size
         return ns, ".".join(fields[place].strip() for place in self.devices), write, offset, size

@@ -14,6 +14,10 @@ MEANINGS = {"Q": "queued", "D": "issued", "I": "inserted", "C": "completed"}
 GAPS = "gaps of lost events"
 # A prompt with a command, or ^C, of a captured terminal.
 TERMINAL = re.compile(r"\^C|[^\s\d#]\S{0,80}[$#%>] |[$%>] ")
+# What bpftrace and tools of BPF print before, between and after their records: a count of probes, a
+# banner, lost events, warnings, and maps at the end.
+TRACER = re.compile(r"Attach(?:ing|ed) \d+ probes?\b|Tracing\b|Lost \d+ events|WARNING: |"
+                    r"@\w*(?:\[.*\])?: ")
 
 
 def event_of(options: Options, seen: set[str]) -> tuple[str, list[str]]:
@@ -25,6 +29,11 @@ def event_of(options: Options, seen: set[str]) -> tuple[str, list[str]]:
     if letter == "Q":
         return letter, []
     return letter, [f"without event Q, each {letter} ({MEANINGS[letter]}) is a request (--event)"]
+
+
+def is_around(line: str) -> bool:
+    """Return true if a line is of a terminal or of the program that traces, and no record."""
+    return bool(TERMINAL.match(line) or TRACER.match(line))
 
 
 class Events(Parser):

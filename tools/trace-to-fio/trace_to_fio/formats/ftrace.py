@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Block events of ftrace, as the kernel's trace file, trace-cmd report and perf script print
-them."""
+"""Block events of ftrace, as the kernel's trace file, trace-cmd report and perf script print them,
+and those of ftrace's tracer blk."""
 import re
 
 from trace_to_fio import NO_REQUEST, LeftOut, Malformed, Options
@@ -12,8 +12,14 @@ LETTERS = {"block_bio_queue": "Q", "block_rq_insert": "I", "block_rq_issue": "D"
            "block_rq_complete": "C"}
 # "8,0 R 4096 () 1000 + 8 none,0,0 [comm]": bytes are there only before completion, the command in
 # parentheses only with requests, the priority since 6.10.
-EVENT = re.compile(r"(?:^|\s)(\d+)(?:\.(\d+))?:\s+(?:block:)?(block_\w+):\s+(\d+,\d+) +(\w+) +"
-                   r"(?:\d+ +)?(?:\(([^)]*)\) +)?(\d+) \+ (\d+)(?:\s|$)", re.ASCII)
+EVENT = re.compile(r"(?:^|\s)(\d+)(?:\.(\d+))?:\s+(?:block:)?block_\w+:\s+(\d+,\d+) +"
+                   r"(?P<flags>\w+) +(?:\d+ +)?(?:\((?P<command>[^)]*)\) +)?"
+                   r"(?P<sector>\d+) \+ (?P<sectors>\d+)(?:\s|$)", re.ASCII)
+# "8,0    Q   R 2048 + 8 [comm]": of the tracer blk, with a cgroup if it is asked to; the command of
+# passthrough in parentheses; what is no request has no sectors.
+BLK = re.compile(r"(?:^|\s)(\d+)(?:\.(\d+))?:\s+(\d+,\d+) +(?:[\da-f]+,[\da-f]+ +|/\S* +)?"
+                 r"(?P<event>[A-Z]{1,2}|m) +(?P<flags>[A-Z]+) +(?:(?:\d+ )?\((?P<command>[^)]*)\) +)?"
+                 r"(?:(?P<sector>\d+) \+ (?P<sectors>\d+) )?", re.ASCII)
 LOST = re.compile(r"CPU:?\s*\d+ \[(?:LOST )?\d* ?EVENTS")
 # Any event.
 OTHER = re.compile(r"\s\d+\.\d+:\s+(?:\w+:)?\w+:", re.ASCII)
@@ -22,7 +28,7 @@ NAMED = re.compile(r":\s+(?:block:)?(block_bio_queue|block_rq_(?:insert|issue|co
 
 def is_block(line: str) -> bool:
     """Return true if a line is a block event that may be a request."""
-    return NAMED.search(line) is not None
+    return NAMED.search(line) is not None or BLK.search(line) is not None
 
 
 def lacks_block(lines: list[str]) -> bool:
@@ -30,34 +36,48 @@ def lacks_block(lines: list[str]) -> bool:
     return any(map(OTHER.search, lines)) and not any(map(is_block, lines))
 
 
+def letter_of(line: str) -> str:
+    """Return the letter of a line's event, "" if it is none that may be a request."""
+    named = NAMED.search(line)
+    if named:
+        return LETTERS[named[1]]
+    found = BLK.search(line)
+    return found["event"] if found and found["event"] in LETTERS.values() else ""
+
+
 class Ftrace(Events):
     """Reads block events among any others."""
 
     def __init__(self, options: Options, lines: list[str]):
-        found = (NAMED.search(line) for line in lines)
-        super().__init__(options, {LETTERS[each[1]] for each in found if each})
+        super().__init__(options, {letter_of(line) for line in lines if letter_of(line)})
 
     def request(self, line: str) -> Found:
         named = NAMED.search(line)
-        if not named and LOST.search(line):
-            raise LeftOut(GAPS)
-        if not named or line.startswith("#"):
+        if line.startswith("#"):
             return None
-        if LETTERS[named[1]] != self.event:
+        if named:
+            return self.of_event(EVENT.search(line), LETTERS[named[1]], named[1])
+        if LOST.search(line):
+            raise LeftOut(GAPS)
+        found = BLK.search(line)
+        return self.of_event(found, found["event"], "it") if found else None
+
+    def of_event(self, found: re.Match | None, event: str, name: str) -> Found:
+        """Return what an event says. @found: its match, @name: of the event."""
+        if event != self.event:
             return NO_REQUEST
-        found = EVENT.search(line)
         if not found:
-            raise Malformed(f"no 'device flags sector + sectors' after {named[1]}")
-        seconds, rest, _, device, flags, command, sector, sectors = found.groups()
-        if rest is None:
+            raise Malformed(f"no 'device flags sector + sectors' after {name}")
+        if found[2] is None:
             raise Malformed("the time has no fraction: record with the clock 'local' or 'global'")
-        write = self.taken(self.event, flags, f"({command}" if command else "")
-        if not int(sectors):
+        command, sectors = found["command"], int(found["sectors"] or 0)
+        write = self.taken(self.event, found["flags"], f"({command}" if command else "")
+        if not sectors:
             raise LeftOut("passthrough commands" if command else "flushes")
         # The kernel prints six digits, trace-cmd report -t nine.
-        ns = int(seconds) * 10**9 + int(rest) * 10**9 // 10 ** len(rest)
-        return ns, device, bool(write), int(sector) * SECTOR, int(sectors) * SECTOR
+        ns = int(found[1]) * 10**9 + int(found[2]) * 10**9 // 10 ** len(found[2])
+        return ns, found[3], bool(write), int(found["sector"]) * SECTOR, sectors * SECTOR
 
 
-FORMAT = Format("ftrace", "ftrace, trace-cmd report, perf script: block events",
+FORMAT = Format("ftrace", "ftrace, trace-cmd report, perf script: block events, or the tracer blk",
                 lambda options, lines, _: Ftrace(options, lines), "s")

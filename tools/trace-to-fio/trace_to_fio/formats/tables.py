@@ -4,8 +4,9 @@
 import dataclasses
 import re
 
-from trace_to_fio import LeftOut, Malformed, Options, TraceError
+from trace_to_fio import LeftOut, Malformed, NoTrace, Options, TraceError
 from trace_to_fio.formats import Format, Found, Parser
+from trace_to_fio.formats.events import is_around
 from trace_to_fio.formats.columns import (OFFSET, SIZE, WRITE, Column, Row, fields_of,
                                           first_of_each, in_header, missing, named, separator_of,
                                           with_units)
@@ -58,13 +59,20 @@ class Csv(Parser):
         # The header is there again where files were joined.
         if not line.strip() or line == self.header or line.startswith("#"):
             return None
-        return self.row.request(fields_of(line, self.separator))
+        try:
+            return self.row.request(fields_of(line, self.separator))
+        except Malformed:
+            if is_around(line):
+                return None
+            raise
 
 
 def header_in(lines: list[str]) -> tuple[str, list[str]] | None:
     """Return (line, names) of the header of a trace; None if there is none before the first
     record. A header may be a comment, and comments may be before it."""
     for line in lines:
+        if is_around(line):
+            continue
         text = line.lstrip("# \t")
         names = [name.strip() for name in fields_of(text, separator_of(text))]
         if sum(in_header(name) is not None for name in names) >= KNOWN:
@@ -74,12 +82,17 @@ def header_in(lines: list[str]) -> tuple[str, list[str]] | None:
     return None
 
 
+def first_record(lines: list[str]) -> str:
+    """Return the first line that may be a record or a header, "" without."""
+    return next((line for line in lines if line.strip() and not line.startswith("#") and
+                 not is_around(line)), "")
+
+
 def may_be(name: str, lines: list[str]) -> bool:
     """Return false if the first record of a trace without a header shows that it is not of a
     format, though its fields may be."""
     pattern = FIRST_FIELD.get(name)
-    first = next((line for line in lines if line.strip() and not line.startswith("#")), "")
-    return not pattern or bool(pattern.fullmatch(first.split(",")[0].strip()))
+    return not pattern or bool(pattern.fullmatch(first_record(lines).split(",")[0].strip()))
 
 
 def public(name: str):
@@ -107,8 +120,7 @@ def by_names(options: Options, lines: list[str], guess: bool) -> Csv | None:
         lacks = missing(columns, options)
         if not lacks:
             return with_header(header[0], columns, options, lines)
-        if not guess:
-            raise TraceError(f"the header has no {', no '.join(lacks)}: --columns names them")
+        raise NoTrace(f"the header has no {', no '.join(lacks)}: --columns names them")
     if guess:
         return None
     own = with_units(list(columns_of(OWN).values()), options)
@@ -183,7 +195,7 @@ def by_option(options: Options, lines: list[str], _: bool) -> Csv:
     lacks = missing(columns, options)
     if twice or lacks:
         raise TraceError(f"--columns has {f'{twice} twice' if twice else f'no {lacks[0]}'}")
-    first = next((line for line in lines if line.strip() and not line.startswith("#")), "")
+    first = first_record(lines)
     separator = separator_of(first)
     row = Row(with_units(columns, options), options)
     try:
