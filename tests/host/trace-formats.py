@@ -204,7 +204,7 @@ def refused(file):
             ((), "fio version 2 iolog\n/dev/a add\n", "a replay log of fio already"),
             ((), "TIME(ms)     COMM             PID    LAT(ms)\n611  bash   4179  10\n",
              "not printed sector and size"),
-            ((), "COMM  PID  TYPE DEV    BLOCK  BYTES LATms\na     1  R    202,1  2048   4096  0.6\n",
+            ((), "COMM PID TYPE DEV   BLOCK BYTES LATms\na    1   R    202,1 2048  4096  0.6\n",
              "iosnoop has not printed times: record with iosnoop -s"),
             ((), "Attaching 1 probe...\nsector,nr_sector,rwbs\n2048,8,R\n",
              "the header has no time: --columns names them"),

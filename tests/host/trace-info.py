@@ -17,9 +17,15 @@ import unittest.mock
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS / "lib"))
 
+from host import need  # noqa: E402  (in a folder added above)
+
+need("numpy", "matplotlib")
+
+import numpy  # noqa: E402  (it is there)
 from checks import check  # noqa: E402  (in a folder added above)
 from traces import TOOL, convert  # noqa: E402
 
+from trace_to_fio import picture as picture_of  # noqa: E402
 from trace_to_fio import reading, spool, summary  # noqa: E402
 
 HEAD = "ts_us,dev,op,offset,size\n"
@@ -129,7 +135,12 @@ def described(folder):
         done = convert("--picture", picture, path)
         check(done.status == 1 and path.read_text().startswith(HEAD), f"a link: {done.said}")
         picture.unlink()
-    # Sizes above those that are counted by sectors.
+    # Sizes above those that are counted by sectors, also in the picture.
+    way = summary.Way()
+    sizes = numpy.array([4096, 5 << 20, 2000 << 20, 2000 << 20])
+    way.add(sizes, sizes, numpy.zeros(4, int), numpy.zeros(4, int))
+    found = picture_of.curve(way)
+    check(found == ([4, 4, 5120, 2048000], [0, 25, 50, 100]), f"the curve of sizes: {found}")
     for sizes, median, p99 in (((5, 5, 5, 100), 5, 100), ((4, 4, 8, 16), 4, 16),
                                ((1024, 2048, 2048), 2048, 2048), ((5, 2000, 2000), 2000, 2000)):
         written(path, [(at, "a", "R", 0, size << 20) for at, size in enumerate(sizes)])

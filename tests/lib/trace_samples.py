@@ -71,9 +71,9 @@ SAMPLES = {
          "0.001400    a              1950   sda     W 4096       8192     0.100   1.000\n", PAIR),
         # iosnoop -s, and -t.
         ("Tracing block I/O. Ctrl-C to end.\n"
-         "STARTs         ENDs           COMM    PID    TYPE DEV      BLOCK        BYTES     LATms\n"
-         "5982800.302061 5982800.302679 a b     1809   R    202,1    2048         4096       0.62\n"
-         "5982800.302361 5982800.302842 a       1809   WS   202,1    4096         8192       0.42\n",
+         "STARTs         ENDs           COMM    PID    TYPE DEV      BLOCK   BYTES     LATms\n"
+         "5982800.302061 5982800.302679 a b     1809   R    202,1    2048    4096       0.62\n"
+         "5982800.302361 5982800.302842 a       1809   WS   202,1    4096    8192       0.42\n",
          PAIR),
         ("ENDs           COMM    PID    TYPE DEV      BLOCK        BYTES     LATms\n"
          "1.001000       a       1809   R    202,1    2048         4096       1.00\n"

@@ -8,8 +8,7 @@ from ssd_probe import files
 from ssd_probe.packages import need
 
 from trace_to_fio import TraceError
-from trace_to_fio.summary import PLACES, S, SECTORS, STEPS, WAYS, Summary
-from trace_to_fio.values import SECTOR
+from trace_to_fio.summary import PLACES, S, STEPS, WAYS, Summary, Way, size_of
 
 FORMS = ("svg", "png", "pdf")
 # Of reads and writes: red, green and blue.
@@ -54,13 +53,20 @@ def rate(axis, found: Summary):
     axis.legend(loc="upper right")
 
 
+def curve(way: Way) -> tuple[list[float], list[float]]:
+    """Return sizes in KiB, and how many percent of the requests are not larger; at the first one
+    the curve rises from 0."""
+    steps = numpy.flatnonzero(way.sizes)
+    kib = [min(size_of(int(step)), way.largest) / 1024 for step in steps]
+    part = 100 * numpy.cumsum(way.sizes[steps]) / way.requests
+    return [kib[0], *kib], [0, *part.tolist()]
+
+
 def sizes(axis, found: Summary):
     """Draw the part of the requests that are not larger than a size."""
-    kib = numpy.arange(1, SECTORS + 1) * SECTOR / 1024
     for way, name, colour, line in zip(found.ways, WAYS, COLOURS, "-:", strict=True):
         if way.requests:
-            part = 100 * numpy.cumsum(way.sizes[1:SECTORS + 1]) / way.requests
-            axis.step(kib, part, where="post", color=colour, linestyle=line,
+            axis.step(*curve(way), where="post", color=colour, linestyle=line,
                       label=f"{name}s")
     axis.set_xscale("log", base=2)
     axis.xaxis.set_major_formatter("{x:g}")

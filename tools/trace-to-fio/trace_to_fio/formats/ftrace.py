@@ -18,7 +18,8 @@ EVENT = re.compile(r"(?:^|\s)(\d+)(?:\.(\d+))?:\s+(?:block:)?block_\w+:\s+(\d+,\
 # "8,0    Q   R 2048 + 8 [comm]": of the tracer blk, with a cgroup if it is asked to; the command of
 # passthrough in parentheses; what is no request has no sectors.
 BLK = re.compile(r"(?:^|\s)(\d+)(?:\.(\d+))?:\s+(\d+,\d+) +(?:[\da-f]+,[\da-f]+ +|/\S* +)?"
-                 r"(?P<event>[A-Z]{1,2}|m) +(?P<flags>[A-Z]+) +(?:(?:\d+ )?\((?P<command>[^)]*)\) +)?"
+                 r"(?P<event>[A-Z]{1,2}|m) +(?P<flags>[A-Z]+) +"
+                 r"(?:(?:\d+ )?\((?P<command>[^)]*)\) +)?"
                  r"(?:(?P<sector>\d+) \+ (?P<sectors>\d+) )?", re.ASCII)
 LOST = re.compile(r"CPU:?\s*\d+ \[(?:LOST )?\d* ?EVENTS")
 # Any event.
