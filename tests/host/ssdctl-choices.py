@@ -5,6 +5,8 @@
 # told apart, and what a drive is used for is told. By made-up files of the kernel
 # quick: host
 
+import errno
+import fcntl
 import os
 import pathlib
 import sys
@@ -19,6 +21,7 @@ from checks import check  # noqa: E402  (in a folder added above)
 from ssd_ctl import (  # noqa: E402
     CtlError, apply, drives, persist, rules, schedulers, status, udev, uses)
 from ssd_ctl.choice import Choice, parse  # noqa: E402
+from ssd_probe import drive as probed  # noqa: E402
 
 MOUNTS = r"""21 1 8:1 / / rw - ext4 /dev/sda1 rw
 30 21 0:39 / /mnt/my\040pool rw - btrfs /dev/dm-0 rw
@@ -36,6 +39,29 @@ def failed(call, because):
         check(because in str(error), f"it says {error}")
         return
     check(False, f"{because}: it does not fail")
+
+
+def locks(folder):
+    """A drive that another program has locked is told so; one that cannot be opened is not."""
+    path = folder / "disk"
+    path.write_text("")
+    drive = types.SimpleNamespace(path=str(path))
+    drive.locked = lambda: probed.Drive.locked(drive)
+    limit, probed.LOCK_S = probed.LOCK_S, 0
+
+    def held():
+        with apply.locked(drive):
+            check(False, "the lock is held")
+    with open(path, "rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        failed(held, f"{path} is locked by another program: wait until it ends")
+    path.unlink()
+    failed(held, f"{path}: {os.strerror(errno.ENOENT)}")
+    try:
+        held()
+    except CtlError as error:
+        check("wait" not in str(error), f"there is nothing to wait for: {error}")
+    probed.LOCK_S = limit
 
 
 def settings(folder):
@@ -155,6 +181,7 @@ def used(folder):
 def main():
     with tempfile.TemporaryDirectory() as place:
         folder = pathlib.Path(place)
+        locks(folder)
         settings(folder / "settings")
         offered(folder / "offered")
         twins()

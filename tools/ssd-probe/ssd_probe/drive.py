@@ -233,7 +233,8 @@ class Drive:
                     break
                 except BlockingIOError:
                     if time.monotonic() > end:
-                        raise ProbeError(f"{self.path} is locked by another program") from None
+                        raise ProbeError(f"{self.path} is locked by another program: wait until "
+                                         "it ends") from None
                 time.sleep(0.1)
             yield device
         finally:

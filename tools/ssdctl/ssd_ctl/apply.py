@@ -95,7 +95,7 @@ def locked(drive: Drive):
         try:
             lock = stack.enter_context(drive.locked())
         except ProbeError as error:
-            raise CtlError(f"{error}: wait until it ends") from None
+            raise CtlError(str(error)) from None
         yield lock
 
 
