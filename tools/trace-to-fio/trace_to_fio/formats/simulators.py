@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """Traces for simulators and emulators: 'time device place size direction', 1 being a read. They
 differ in the units only, so one is often mistaken for another."""
+import re
+
 from trace_to_fio import Malformed, Options
 from trace_to_fio.formats import Format, Found, Parser
 from trace_to_fio.values import SECTOR, UNITS, is_natural, nanoseconds, natural
 
 READ = 1
+# DiskSim's flags, of which READ is the lowest, are hexadecimal.
+FLAGS = re.compile(r"(?:0x)?[\da-f]{1,8}", re.ASCII | re.IGNORECASE)
 
 
 class Simulator(Parser):
@@ -21,15 +25,17 @@ class Simulator(Parser):
         if len(fields) != 5:
             raise Malformed(f"{len(fields)} fields instead of 5")
         time, device, place, size, flags = fields
+        if not FLAGS.fullmatch(flags):
+            raise Malformed(f"the direction is no number: '{flags}'")
         return (nanoseconds(time, self.unit, "the time"), str(natural(device, "the device")),
-                not natural(flags, "the direction") & READ, natural(place, "the place") *
+                not int(flags, 16) & READ, natural(place, "the place") *
                 self.of_bytes, natural(size, "the size") * self.of_bytes)
 
 
 def rows_of(lines: list[str]) -> list[list[str]]:
     """Return the fields of the lines that may be records."""
     rows = [line.split() for line in lines if line.strip() and not line.startswith("#")]
-    return [row for row in rows if len(row) == 5 and all(map(is_natural, row[1:]))]
+    return [row for row in rows if len(row) == 5 and all(map(is_natural, row[1:4]))]
 
 
 def in_bytes(rows: list[list[str]]) -> bool:
