@@ -221,6 +221,11 @@ static bool pass_may_merge(struct iosched *io, unsigned int dir,
 	return pass_index(map, start) == pass_index(map, end - 1);
 }
 
+static bool pass_may_grow(struct iosched *io, struct request *rq)
+{
+	return iosched_rq_end(rq) < pass_queue_of(rq)->region->end;
+}
+
 /*
  * Bounds: rules 4, 5 and 7
  */
@@ -584,6 +589,7 @@ static const struct iosched_policy pass_policy = {
 	.placed		= pass_placed,
 	.removed	= pass_removed,
 	.may_merge	= pass_may_merge,
+	.may_grow	= pass_may_grow,
 	.ready		= pass_ready,
 	.select		= pass_select,
 	.take_alone	= pass_take_alone,

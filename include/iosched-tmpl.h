@@ -23,6 +23,7 @@
 #include "tmpl/readers/share.h"
 #include "tmpl/bypass.h"
 #include "tmpl/merge.h"
+#include "tmpl/calm.h"
 #include "tmpl/deadlines.h"
 #include "tmpl/insert.h"
 #include "tmpl/dispatch.h"

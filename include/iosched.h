@@ -254,6 +254,15 @@ struct iosched_driver {
  * @merged: request that the merge in progress has made larger, or NULL
  * @room: lower bound of the free slots below the dispatch limit; 0 means
  *	unknown, recount
+ * @limit: the dispatch limit when it was last counted, see tmpl/bounds.h. Read without
+ *	@lock.
+ * @expire: time from insertion to deadline, by direction, in jiffies
+ * @calm_at: the jiffy that is calm, see tmpl/calm.h
+ * @calm_tiers: mask of the tier in use then; 0 if it is calm no longer
+ * @calm_dirs: mask of the directions that it has reckoned with
+ * @write_room: lower bound of the writes that may be dispatched in a calm jiffy; 0 means
+ *	unknown, recount
+ * @bypasses: requests may bypass the queue, as far as the driver decides
  * @overtaken: the last request that was dispatched has overtaken those in @head
  * @timed_us: time at which a request that is timed was last dispatched, in us. Read without
  *	@lock.
@@ -305,6 +314,13 @@ struct iosched {
 	unsigned int tiers;
 	struct request *merged;
 	unsigned int room;
+	unsigned int limit;
+	unsigned long expire[IOSCHED_DIRS];
+	unsigned long calm_at;
+	unsigned int calm_tiers;
+	unsigned int calm_dirs;
+	unsigned int write_room;
+	bool bypasses;
 	bool overtaken;
 	bool unissued;
 	u32 timed_us;
@@ -379,6 +395,8 @@ struct iosched {
  * @resized: (opt) @rq has become larger by merging
  * @may_merge: (opt) return true if a request of that direction may cover the
  *	sectors [start, end). Depends on its arguments and the settings only.
+ * @may_grow: (opt) return what may_merge() does for @rq, which is placed, and the sector
+ *	after it, at less cost
  * @ready: (opt) return true if the policy's bounds let @rq be dispatched.
  *	@due: its deadline has passed. Otherwise it was just placed, and false
  *	saves a queue run that could not dispatch it.
@@ -418,6 +436,7 @@ struct iosched_policy {
 	void (*resized)(struct iosched *io, struct request *rq);
 	bool (*may_merge)(struct iosched *io, unsigned int dir,
 			  sector_t start, sector_t end);
+	bool (*may_grow)(struct iosched *io, struct request *rq);
 	bool (*ready)(struct iosched *io, struct request *rq, bool due);
 	struct request *(*select)(struct iosched *io, unsigned int tier,
 				  unsigned int only);
@@ -580,12 +599,11 @@ static inline struct request *iosched_first_come(struct iosched *io,
 			     iosched_first(io, tier, WRITE));
 }
 
-/* Time from the insertion of @rq to its deadline, in jiffies. */
+/* Time from the insertion of @rq to its deadline, in jiffies. Under the lock. */
 static inline unsigned long iosched_expire(struct iosched *io,
 					   struct request *rq)
 {
-	return msecs_to_jiffies(rq_data_dir(rq) == READ ? io->read_expire :
-							  io->write_expire);
+	return io->expire[rq_data_dir(rq)];
 }
 
 /* The request before or after a queued one in its tree, or NULL. */

@@ -43,12 +43,14 @@ struct pass_queue {
 /**
  * struct pass_region - a region of a device
  * @queue: its sub-queues
+ * @end: sector after it; of the last one, that of the largest device
  * @served: requests dispatched, by direction; for debugfs
  * @in_flight: requests dispatched and not completed. Atomic: completions take
  *	no lock.
  */
 struct pass_region {
 	struct pass_queue queue[IOSCHED_TIERS];
+	sector_t end;
 	unsigned int served[IOSCHED_DIRS];
 	atomic_t in_flight;
 };
@@ -116,14 +118,18 @@ static struct pass_map *pass_map_alloc(sector_t capacity, unsigned int size_mb)
 	map->capacity = capacity;
 	map->region_sectors = sectors;
 	map->nr = nr;
-	for (i = 0; i < nr; i++)
-		for (tier = 0; tier < IOSCHED_TIERS; tier++) {
-			struct pass_queue *queue = &map->region[i].queue[tier];
+	for (i = 0; i < nr; i++) {
+		struct pass_region *region = &map->region[i];
 
-			queue->region = &map->region[i];
+		region->end = i < nr - 1 ? (i + 1) * sectors : ~(sector_t)0;
+		for (tier = 0; tier < IOSCHED_TIERS; tier++) {
+			struct pass_queue *queue = &region->queue[tier];
+
+			queue->region = region;
 			INIT_LIST_HEAD(&queue->ring[READ]);
 			INIT_LIST_HEAD(&queue->ring[WRITE]);
 		}
+	}
 	return map;
 }
 

@@ -7,18 +7,27 @@
 #define _IOSCHED_TMPL_BOUNDS_H
 
 /*
- * The dispatch limit: the device's tags, or @depth if that is less. A SCSI device may
- * take fewer commands than its host has tags, as many as it has budget. Unless @depth is
- * set, it is less for a driver that gives its device one request at a time.
+ * The dispatch limit when it was last counted: the device's tags, or @depth if that is less.
+ * Unless @depth is set, it is less for a driver that gives its device one request at a time.
  */
 static unsigned int iosched_limit(struct iosched *io)
+{
+	return min(READ_ONCE(io->limit), iosched_driver_limit(io));
+}
+
+/*
+ * Count it anew: a SCSI device may take fewer commands than its host has tags, as many as it
+ * has budget, which changes.
+ */
+static void iosched_count_limit(struct iosched *io)
 {
 	unsigned int most = iosched_tags(io);
 
 	if (io->q->mq_ops->get_budget)
 		most = min_not_zero(most, READ_ONCE(io->q->queue_depth));
-	most = min(most, iosched_driver_limit(io));
-	return min_not_zero(most, READ_ONCE(io->depth));
+	most = min_not_zero(most, READ_ONCE(io->depth));
+	if (READ_ONCE(io->limit) != most)
+		WRITE_ONCE(io->limit, most);
 }
 
 /* Find free slots below the dispatch limit. Return false if there is none. */
@@ -33,6 +42,7 @@ static bool iosched_find_room(struct iosched *io)
 	 */
 	if (io->room && likely(!READ_ONCE(io->driver.one)))
 		return true;
+	iosched_count_limit(io);
 	most = iosched_limit(io);
 	in_flight = iosched_all_in_flight(io);
 	io->room = most - min(in_flight, most);

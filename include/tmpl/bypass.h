@@ -57,7 +57,7 @@ static void iosched_see_class(struct iosched *io, unsigned int tier)
 	/* Not 0, which means none. */
 	unsigned long until = (jiffies + IOSCHED_CLASSES_RECENT) | 1;
 
-	if (IOSCHED_POLICY.may_bypass && unlikely(tier != IOSCHED_BE) &&
+	if (iosched_bypasses(io) && unlikely(tier != IOSCHED_BE) &&
 	    READ_ONCE(io->classes_until) != until)
 		WRITE_ONCE(io->classes_until, until);
 }
@@ -94,12 +94,12 @@ static enum rq_end_io_ret iosched_end_io(IOSCHED_END_IO_ARGS)
 	return RQ_END_IO_FREE;
 }
 
-/* Return true if the driver's requests can bypass an elevator at all. */
-static bool iosched_driver_bypasses(struct request_queue *q)
+/* See whether requests of this driver can bypass an elevator at all. */
+static void iosched_bypass_init(struct iosched *io)
 {
-	const struct blk_mq_ops *ops = q->mq_ops;
+	const struct blk_mq_ops *ops = io->q->mq_ops;
 
-	return !ops->queue_rqs && (!ops->poll || ops->get_budget);
+	io->bypasses = !ops->queue_rqs && (!ops->poll || ops->get_budget);
 }
 
 /*
@@ -113,8 +113,7 @@ static bool iosched_is_plain(struct request *rq)
 	       !(rq->cmd_flags & (REQ_PREFLUSH | REQ_FUA | REQ_POLLED |
 				  REQ_NOMERGE)) &&
 	       !blk_queue_nomerges(rq->q) && !blk_queue_rq_alloc_time(rq->q) &&
-	       iosched_driver_bypasses(rq->q) && !iosched_encrypts(rq->q) &&
-	       iosched_plug_bypasses();
+	       !iosched_encrypts(rq->q) && iosched_plug_bypasses();
 }
 
 /*
@@ -125,7 +124,7 @@ static bool iosched_can_bypass(struct iosched *io, struct request *rq)
 {
 	unsigned int limit;
 
-	if (!IOSCHED_POLICY.may_bypass || READ_ONCE(io->nr) ||
+	if (!iosched_bypasses(io) || READ_ONCE(io->nr) ||
 	    !READ_ONCE(io->bypass) || !iosched_is_plain(rq))
 		return false;
 	/* The driver may refuse this request, too: let others be ordered behind it. */
@@ -135,6 +134,7 @@ static bool iosched_can_bypass(struct iosched *io, struct request *rq)
 	/* On a device that takes one at a time, the time of each is counted. */
 	if (READ_ONCE(io->driver.one))
 		return false;
+	iosched_count_limit(io);
 	limit = iosched_limit(io);
 	if (limit == 1 || iosched_tier_in_flight(io, IOSCHED_BE) >= limit)
 		return false;
@@ -182,9 +182,9 @@ static void iosched_bypass_done(struct iosched *io, struct request *rq)
  * @rq is inserted, though it may have been to bypass the queue: let the block layer treat
  * it as one that is the elevator's.
  */
-static void iosched_take_back(struct request *rq)
+static void iosched_take_back(struct iosched *io, struct request *rq)
 {
-	if (!IOSCHED_POLICY.may_bypass)
+	if (!iosched_bypasses(io))
 		return;
 	rq->rq_flags |= IOSCHED_RQF_SCHED_TAGS;
 	if (rq->end_io == iosched_end_io) {
@@ -202,7 +202,7 @@ static bool iosched_make_ordinary(struct iosched *io, struct request *rq)
 	unsigned long state = iosched_rq_state(rq);
 	unsigned int dir = iosched_bypass_dir(state);
 
-	if (!IOSCHED_POLICY.may_bypass || !(state & IOSCHED_RQ_BYPASS))
+	if (!iosched_bypasses(io) || !(state & IOSCHED_RQ_BYPASS))
 		return false;
 	iosched_rq_set_state(rq, 0);
 	/*

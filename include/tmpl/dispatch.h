@@ -36,6 +36,8 @@ static struct request *iosched_pick(struct iosched *io, unsigned int tier,
 	unsigned int only;
 
 	iosched_phases_step(io, tier);
+	if (iosched_one_tier(io))
+		iosched_look_around(io, tier, now);
 	only = iosched_turn(io, tier);
 	if (only == READ && !iosched_first(io, tier, READ))
 		return NULL;
@@ -114,6 +116,8 @@ static struct request *iosched_pick_bounded(struct iosched *io)
 
 	if (!iosched_find_room(io))
 		return NULL;
+	if (iosched_is_calm(io, now))
+		return iosched_pick_calm(io);
 	if (!iosched_one_tier(io))
 		iosched_forget_tiers(io);
 	if (iosched_one_tier(io)) {
@@ -193,10 +197,10 @@ static struct request *iosched_overdue_or_arm(struct iosched *io)
 /*
  * No request could be dispatched: set @held, then try once more, see
  * iosched_wake(), then without those overlooked, and with overdue requests. Return NULL
- * if all stay held.
+ * if all stay held. Not inlined, as all that is not needed for most requests.
  */
-static struct request *iosched_hold(struct iosched *io,
-				    struct blk_mq_hw_ctx *hctx)
+static noinline struct request *iosched_hold(struct iosched *io,
+					     struct blk_mq_hw_ctx *hctx)
 {
 	struct request *rq;
 
@@ -241,12 +245,12 @@ static struct request *iosched_hand_over(struct iosched *io, struct request *rq)
 	struct iosched_stats *st = iosched_rq_stats(io, rq);
 	unsigned long state = IOSCHED_RQ_IN_FLIGHT;
 
-	iosched_unlink(io, rq, NULL);
 	if (unlikely(iosched_rq_polled(rq))) {
 		state |= IOSCHED_RQ_POLLED;
 		atomic_inc(&iosched_rq_done(io, rq)->polled);
 	} else if (io->room) {
 		io->room--;
+		io->write_room -= io->write_room && rq_data_dir(rq) == WRITE;
 	}
 	iosched_driver_dispatch(io, rq);
 	state |= iosched_note_dispatch(io, rq);
@@ -254,6 +258,14 @@ static struct request *iosched_hand_over(struct iosched *io, struct request *rq)
 	iosched_rq_set_state(rq, iosched_rq_state(rq) | state);
 	rq->rq_flags |= RQF_STARTED;
 	return rq;
+}
+
+/* The same of @rq, the first one of the head. */
+static noinline struct request *
+iosched_hand_over_head(struct iosched *io, struct request *rq)
+{
+	iosched_unlink(io, rq, NULL);
+	return iosched_hand_over(io, rq);
 }
 
 /* The request of the FIFOs to dispatch next, or NULL: those queued are held. */
@@ -275,7 +287,8 @@ static struct request *iosched_pick_queued(struct iosched *io,
  * waits for its journal. So @head is passed once, and then again only if its hardware
  * queue would not take it.
  */
-static struct request *iosched_overtake(struct iosched *io, struct request *head)
+static noinline struct request *iosched_overtake(struct iosched *io,
+						 struct request *head)
 {
 	if (io->overtaken && iosched_hctx_able(head->mq_hctx)) {
 		iosched_arm(io, jiffies + IOSCHED_SLACK);
@@ -303,7 +316,7 @@ static struct request *iosched_next_request(struct iosched *io,
 		rq = iosched_overtake(io, head);
 	io->overtaken = head && rq;
 	if (!rq)
-		return head ? iosched_hand_over(io, head) : NULL;
+		return head ? iosched_hand_over_head(io, head) : NULL;
 	/* What allows @rq, such as time that has passed, may allow others too. */
 	if (unlikely(READ_ONCE(io->held)))
 		WRITE_ONCE(io->held, 0);
@@ -314,6 +327,9 @@ static struct request *iosched_next_request(struct iosched *io,
 					 IOSCHED_RQ_COUNTED);
 	if (IOSCHED_POLICY.dispatched)
 		IOSCHED_POLICY.dispatched(io, rq);
+	/* The only request was taken already. */
+	if (!list_empty(&rq->queuelist))
+		iosched_unsort(io, rq, NULL);
 	return iosched_hand_over(io, rq);
 }
 
@@ -332,7 +348,8 @@ static bool iosched_has_work(struct blk_mq_hw_ctx *hctx)
 {
 	struct iosched *io = iosched_of(hctx->queue);
 
-	if (unlikely(READ_ONCE(io->driver.task) == current) && in_task())
+	if (unlikely(io->driver.sleeps) &&
+	    READ_ONCE(io->driver.task) == current && in_task())
 		iosched_driver_returned(io, hctx);
 	return READ_ONCE(io->nr) && !READ_ONCE(io->held);
 }

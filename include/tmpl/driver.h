@@ -111,10 +111,12 @@ static bool iosched_driver_starts(struct iosched *io)
 static bool iosched_task_would_wait(struct iosched *io,
 				    struct blk_mq_hw_ctx *hctx)
 {
-	unsigned int limit = iosched_driver_limit(io), in_flight;
+	unsigned int limit, in_flight;
 
-	if (likely(limit == UINT_MAX) ||
-	    current_work() == &hctx->run_work.work)
+	if (likely(!READ_ONCE(io->driver.one)))
+		return false;
+	limit = iosched_driver_limit(io);
+	if (limit == UINT_MAX || current_work() == &hctx->run_work.work)
 		return false;
 	in_flight = iosched_all_in_flight(io);
 	if (!in_flight || in_flight >= limit)
@@ -174,10 +176,10 @@ static void iosched_driver_learn(struct iosched_driver *driver,
 /*
  * The task whose request is the sample asks for more. Unless the driver has refused that
  * request, learn from the time for which queue_rq() kept it. Without the lock: a sample may
- * be wrong.
+ * be wrong. Not inlined: in most cases there is no sample.
  */
-static void iosched_driver_returned(struct iosched *io,
-				    struct blk_mq_hw_ctx *hctx)
+static noinline void iosched_driver_returned(struct iosched *io,
+					     struct blk_mq_hw_ctx *hctx)
 {
 	struct iosched_driver *driver = &io->driver;
 	unsigned int beside = READ_ONCE(driver->beside), done;

@@ -10,12 +10,18 @@
 #ifndef _IOSCHED_TMPL_IN_FLIGHT_H
 #define _IOSCHED_TMPL_IN_FLIGHT_H
 
+/* Return true if requests may bypass the queue, as far as policy and driver decide. */
+static bool iosched_bypasses(struct iosched *io)
+{
+	return IOSCHED_POLICY.may_bypass && io->bypasses;
+}
+
 /* Requests of a direction that bypass the queue. */
 static unsigned int iosched_bypassing(struct iosched *io, unsigned int dir)
 {
 	unsigned int done;
 
-	if (!IOSCHED_POLICY.may_bypass)
+	if (!iosched_bypasses(io))
 		return 0;
 	done = atomic_read(&io->bypass_done[dir]);
 	/*

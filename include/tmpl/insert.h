@@ -24,6 +24,7 @@ static void iosched_enqueue(struct iosched *io, struct request *rq)
 {
 	rq->fifo_time = jiffies + iosched_expire(io, rq);
 	iosched_turns_arrival(io, rq);
+	iosched_calm_arrival(io, rq);
 	if (IOSCHED_POLICY.arrives)
 		IOSCHED_POLICY.arrives(io, rq);
 	if (IOSCHED_POLICY.take_alone && !io->nr)
@@ -57,6 +58,8 @@ static void iosched_enqueue_first(struct iosched *io, struct request *rq,
 				  bool at_head)
 {
 	trace_block_rq_insert(rq);
+	/* Once it is dispatched, there was a read just now. */
+	iosched_end_calm(io);
 	if (at_head)
 		list_add(&rq->queuelist, &io->head);
 	else
@@ -72,7 +75,7 @@ static bool iosched_take_over(struct iosched *io, struct request *rq)
 {
 	bool bypassed;
 
-	iosched_take_back(rq);
+	iosched_take_back(io, rq);
 	iosched_late_prepare(rq, iosched_clear_request);
 	bypassed = iosched_make_ordinary(io, rq);
 	RB_CLEAR_NODE(&rq->rb_node);
@@ -89,7 +92,7 @@ static bool iosched_take_over(struct iosched *io, struct request *rq)
 	iosched_see_class(io, iosched_rq_tier(rq));
 	io->tiers |= BIT(iosched_rq_tier(rq));
 	/* Requests that bypass the queue are of this tier. */
-	if (iosched_any_bypassing(io))
+	if (unlikely(iosched_any_bypassing(io)))
 		io->tiers |= BIT(IOSCHED_BE);
 	return bypassed;
 }
@@ -108,6 +111,7 @@ static bool iosched_insert(struct iosched *io, struct request *rq,
 	if (!io->nr && iosched_any_bypassing(io)) {
 		io->room = 0;
 		io->unissued = true;
+		iosched_end_calm(io);
 	}
 	bypassed = iosched_take_over(io, rq);
 	iosched_sort_alone(io);

@@ -72,6 +72,8 @@ static int iosched_init_sched(struct request_queue *q, iosched_init_t *handle)
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
 	iosched_init_async_depth(q, io->async_depth);
 	iosched_driver_init(io);
+	iosched_bypass_init(io);
+	iosched_count_limit(io);
 	q->elevator = eq;
 	if (IOSCHED_POLICY.start)
 		IOSCHED_POLICY.start(io);

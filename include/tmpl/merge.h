@@ -21,14 +21,11 @@
 static bool iosched_prepare_append(struct iosched *io, struct request *rq)
 {
 	unsigned int dir = rq_data_dir(rq);
-	sector_t pos = blk_rq_pos(rq), end = iosched_rq_end(rq), begin = pos;
+	sector_t pos = blk_rq_pos(rq), begin = pos;
 	struct request *prev;
 	bool found = false;
 
 	if (!io->queued[iosched_rq_tier(rq)] || iosched_discard_mergeable(rq))
-		return false;
-	if (IOSCHED_POLICY.may_merge &&
-	    (!pos || !IOSCHED_POLICY.may_merge(io, dir, pos - 1, end)))
 		return false;
 	/*
 	 * Requests may overlap, so check all that end here. In most cases there

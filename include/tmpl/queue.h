@@ -64,6 +64,20 @@ static void iosched_sort_alone(struct iosched *io)
 	}
 }
 
+/* Take @rq out of its tree, its FIFO and the hash. @heir: see iosched_unlink(). */
+static void iosched_unsort(struct iosched *io, struct request *rq,
+			   struct request *heir)
+{
+	elv_rb_del(iosched_tree_of(io, rq), rq);
+	iosched_seal(io, rq);
+	iosched_count(io, rq, -1);
+	if (IOSCHED_POLICY.removed)
+		IOSCHED_POLICY.removed(io, rq, heir);
+	if (heir)
+		list_move(&heir->queuelist, &rq->queuelist);
+	list_del_init(&rq->queuelist);
+}
+
 /*
  * Take @rq out of everything that it is queued in. @heir: request that moves to
  * its place in the FIFO, or NULL.
@@ -77,17 +91,11 @@ static void iosched_unlink(struct iosched *io, struct request *rq,
 		return;
 	/* Requests at the head are in no tree. */
 	if (!RB_EMPTY_NODE(&rq->rb_node)) {
-		elv_rb_del(iosched_tree_of(io, rq), rq);
-		iosched_seal(io, rq);
-		iosched_count(io, rq, -1);
-		if (IOSCHED_POLICY.removed)
-			IOSCHED_POLICY.removed(io, rq, heir);
+		iosched_unsort(io, rq, heir);
 	} else {
 		WRITE_ONCE(io->nr, io->nr - 1);
+		list_del_init(&rq->queuelist);
 	}
-	if (heir)
-		list_move(&heir->queuelist, &rq->queuelist);
-	list_del_init(&rq->queuelist);
 }
 
 static void __maybe_unused

@@ -36,6 +36,15 @@ static void iosched_seal(struct iosched *io, struct request *rq)
 		io->q->last_merge = NULL;
 }
 
+/* Return true if @rq may grow at its end by a sector. */
+static bool iosched_may_grow(struct iosched *io, struct request *rq)
+{
+	if (IOSCHED_POLICY.may_grow)
+		return IOSCHED_POLICY.may_grow(io, rq);
+	return IOSCHED_POLICY.may_merge(io, rq_data_dir(rq), blk_rq_pos(rq),
+					iosched_rq_end(rq) + 1);
+}
+
 /* Seal @rq, which is new or has grown, and the one before it, if necessary. */
 static void iosched_seal_around(struct iosched *io, struct request *rq)
 {
@@ -43,8 +52,7 @@ static void iosched_seal_around(struct iosched *io, struct request *rq)
 
 	if (!IOSCHED_POLICY.may_merge || RB_EMPTY_NODE(&rq->rb_node))
 		return;
-	if (!IOSCHED_POLICY.may_merge(io, rq_data_dir(rq), blk_rq_pos(rq),
-				      iosched_rq_end(rq) + 1) ||
+	if (!iosched_may_grow(io, rq) ||
 	    iosched_must_part(io, rq, iosched_next(rq)))
 		iosched_seal(io, rq);
 	prev = iosched_prev(rq);

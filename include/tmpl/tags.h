@@ -20,7 +20,7 @@ static void iosched_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	struct iosched *io = iosched_of(data->q);
 	unsigned int all = data->q->nr_requests, depth;
 
-	if (IOSCHED_POLICY.may_bypass && READ_ONCE(io->bypass) &&
+	if (iosched_bypasses(io) && READ_ONCE(io->bypass) &&
 	    !READ_ONCE(io->nr))
 		data->nr_tags = 1;
 	if (op_is_sync(opf) && !op_is_write(opf))

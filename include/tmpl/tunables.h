@@ -45,12 +45,13 @@ static int iosched_set(struct iosched *io, unsigned int *field,
 	return 0;
 }
 
-/* The dispatch limit: @room was counted with the old one. */
+/* Count the dispatch limit and @room anew. */
 static int iosched_set_depth(struct iosched *io, unsigned int *field,
 			     unsigned int value)
 {
 	spin_lock(&io->lock);
 	WRITE_ONCE(*field, value);
+	iosched_count_limit(io);
 	io->room = 0;
 	spin_unlock(&io->lock);
 	return 0;
@@ -61,6 +62,7 @@ static int iosched_set_expire(struct iosched *io, unsigned int *field,
 			      unsigned int value)
 {
 	unsigned int dir = field == &io->read_expire ? READ : WRITE;
+	unsigned long expire = msecs_to_jiffies(value);
 	struct request *rq;
 	unsigned int tier;
 
@@ -68,8 +70,8 @@ static int iosched_set_expire(struct iosched *io, unsigned int *field,
 	iosched_sort_alone(io);
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		list_for_each_entry(rq, &io->fifo[tier][dir], queuelist)
-			rq->fifo_time += msecs_to_jiffies(value) -
-					 msecs_to_jiffies(*field);
+			rq->fifo_time += expire - io->expire[dir];
+	io->expire[dir] = expire;
 	WRITE_ONCE(*field, value);
 	spin_unlock(&io->lock);
 	return 0;
@@ -178,6 +180,9 @@ static ssize_t iosched_tunable_store(struct elevator_queue *eq,
 		ret = t->set(io, iosched_tunable_field(io, t), value);
 	if (ret)
 		return ret;
+	spin_lock(&io->lock);
+	iosched_end_calm(io);
+	spin_unlock(&io->lock);
 	/* The new value may allow a dispatch that the old one did not. */
 	iosched_wake(io);
 	return count;
@@ -273,6 +278,8 @@ static void iosched_tunables_init(struct iosched *io)
 	for (i = 0; i < ARRAY_SIZE(iosched_tunables); i++)
 		*iosched_tunable_field(io, iosched_tunables[i]) =
 			READ_ONCE(iosched_tunables[i]->value);
+	io->expire[READ] = msecs_to_jiffies(io->read_expire);
+	io->expire[WRITE] = msecs_to_jiffies(io->write_expire);
 }
 
 #endif /* _IOSCHED_TMPL_TUNABLES_H */

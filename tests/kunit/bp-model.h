@@ -594,6 +594,7 @@ static void bm_start(struct kunit *test)
 	model_set(test, "slice_async_ms", &bm.slice_async_ms,
 		  1 + fake_random(100));
 	fake.set.queue_depth = fake_random(3) ? 1 + fake_random(4) : FAKE_REQUESTS;
+	iosched_count_limit(iosched_of(fake.q));
 	/* Time 0 marks a process without a completed request. */
 	fake_advance_ms(10);
 }

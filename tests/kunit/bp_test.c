@@ -383,7 +383,7 @@ static void bp_test_wait_deadline(struct kunit *test)
 	struct bp_data *bd = bp_begin(test);
 	struct request *rq;
 
-	bd->io.write_expire = 5;
+	bd->io.expire[WRITE] = 5;
 	bp_serve(test, 1, REQ_OP_WRITE, 0);
 	bp_send(0, REQ_OP_READ, 1000);
 	rq = bp_expect(test, 1000);
@@ -487,7 +487,7 @@ static void bp_test_linger_deadline(struct kunit *test)
 	struct bp_data *bd = bp_begin(test);
 	struct request *rq;
 
-	bd->io.write_expire = 5;
+	bd->io.expire[WRITE] = 5;
 	bp_send(0, REQ_OP_WRITE | REQ_SYNC, 0);
 	rq = bp_expect(test, 0);
 	bp_send(1, REQ_OP_WRITE, 5000);
@@ -612,7 +612,7 @@ static void bp_test_out_of_turn(struct kunit *test)
 {
 	struct bp_data *bd = bp_begin_fair(test);
 
-	bd->io.read_expire = 50;
+	bd->io.expire[READ] = 50;
 	bp_serve(test, 0, REQ_OP_READ, 1000);
 	bp_send(1, REQ_OP_READ, 3000);
 	bp_send(2, REQ_OP_READ, 5000);
@@ -621,7 +621,7 @@ static void bp_test_out_of_turn(struct kunit *test)
 	/* The oldest request first, then the slice continues. */
 	bp_finish(test, 3000);
 	bp_finish(test, 5000);
-	bd->io.read_expire = 1000;
+	bd->io.expire[READ] = 1000;
 	bp_send(2, REQ_OP_READ, 5100);
 	bp_send(1, REQ_OP_READ, 3100);
 	bp_send(1, REQ_OP_READ, 3200);
@@ -651,7 +651,7 @@ static struct bp_data *bp_begin_late(struct kunit *test, unsigned int antic_us)
 	struct bp_data *bd = bp_begin_fair(test);
 
 	bd->antic_us = antic_us;
-	bd->io.read_expire = bd->slice_sync_ms;
+	bd->io.expire[READ] = msecs_to_jiffies(bd->slice_sync_ms);
 	bp_serve(test, 0, REQ_OP_READ, 1000);
 	bp_send(1, REQ_OP_READ, 3000);
 	fake_advance_ms(50);

@@ -332,7 +332,9 @@ static void model_start(struct kunit *test, const struct model_policy *policy,
 	KUNIT_ASSERT_EQ(test, fake_start(policy->type, policy->capacity), 0);
 	io = iosched_of(fake.q);
 	io->read_expire = 100;
+	io->expire[READ] = msecs_to_jiffies(io->read_expire);
 	io->write_expire = 300;
+	io->expire[WRITE] = msecs_to_jiffies(io->write_expire);
 	io->prio_aging_expire = 700;
 	io->write_share = shares[fake_random(ARRAY_SIZE(shares))];
 	model.last_write = jiffies;

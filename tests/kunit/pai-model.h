@@ -370,6 +370,7 @@ static void am_start(struct kunit *test)
 	model_choose(test, "well_split", &am.well_split, fake_random(2),
 		     pai_well_split_names);
 	pd->io.depth = 0;
+	iosched_count_limit(&pd->io);
 	am_work();
 }
 

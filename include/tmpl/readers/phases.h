@@ -182,9 +182,7 @@ static void iosched_phase_alone(struct iosched *io, u32 now)
 /* Return true if there are reads of a tier, or were just now. */
 static bool iosched_reads_go_on(struct iosched *io, unsigned int tier)
 {
-	return iosched_first(io, tier, READ) ||
-	       time_before(jiffies, READ_ONCE(io->last[READ]) +
-				    IOSCHED_READS_RECENT) ||
+	return iosched_reads_beside(io, tier) ||
 	       (io->phases.alone && iosched_dir_in_flight(io, READ));
 }
 

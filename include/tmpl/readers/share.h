@@ -28,14 +28,28 @@
 /* Writes past their deadline, and those of a device with one tag, have this share. */
 #define IOSCHED_LEAST_SHARE	50U	/* percent */
 
+/* Return true if there are reads of a tier, or were just now. */
+static bool iosched_reads_beside(struct iosched *io, unsigned int tier)
+{
+	return iosched_first(io, tier, READ) ||
+	       time_before(jiffies, READ_ONCE(io->last[READ]) +
+				    IOSCHED_READS_RECENT);
+}
+
 #include "turns.h"
 #include "phases.h"
 
-/* Return true if writes use their share of the dispatch limit, which is above 1. */
+/* The share of writes of the dispatch limit, which is above 1. */
+static unsigned int iosched_write_limit(struct iosched *io, unsigned int share)
+{
+	return max(iosched_limit(io) * share / 100, 1U);
+}
+
+/* Return true if writes use their share. */
 static bool iosched_share_used(struct iosched *io, unsigned int share)
 {
 	return iosched_dir_in_flight(io, WRITE) >=
-	       max(iosched_limit(io) * share / 100, 1U) &&
+	       iosched_write_limit(io, share) &&
 	       time_before(jiffies, READ_ONCE(io->last[WRITE]) +
 				    IOSCHED_SLACK);
 }
@@ -45,16 +59,14 @@ static bool iosched_writes_full(struct iosched *io, unsigned int tier)
 {
 	struct request *write = iosched_first(io, tier, WRITE);
 	unsigned int share = READ_ONCE(io->write_share);
-	bool reads = iosched_first(io, tier, READ);
 
 	if (share == 100)
 		return false;
 	if (iosched_limit(io) == 1)
-		return iosched_reads_turn(io, reads);
+		return iosched_reads_turn(io, iosched_first(io, tier, READ));
 	if (READ_ONCE(io->phases.alone) && iosched_dir_in_flight(io, READ))
 		return true;
-	if (!reads && time_after_eq(jiffies, READ_ONCE(io->last[READ]) +
-					     IOSCHED_READS_RECENT))
+	if (!iosched_reads_beside(io, tier))
 		return false;
 	if (READ_ONCE(io->phases.alone))
 		return true;
