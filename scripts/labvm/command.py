@@ -4,9 +4,9 @@
     scripts/lab [options] -- COMMAND...
 
 The guest has the host's root file system, with all tools. Its writes are lost, except
-those to the project's build/ folder. In virtual time the guest has a copy in memory
-instead: the packages that the project needs, and the project without build/, in
-/ssd-iosched; name other files that the command needs with --package and --file.
+those to the project's build/ folder. In virtual time, and with --in-memory, the guest has
+a copy in memory instead: the packages that the project needs, and the project without
+build/, in /ssd-iosched; name other files that the command needs with --package and --file.
 A simulation is in virtual time, too, but no instruction takes any of it. A process that
 waits for another one in a loop, without a system call, waits forever; a process gets some
 250 MB (the host's vm.max_map_count, in pages); the TSC is the host's: fio needs
@@ -106,7 +106,9 @@ def option_parser():
     parser = Parser(usage="scripts/lab [options] -- COMMAND...",
                     description=__doc__.split("\n\n", 2)[2],
                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    add, virtual = parser.add_argument, parser.add_argument_group("in virtual time")
+    add = parser.add_argument
+    copied = parser.add_argument_group("with its files in memory")
+    virtual = parser.add_argument_group("in virtual time")
     add("--kernel", default="6.12", metavar="NAME",
         help="6.1, 6.12, a Debian release, newest (of Debian's), with a flavour of Debian's as in "
              "6.12-arm64 or newest-rt-amd64, an image file, a built kernel tree, or debug-6.1, "
@@ -139,6 +141,19 @@ def option_parser():
     add("--kvm", action="store_true", help="use KVM instead of emulation")
     add("--no-modules", action="store_true", help="do not build the project's modules")
     add("-q", "--quiet", action="store_true", help="no progress messages")
+    copied.add_argument("--in-memory", action="store_true",
+                        help="the guest can be suspended and resumed; the connection to files of "
+                             "the host cannot. Implied by virtual time")
+    copied.add_argument("--package", action="append", default=[], metavar="NAME",
+                        help="a Debian package that the command needs; may be repeated")
+    copied.add_argument("--file", action="append", default=[], type=named_file,
+                        metavar="NAME=FILE",
+                        help="a file of the host that the command needs, under this name in "
+                             "the project's folder; may be repeated")
+    copied.add_argument("--only", action="append", default=[], type=project_path,
+                        metavar="PATH",
+                        help="of the project the guest has these files and folders only; may "
+                             "be repeated")
     virtual.add_argument("--virtual-time", action="store_true",
                          help="one instruction is one nanosecond: figures repeat exactly, with "
                               "one CPU and without disks of the host")
@@ -146,16 +161,6 @@ def option_parser():
                          help="an instruction takes no time, the guest runs ten times faster: "
                               "User-Mode Linux instead of QEMU, built on first use; to compare "
                               "what devices and schedulers do if the CPU is not the limit")
-    virtual.add_argument("--package", action="append", default=[], metavar="NAME",
-                         help="a Debian package that the command needs; may be repeated")
-    virtual.add_argument("--file", action="append", default=[], type=named_file,
-                         metavar="NAME=FILE",
-                         help="a file of the host that the command needs, under this name in "
-                              "the project's folder; may be repeated")
-    virtual.add_argument("--only", action="append", default=[], type=project_path,
-                         metavar="PATH",
-                         help="of the project the guest has these files and folders only; may "
-                              "be repeated")
     virtual.add_argument("--digest", action="store_true",
                          help="start no guest; print digests of what decides its figures, as "
                               "JSON: of files, kernel, machine and options, and of the module of "
@@ -186,9 +191,13 @@ def parse_args(argv):
         parser.error("no command: put it after --")
     check_simulation(parser, args)
     args.virtual_time |= args.simulate
-    if (args.file or args.package or args.only or args.digest) and not args.virtual_time:
-        parser.error("--file, --package, --only, --digest: only with --virtual-time or "
-                     "--simulate; otherwise the guest has the host's files")
+    args.in_memory |= args.virtual_time
+    if (args.file or args.package or args.only) and not args.in_memory:
+        parser.error("--file, --package, --only: only with --virtual-time, --simulate or "
+                     "--in-memory; otherwise the guest has the host's files")
+    if args.digest and not args.virtual_time:
+        parser.error("--digest: only with --virtual-time or --simulate; other guests do not "
+                     "repeat exactly")
     if args.virtual_time and (args.sd or args.usb or args.uas):
         parser.error("--sd, --usb, --uas: not with --virtual-time or --simulate; they keep the "
                      "host's time")
@@ -202,7 +211,7 @@ def parse_args(argv):
         parser.error("--arch: only with a series as --kernel; other kernels have one")
     args.cpus = args.cpus or (1 if args.virtual_time else 2)
     args.memory >>= 20
-    if args.virtual_time:
+    if args.in_memory:
         command = [word.replace(PROJECT + "/", GUEST_PROJECT + "/") for word in command]
     return args, command
 
@@ -259,16 +268,17 @@ def run_lab(args, command):
         progress.say(f"modules for {release}")
         stage = kernel.stage_modules(found.kernel, run, not args.no_modules, args.virtual_time)
         write_orders(args, command, run)
-        prefix = []
-        if args.virtual_time:
+        if args.in_memory:
             root = image.write_root(found, run, stage)
             args.memory += ROOT_MB * -(-os.path.getsize(f"{run}/initramfs") // (ROOT_MB << 20))
             if args.digest:
                 print(json.dumps(image.digests(found, root)))
                 return 0
-            prefix = stack.enter_context(machine.one_cpu(found.share_cpu))
         else:
             image.write_mounting(found, run, stage)
+        prefix = []
+        if args.virtual_time:
+            prefix = stack.enter_context(machine.one_cpu(found.share_cpu))
         progress.say(f"booting {release}: {args.cpus} CPU, {args.memory}M"
                      + (", virtual time" if args.virtual_time else ""))
         return run_guest(found, run, progress, prefix)

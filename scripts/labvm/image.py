@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The initramfs of a guest: a small system that mounts the host's root, or, in virtual
-time, all files that the guest has (system.py)."""
+"""The initramfs of a guest: a small system that mounts the host's root, or, for a guest with its
+files in memory, as in virtual time, all of them (system.py)."""
 import glob
 import hashlib
 import os
@@ -10,7 +10,7 @@ import subprocess
 
 from labvm import GUEST_PROJECT, PROJECT, LabError, find_tool, system
 
-# The folder with the command and its environment, in a guest in virtual time.
+# The folder with the command and its environment, in a guest with its files in memory.
 GUEST_RUN = "/lab"
 # {module: name} of the project's schedulers.
 SCHEDULERS = {f"{name}-iosched.ko": name for name in (
@@ -35,7 +35,7 @@ mount overlay -o $layers root /root
     "{project}/scripts/lab-guest" "{run}" "{project}"
 """
 
-VIRTUAL_INIT = """#!/bin/busybox sh
+MEMORY_INIT = """#!/bin/busybox sh
 # The lab's initramfs in virtual time. It remains the root.
 busybox mount -t devtmpfs dev /dev
 for module in {modules}; do /sbin/modprobe -q "$module"; done
@@ -160,29 +160,30 @@ def write_mounting(machine, run, stage):
         cpio.close()
 
 
-def files_of_guest(args, run, stage):
-    """Return {path in the guest: path on the host} for a guest in virtual time."""
+def files_of_guest(machine, run, stage):
+    """Return {path in the guest: path on the host} for a guest with its files in memory. Only in
+    the host's time are there drives of the host."""
+    args = machine.args
     try:
-        found = system.of_system(args.package)
+        found = (system.of_root(machine.root) if machine.root else system.of_system(args.package))
     except KeyError as missing:
         raise LabError(f"package {missing.args[0]} is not installed; scripts/setup installs "
                        "what the project needs") from None
     found |= system.of_project(PROJECT, GUEST_PROJECT, args.only) | dict(args.file)
-    found |= system.of_modules(stage, module_needs(stage))
+    found |= system.of_modules(stage, module_needs(stage), drives=not args.virtual_time)
     return found | {f"{GUEST_RUN}/{name}": f"{run}/{name}" for name in ("command", "environment")}
 
 
 def write_root(machine, run, stage):
-    """Write @run/initramfs with all files of a guest of a @machine in virtual time; return the
-    Cpio."""
-    init = VIRTUAL_INIT.format(modules=" ".join(machine.boot_modules), run=GUEST_RUN,
+    """Write @run/initramfs with all files of a guest of a @machine; return the Cpio."""
+    init = MEMORY_INIT.format(modules=" ".join(machine.boot_modules), run=GUEST_RUN,
                                project=GUEST_PROJECT)
     with open(f"{run}/initramfs", "wb") as file:
         cpio = Cpio(file)
         for folder in system.FOLDERS:
             cpio.add(folder.lstrip("/"), 0o40755)
         cpio.add("dev/console", 0o20600, device=(5, 1))
-        for name, source in sorted(files_of_guest(machine.args, run, stage).items()):
+        for name, source in sorted(files_of_guest(machine, run, stage).items()):
             if name.lstrip("/") not in cpio.names:
                 cpio.copy(source, name.lstrip("/"))
         cpio.add("init", 0o100755, init.encode())

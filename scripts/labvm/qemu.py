@@ -177,10 +177,10 @@ class Machine(machine.Machine):
 
     def folders(self, run):
         """Return [(tag, path, whether it is writable)] of the folders of the host that the guest
-        mounts at the same path, the first one as its root. None in virtual time. Of another
-        architecture, the guest has the files of its own root, and the project's; @run: its
+        mounts at the same path, the first one as its root. None if it has its files in memory. Of
+        another architecture, the guest has the files of its own root, and the project's; @run: its
         folder with the command."""
-        if self.args.virtual_time:
+        if self.args.in_memory:
             return []
         found = [("host", self.root or "/", False)]
         if self.root:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The files of a guest in virtual time.
+"""The files of a guest that has them in memory, as in virtual time.
 
 While a guest waits for the host, virtual time continues by an amount that depends on the
 host's load. A guest that reads a file of the host is therefore never the same twice. In
@@ -30,6 +30,8 @@ FOLDERS = ("/mnt", "/proc", "/root", "/run", "/sys", "/tmp", "/var/tmp")
 # Kernel modules; they and their dependencies are 15 % of all.
 MODULES = re.compile("updates/|kernel/(arch|block|crypto|lib|drivers/(block|md|nvme|virtio)|"
                      "fs/(btrfs|configfs|ext4|f2fs|nilfs2|xfs))/|.*/(scsi_debug|virtio_console)[.]")
+# Those of the drives that only a guest with the host's time has.
+DRIVES = re.compile("kernel/drivers/(mmc|scsi|usb/(common|core|host|storage))/")
 # The lab's own half in the guest.
 GUEST_SIDE = ("scripts/lab-guest", "scripts/kernel-health.sh")
 
@@ -114,6 +116,13 @@ def of_system(packages):
     return {path: path for path in (*found, *alternatives(found))}
 
 
+def of_root(root):
+    """Return {path in the guest: path on the host} for the root file system of another
+    architecture: nearly all that is there."""
+    return {path.removeprefix(root): path for path in in_folder(root, ("dev",))
+            if not USELESS.match(path.removeprefix(root) + "/") and is_readable(path)}
+
+
 def of_project(project, place, only=()):
     """Return {path in the guest: path on the host} for the @project, which is at @place in
     the guest: all of it but build/ and the documents, or the paths @only and the lab's own
@@ -126,10 +135,12 @@ def of_project(project, place, only=()):
             for path in paths if not path.endswith(".md")}
 
 
-def of_modules(stage, needs):
+def of_modules(stage, needs, drives=False):
     """Return {path in the guest: path on the host} for the modules below the folder @stage;
-    @needs: {module: the modules that it depends on}."""
+    @needs: {module: the modules that it depends on}; @drives: with those of DRIVES."""
     place = f"/usr/lib/modules/{os.path.basename(stage)}"
-    wanted = {module for name in needs if MODULES.match(name) for module in (name, *needs[name])}
+    wanted = {module for name in needs
+              if MODULES.match(name) or drives and DRIVES.match(name)
+              for module in (name, *needs[name])}
     lists = [name for name in os.listdir(stage) if name.startswith("modules.")]
     return {os.path.join(place, name): os.path.join(stage, name) for name in [*wanted, *lists]}
