@@ -32,13 +32,16 @@ class Machine:
     """A machine that runs a @kernel with the options of the lab (@args).
 
     ports         names of the guest's ports
-    boot_modules  modules that the initramfs in virtual time loads, for the ports
+    root          folder with the guest's files; "": the host's root
+    boot_modules  modules that the initramfs loads of a guest with its files in memory, for the
+                  ports
     boot_seconds  the longest time that a guest needs until it is up; None: unlimited
     boots         the number of tries to boot a guest
     share_cpu     see one_cpu()
     """
 
     ports = ("out", "err", "verdict")
+    root = ""
     boot_modules = ()
     boot_seconds = None
     boots = 1

@@ -168,7 +168,6 @@ class Machine(machine.Machine):
 
     def __init__(self, args, kernel):
         super().__init__(args, kernel)
-        # The folder with the guest's files; "": the host's root.
         self.root = "" if kernel.arch == arch.own() else foreign.find(kernel.arch.name)
         self.boots = 1 if args.kvm else BOOTS
         if not args.virtual_time:
