@@ -223,6 +223,7 @@ static bool pass_may_merge(struct iosched *io, unsigned int dir,
 
 static bool pass_may_grow(struct iosched *io, struct request *rq)
 {
+	lockdep_assert_held(&io->lock);
 	return iosched_rq_end(rq) < pass_queue_of(rq)->region->end;
 }
 

@@ -254,8 +254,7 @@ struct iosched_driver {
  * @merged: request that the merge in progress has made larger, or NULL
  * @room: lower bound of the free slots below the dispatch limit; 0 means
  *	unknown, recount
- * @limit: the dispatch limit when it was last counted, see tmpl/bounds.h. Read without
- *	@lock.
+ * @limit: the dispatch limit when it was last counted, see tmpl/bounds.h. Without @lock.
  * @expire: time from insertion to deadline, by direction, in jiffies
  * @calm_at: the jiffy that is calm, see tmpl/calm.h
  * @calm_tiers: mask of the tier in use then; 0 if it is calm no longer
@@ -604,6 +603,12 @@ static inline unsigned long iosched_expire(struct iosched *io,
 					   struct request *rq)
 {
 	return io->expire[rq_data_dir(rq)];
+}
+
+/* Return true if the deadline of @rq, which may be NULL, has passed at @now, in jiffies. */
+static inline bool iosched_is_late(struct request *rq, unsigned long now)
+{
+	return rq && time_after_eq(now, (unsigned long)rq->fifo_time);
 }
 
 /* The request before or after a queued one in its tree, or NULL. */

@@ -17,7 +17,8 @@ static unsigned int iosched_limit(struct iosched *io)
 
 /*
  * Count it anew: a SCSI device may take fewer commands than its host has tags, as many as it
- * has budget, which changes.
+ * has budget, which changes. Without the lock, too: a limit that was counted beside a change
+ * lasts until the next count.
  */
 static void iosched_count_limit(struct iosched *io)
 {

@@ -5,8 +5,8 @@
  * A jiffy is calm if one priority tier is in use, the device takes several requests, no
  * deadline has passed and reads are not alone (readers/phases.h). Until it ends, only the
  * bounds and the writes' share (readers/share.h) decide beside the policy: a dispatch need
- * not look at the rest again. What changes meanwhile ends the calm, or is seen with the
- * next jiffy if it is a setting.
+ * not look at the rest again. A setting, and a request that was not reckoned with, end
+ * the calm.
  *
  * The share is a number of writes that may be dispatched, counted anew when it is used up:
  * completions meanwhile only add to it.
@@ -25,11 +25,6 @@ static bool iosched_is_calm(struct iosched *io, unsigned long now)
 	return io->calm_at == now && io->calm_tiers == io->tiers;
 }
 
-static bool iosched_is_late(struct request *rq, unsigned long now)
-{
-	return rq && time_after_eq(now, (unsigned long)rq->fifo_time);
-}
-
 /* Count the writes that may be dispatched. Return false if there is none. */
 static bool iosched_find_write_room(struct iosched *io, unsigned int tier)
 {
@@ -44,7 +39,7 @@ static bool iosched_find_write_room(struct iosched *io, unsigned int tier)
 	most = iosched_write_limit(io, share);
 	in_flight = iosched_dir_in_flight(io, WRITE);
 	io->write_room = most - min(in_flight, most);
-	return io->write_room || !iosched_share_used(io, share);
+	return io->write_room || iosched_writes_stall(io);
 }
 
 /* See whether the rest of this jiffy is calm. @tier: the only one in use. */

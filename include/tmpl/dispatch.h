@@ -229,7 +229,7 @@ static struct request *iosched_take_alone(struct iosched *io)
 		return NULL;
 	if (!iosched_one_tier(io) || !iosched_find_room(io) ||
 	    iosched_must_yield(io, rq) ||
-	    time_after_eq(jiffies, (unsigned long)rq->fifo_time) ||
+	    iosched_is_late(rq, jiffies) ||
 	    !IOSCHED_POLICY.take_alone(io, rq)) {
 		iosched_sort_alone(io);
 		return NULL;
@@ -248,9 +248,10 @@ static struct request *iosched_hand_over(struct iosched *io, struct request *rq)
 	if (unlikely(iosched_rq_polled(rq))) {
 		state |= IOSCHED_RQ_POLLED;
 		atomic_inc(&iosched_rq_done(io, rq)->polled);
-	} else if (io->room) {
-		io->room--;
-		io->write_room -= io->write_room && rq_data_dir(rq) == WRITE;
+	} else {
+		io->room -= !!io->room;
+		if (rq_data_dir(rq) == WRITE)
+			io->write_room -= !!io->write_room;
 	}
 	iosched_driver_dispatch(io, rq);
 	state |= iosched_note_dispatch(io, rq);
@@ -320,7 +321,7 @@ static struct request *iosched_next_request(struct iosched *io,
 	/* What allows @rq, such as time that has passed, may allow others too. */
 	if (unlikely(READ_ONCE(io->held)))
 		WRITE_ONCE(io->held, 0);
-	if (time_after_eq(jiffies, (unsigned long)rq->fifo_time))
+	if (iosched_is_late(rq, jiffies))
 		iosched_rq_stats(io, rq)->expired++;
 	if (IOSCHED_POLICY.released)
 		iosched_rq_set_state(rq, iosched_rq_state(rq) |

@@ -45,13 +45,19 @@ static unsigned int iosched_write_limit(struct iosched *io, unsigned int share)
 	return max(iosched_limit(io) * share / 100, 1U);
 }
 
+/* Return true if no write was dispatched for so long that one more may be. */
+static bool iosched_writes_stall(struct iosched *io)
+{
+	return time_after_eq(jiffies, READ_ONCE(io->last[WRITE]) +
+				      IOSCHED_SLACK);
+}
+
 /* Return true if writes use their share. */
 static bool iosched_share_used(struct iosched *io, unsigned int share)
 {
 	return iosched_dir_in_flight(io, WRITE) >=
 	       iosched_write_limit(io, share) &&
-	       time_before(jiffies, READ_ONCE(io->last[WRITE]) +
-				    IOSCHED_SLACK);
+	       !iosched_writes_stall(io);
 }
 
 /* Return true if the writes of a tier must leave the device to reads. */
@@ -70,7 +76,7 @@ static bool iosched_writes_full(struct iosched *io, unsigned int tier)
 		return false;
 	if (READ_ONCE(io->phases.alone))
 		return true;
-	if (write && time_after_eq(jiffies, (unsigned long)write->fifo_time))
+	if (iosched_is_late(write, jiffies))
 		share = max(share, IOSCHED_LEAST_SHARE);
 	return iosched_share_used(io, share);
 }
