@@ -274,9 +274,9 @@ def ran(words):
 
 
 def explicit(folder):
-    """A drive is left alone if a rule in /etc that comes before selects something else for it, or
-    if something else was applied; not for a rule of the distribution, nor if it selects the same.
-    What another rule of theirs selects instead stays theirs, too."""
+    """A drive is left alone if something else was applied, or if a rule in /etc that comes before
+    selects something else for it. A rule of the distribution, or one that selects the same, does
+    not count. What a second rule in /etc selects instead stays, too."""
     found = three(folder)
     ruled, applied, plain = found
     ruled.known |= {"USEC_INITIALIZED": "1"}

@@ -8,7 +8,6 @@
 import os
 import pathlib
 import sys
-import tempfile
 import time
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -16,8 +15,7 @@ sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
                 str(PROJECT / "tools/ssd-probe")]
 
 from checks import check  # noqa: E402  (in a folder added above)
-from setter_files import LOOP, MAY, TO_NONE, drive_in, finds, properties, service  # noqa: E402
-from ssd_ctl import udev  # noqa: E402
+from setter_files import LOOP, MAY, TO_NONE, finds, made_drive, service  # noqa: E402
 from ssd_ctl.setters import boot, files, shell  # noqa: E402
 
 SET = "/sys/block/{}/queue/scheduler"
@@ -213,16 +211,12 @@ def noted(folder):
 
 
 def main():
-    udev.properties = properties
-    with tempfile.TemporaryDirectory() as place:
-        folder = pathlib.Path(place)
-        drive = drive_in(folder)
-        drive.folder = folder
+    with made_drive() as drive:
         at_boot(drive)
         by_tuned(drive)
         in_shell(drive)
-        at_once(drive, folder)
-        noted(folder)
+        at_once(drive, drive.folder)
+        noted(drive.folder)
 
 
 if __name__ == "__main__":

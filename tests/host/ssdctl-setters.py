@@ -8,7 +8,6 @@
 import pathlib
 import shutil
 import sys
-import tempfile
 import types
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -16,8 +15,7 @@ sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
                 str(PROJECT / "tools/ssd-probe")]
 
 from checks import check  # noqa: E402  (in a folder added above)
-from setter_files import (  # noqa: E402
-    CHOICE, LOOP, MAY, OURS, TO_NONE, drive_in, finds, properties)
+from setter_files import CHOICE, LOOP, MAY, OURS, TO_NONE, finds, made_drive  # noqa: E402
 from ssd_ctl import CtlError, keeping, rules, status, udev  # noqa: E402
 from ssd_ctl.setters import Setter, files  # noqa: E402
 
@@ -217,11 +215,7 @@ def words():
 
 
 def main():
-    udev.properties = properties
-    with tempfile.TemporaryDirectory() as place:
-        folder = pathlib.Path(place)
-        drive = drive_in(folder)
-        drive.folder = folder
+    with made_drive() as drive:
         by_rules(drive)
         events(drive)
         proved(drive)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Made-up files of a system in which something sets the scheduler of a drive, and what ssdctl finds
 in them."""
+import contextlib
 import pathlib
 import shutil
 import sys
@@ -11,7 +12,7 @@ PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(PROJECT / "tools/ssdctl"), str(PROJECT / "tools/ssd-probe")]
 
 from checks import check  # noqa: E402  (in a folder added above)
-from ssd_ctl import keeping  # noqa: E402
+from ssd_ctl import keeping, udev  # noqa: E402
 from ssd_ctl.choice import Choice  # noqa: E402
 from ssd_ctl.setters import files  # noqa: E402
 
@@ -51,6 +52,16 @@ def properties(device):
     part = device.sysfs.name == "sda1"
     return {"DEVTYPE": "partition" if part else "disk", "ID_MODEL": "A_disk", "ID_BUS": "usb",
             "DEVLINKS": "" if part else "/dev/disk/by-id/usb-A_disk-0:0 /dev/disk/by-path/x"}
+
+
+@contextlib.contextmanager
+def made_drive():
+    """Have the drive of drive_in() and what udev knows of it, until the body ends."""
+    udev.properties = properties
+    with tempfile.TemporaryDirectory() as place:
+        drive = drive_in(pathlib.Path(place))
+        drive.folder = pathlib.Path(place)
+        yield drive
 
 
 def found_with(drive, made):
