@@ -25,7 +25,9 @@
  *	anticipatory	one queue for each priority class (bp/anticipatory.h)
  *	fair		one queue for each process (bp/fair.h)
  *
- * A request whose deadline has passed is dispatched first. The core does that.
+ * A request whose deadline has passed is dispatched first. The core does that. While the
+ * device has room for all that are queued, requests are dispatched in order of arrival,
+ * with the base anticipatory and unless a process is waited for. (Not in the paper.)
  *
  * Example (block_size_kb=1024, offsets in KB): the last write ended at 1500.
  * 1100, 1600, 2100 and 2200 are queued. A sweep dispatches 1600, 2100, 2200
@@ -142,7 +144,7 @@ static void *bp_key(void)
 
 /*
  * Call the base's version of a function: queue, root, limits, meet, join, leave, turn
- * or take_alone.
+ * or take_fresh.
  */
 #define bp_base(bd, what, ...)						\
 ({									\
@@ -192,16 +194,12 @@ static void bp_learn_from(struct bp_data *bd, struct bp_process *process,
 
 /*
  * Note the process that inserts @rq. If the table has no room for it, the
- * request counts as asynchronous. A requeued request keeps its process.
+ * request counts as asynchronous.
  */
-static void bp_identify(struct iosched *io, struct request *rq)
+static void bp_identify(struct bp_data *bd, struct request *rq)
 {
-	struct bp_data *bd = bp_of(io);
 	struct bp_process *process;
 
-	lockdep_assert_held(&io->lock);
-	if (!op_is_sync(rq->cmd_flags) || bp_process_of(rq))
-		return;
 	process = bp_process_get(&bd->processes, bp_key(), iosched_rq_tier(rq));
 	if (!process)
 		return;
@@ -212,25 +210,34 @@ static void bp_identify(struct iosched *io, struct request *rq)
 	bp_learn_from(bd, process, rq);
 }
 
-static void bp_place(struct iosched *io, struct request *rq)
+/* A requeued request keeps its process. */
+static void bp_arrives(struct iosched *io, struct request *rq)
 {
-	struct bp_data *bd = bp_of(io);
-
 	lockdep_assert_held(&io->lock);
+	if (op_is_sync(rq->cmd_flags) && !bp_process_of(rq))
+		bp_identify(bp_of(io), rq);
 	if (bp_process_of(rq))
 		bp_process_of(rq)->queued++;
-	bp_base(bd, join, rq);
+}
+
+static void bp_merged(struct iosched *io, struct request *rq)
+{
+	lockdep_assert_held(&io->lock);
+	if (bp_process_of(rq))
+		bp_process_of(rq)->queued--;
+}
+
+static void bp_place(struct iosched *io, struct request *rq)
+{
+	lockdep_assert_held(&io->lock);
+	bp_base(bp_of(io), join, rq);
 }
 
 static void bp_removed(struct iosched *io, struct request *rq,
 		       struct request *heir)
 {
-	struct bp_data *bd = bp_of(io);
-
 	lockdep_assert_held(&io->lock);
-	if (bp_process_of(rq))
-		bp_process_of(rq)->queued--;
-	bp_base(bd, leave, rq);
+	bp_base(bp_of(io), leave, rq);
 }
 
 /*
@@ -264,20 +271,23 @@ static struct request *bp_select(struct iosched *io, unsigned int tier,
 	return queue ? bp_take(bd, queue) : NULL;
 }
 
-static bool bp_take_alone(struct iosched *io, struct request *rq)
+static bool bp_take_fresh(struct iosched *io, struct request *rq)
 {
 	lockdep_assert_held(&io->lock);
-	return bp_base(bp_of(io), take_alone, rq);
+	return bp_base(bp_of(io), take_fresh, rq);
 }
 
 static void bp_dispatched(struct iosched *io, struct request *rq)
 {
+	struct bp_process *process = bp_process_of(rq);
 	struct bp_data *bd = bp_of(io);
 
 	lockdep_assert_held(&io->lock);
 	bp_stop_waiting(bd, BP_BROKEN);
-	if (bp_process_of(rq))
-		atomic_inc(&bp_process_of(rq)->in_flight);
+	if (process) {
+		atomic_inc(&process->in_flight);
+		process->queued--;
+	}
 	bp_record_write(bd, rq);
 }
 
@@ -450,12 +460,13 @@ static const struct iosched_policy bp_policy = {
 	.init		= bp_init,
 	.exit		= bp_exit,
 	.root		= bp_root,
-	.arrives	= bp_identify,
+	.arrives	= bp_arrives,
+	.merged		= bp_merged,
 	.place		= bp_place,
 	.placed		= bp_placed,
 	.removed	= bp_removed,
 	.select		= bp_select,
-	.take_alone	= bp_take_alone,
+	.take_fresh	= bp_take_fresh,
 	.dispatched	= bp_dispatched,
 	.released	= bp_released,
 };

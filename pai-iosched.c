@@ -47,6 +47,9 @@
  *     dispatched before the pending one in front of it, and a stream arrives at
  *     the device in pieces.
  *
+ * 10. While the device has room for all that are queued, rules 7 to 9 do not apply, up to
+ *     the first request that rules 3 to 5 hold: they are dispatched in order of arrival.
+ *
  * Example: clustered pages of 16 KB, a write buffer of 64 KB. Writes of
  * [64K,128K), [4K,16K), [0,4K) are inserted. The first one is well-split and
  * dispatched. The second one is badly split: pending. The third one is merged
@@ -399,8 +402,8 @@ static struct request *pai_select(struct iosched *io, unsigned int tier,
 	return pai_stream_begin(pai_in_block(pd, rq, hold));
 }
 
-/* Rule 5, for the only queued request. */
-static bool pai_take_alone(struct iosched *io, struct request *rq)
+/* Rule 10. */
+static bool pai_take_fresh(struct iosched *io, struct request *rq)
 {
 	struct pai_data *pd = pai_of(io);
 	enum pai_class class;
@@ -566,7 +569,7 @@ static const struct iosched_policy pai_policy = {
 	.resized	= pai_resized,
 	.may_merge	= pai_may_merge,
 	.select		= pai_select,
-	.take_alone	= pai_take_alone,
+	.take_fresh	= pai_take_fresh,
 	.dispatched	= pai_dispatched,
 	.released	= pai_released,
 };

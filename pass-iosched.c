@@ -41,8 +41,10 @@
  *  5. A request whose deadline has passed is dispatched first, whichever the
  *     direction of the lap. (3.3; done by the core, which asks pass_ready().)
  *  6. No request is merged across the border of a region. (Not in the paper.)
- *  7. While no request is queued, requests bypass the scheduler, unless
- *     region_depth is set. They are counted in no region. (Not in the paper.)
+ *  7. While the device has room for all that are queued, requests are dispatched in order
+ *     of arrival, each as a turn of its own. While none is queued, they bypass the
+ *     scheduler, unless region_depth is set, and are counted in no region. (Not in the
+ *     paper.)
  *
  * Example (figure 6): two regions that serve two requests at a time well; R1 to
  * R4 wait for region 0, Q1 to Q4 for region 1. With region_depth=2, R1, Q1, R2 and
@@ -388,8 +390,8 @@ static struct request *pass_select(struct iosched *io, unsigned int tier,
 	return rq;
 }
 
-/* The only queued request is dispatched within the bounds; its turn ends. */
-static bool pass_take_alone(struct iosched *io, struct request *rq)
+/* Rule 7: @rq is dispatched within the bounds; its turn ends. */
+static bool pass_take_fresh(struct iosched *io, struct request *rq)
 {
 	struct pass_data *pd = pass_of(io);
 	struct pass_lap *lap = &pd->lap[iosched_rq_tier(rq)];
@@ -522,9 +524,7 @@ static int pass_set_region_size(struct iosched *io, unsigned int *field,
 	T(pass_data, write_batch, 16, 1, IOSCHED_REQUESTS_MAX, iosched_set,	\
 	  "most writes in a turn")					\
 	T(pass_data, region_depth, 0, 0, IOSCHED_REQUESTS_MAX, iosched_set,	\
-	  "most requests of a region in flight, 0: no bound")		\
-	T(iosched, bypass, 1, 0, 1, iosched_set,			\
-	  "issue requests directly while none is queued and region_depth is 0")
+	  "most requests of a region in flight, 0: no bound")
 
 static int pass_init(struct iosched *io)
 {
@@ -593,7 +593,7 @@ static const struct iosched_policy pass_policy = {
 	.may_grow	= pass_may_grow,
 	.ready		= pass_ready,
 	.select		= pass_select,
-	.take_alone	= pass_take_alone,
+	.take_fresh	= pass_take_fresh,
 	.dispatched	= pass_dispatched,
 	.may_bypass	= pass_may_bypass,
 	.released	= pass_released,

@@ -40,6 +40,10 @@
  *     buffered_writes, off by default, writes hold no units and wait for none.
  *     (Not in the paper, whose drive has no buffer.)
  *
+ *  9. While the device has room for all that are queued, requests are dispatched in order
+ *     of arrival, each as a batch of its own, up to the first one whose units are held.
+ *     (Not in the paper.)
+ *
  * Example (figures 6 and 7): four units; reads 0011, 0110, 1100 and the same as
  * writes. In order of arrival each waits for the one before it: three read and
  * three write cycles. Here: {0011, 1100}, {0110} of the reads, then of the writes:
@@ -656,8 +660,8 @@ static void piq_take(struct piq_data *pd, struct request *rq,
 	piq_hold(map, rq, span, vector);
 }
 
-/* The only queued request is dispatched if its units are free: a batch of its own. */
-static bool piq_take_alone(struct iosched *io, struct request *rq)
+/* Rule 9: @rq is dispatched if its units are free. */
+static bool piq_take_fresh(struct iosched *io, struct request *rq)
 {
 	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
 	struct piq_data *pd = piq_of(io);
@@ -675,7 +679,7 @@ static bool piq_take_alone(struct iosched *io, struct request *rq)
 	lv_set_span(&map->lv, span, map->vector);
 	if (!piq_units_free(pd, dir, map->vector))
 		return false;
-	/* Rule 5, as if it had been sorted: it is a batch of reads, or passes none. */
+	/* Rule 5, as if it had been the only one: it is a batch of reads, or passes none. */
 	pd->read_turn[tier] = false;
 	if (piq_batched(pd, dir)) {
 		number = cb_next_number(&map->queue[tier][dir]);
@@ -695,7 +699,7 @@ static void piq_dispatched(struct iosched *io, struct request *rq)
 	struct lv_span span;
 
 	lockdep_assert_held(&io->lock);
-	/* piq_take_alone() has done this. */
+	/* piq_take_fresh() has done this. */
 	if (piq_is_holding(rq))
 		return;
 	span = piq_span(map, rq);
@@ -869,7 +873,7 @@ static const struct iosched_policy piq_policy = {
 	.resized	= piq_resized,
 	.ready		= piq_ready,
 	.select		= piq_select,
-	.take_alone	= piq_take_alone,
+	.take_fresh	= piq_take_fresh,
 	.dispatched	= piq_dispatched,
 	.released	= piq_released,
 };

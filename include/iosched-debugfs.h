@@ -29,7 +29,7 @@ static int show##_show(void *data, struct seq_file *m)			\
 		return -ENODEV;						\
 	io = eq->elevator_data;						\
 	spin_lock(&io->lock);						\
-	iosched_sort_alone(io);						\
+	iosched_sort_fresh(io);						\
 	show(io, m);							\
 	spin_unlock(&io->lock);						\
 	return 0;							\

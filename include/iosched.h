@@ -17,9 +17,10 @@
  * defines a struct iosched_policy and includes iosched-tmpl.h last, so that each
  * hook is a direct call.
  *
- * A request that is inserted while no other is queued is not sorted (@alone): in
- * most cases it is dispatched at once, and sorting it would be wasted work. If the
- * policy agrees, such requests are not even inserted (tmpl/bypass.h).
+ * While the device has room for all queued requests, they are not sorted (@fresh): they
+ * are dispatched at once, in order of arrival, as far as the policy agrees, and sorting
+ * them would be wasted work. While none is queued, requests are not even inserted on some
+ * drivers (tmpl/bypass.h).
  *
  * The core dispatches at most as many requests as the device has tags, or
  * @depth. A request dispatched beyond that would wait in hctx->dispatch, where
@@ -246,9 +247,10 @@ struct iosched_driver {
  *	requeued ones, and others that were inserted at the head
  * @fifo: the other queued requests in order of arrival
  * @sort: the same by sector, unless the policy has trees of its own
- * @alone: the only queued request if it is not in @fifo and a tree; see
- *	iosched_sort_alone()
- * @queued: number of requests in @fifo, and @alone, by tier
+ * @fresh: in order of arrival: all queued requests, none of which is in @fifo and a tree,
+ *	or none; see iosched_sort_fresh(). Linked by rq_next.
+ * @fresh_last: the last one of them
+ * @queued: number of requests in @fifo and @fresh, by tier
  * @nr: number of all queued requests, those in @head included
  * @tiers: mask of the tiers in use; may have bits of tiers that no longer are
  * @merged: request that the merge in progress has made larger, or NULL
@@ -299,7 +301,8 @@ struct iosched_driver {
  *	queue; 0 for three quarters of all
  * @depth: most requests in flight on the device; 0 for as many as it takes
  * @write_share: most of the device for writes while there are reads, in percent
- * @bypass: whether requests may bypass the queue, if the policy has may_bypass()
+ * @bypass: whether several requests may be in @fresh, and bypass the queue if the policy
+ *	has may_bypass()
  */
 struct iosched {
 	spinlock_t lock;	/* see above */
@@ -307,7 +310,8 @@ struct iosched {
 	struct list_head head;
 	struct list_head fifo[IOSCHED_TIERS][IOSCHED_DIRS];
 	struct rb_root sort[IOSCHED_TIERS][IOSCHED_DIRS];
-	struct request *alone;
+	struct request *fresh;
+	struct request *fresh_last;
 	unsigned int queued[IOSCHED_TIERS];
 	unsigned int nr;
 	unsigned int tiers;
@@ -384,6 +388,7 @@ struct iosched {
  *	has a tree for each tier and direction.
  * @arrives: (opt) @rq is inserted and was not merged. Runs in the task that sent
  *	it, unless @rq was dispatched before.
+ * @merged: (opt) @rq, for which arrives() was called, is merged into another one
  * @place: (opt) @rq is about to be added to its tree: set rq->elv.priv[0] and what
  *	the policy counts
  * @placed: (opt, with root()) return the tree of @rq; called after place()
@@ -404,16 +409,15 @@ struct iosched {
  *	@only: the direction whose turn it is, of which some are queued, or IOSCHED_ANY. For
  *	READ, as writes use their share of the device, not NULL if nothing is in flight. If
  *	it is NULL for WRITE, it is called again for IOSCHED_ANY.
- * @take_alone: (opt) take @rq, the only queued request, to dispatch it; return
- *	false if it may not be dispatched now; it is sorted then. Neither
+ * @take_fresh: (opt) take @rq, to dispatch it, as if it were the only queued request;
+ *	return false if it may not be dispatched now; it is sorted then. Neither
  *	place() nor select() was called, nor will removed() be: do what they
- *	would have left behind.
+ *	would have left behind. No other request is placed.
  * @dispatched: (opt) @rq is dispatched. Not called for requests in the head
  *	list, which obey no bound.
  * @may_bypass: (opt) return true if a request, whose sector is not known yet, may
  *	bypass the queue now: nothing is queued, and the core's bounds leave room. No
- *	lock. Neither dispatched() nor released() is called for it. The policy has the
- *	tunable iosched.bypass. See tmpl/bypass.h.
+ *	lock. Neither dispatched() nor released() is called for it. See tmpl/bypass.h.
  * @released: (opt) @rq has completed or was requeued after dispatched(). Any
  *	context, no lock. The core then runs the queue if requests are held.
  */
@@ -428,6 +432,7 @@ struct iosched_policy {
 	struct rb_root *(*root)(struct iosched *io, unsigned int tier,
 				unsigned int dir, sector_t sector);
 	void (*arrives)(struct iosched *io, struct request *rq);
+	void (*merged)(struct iosched *io, struct request *rq);
 	void (*place)(struct iosched *io, struct request *rq);
 	struct rb_root *(*placed)(struct request *rq);
 	void (*removed)(struct iosched *io, struct request *rq,
@@ -439,7 +444,7 @@ struct iosched_policy {
 	bool (*ready)(struct iosched *io, struct request *rq, bool due);
 	struct request *(*select)(struct iosched *io, unsigned int tier,
 				  unsigned int only);
-	bool (*take_alone)(struct iosched *io, struct request *rq);
+	bool (*take_fresh)(struct iosched *io, struct request *rq);
 	void (*dispatched)(struct iosched *io, struct request *rq);
 	bool (*may_bypass)(struct iosched *io);
 	void (*released)(struct request *rq);
@@ -703,13 +708,13 @@ static inline void iosched_wake(struct iosched *io)
 }
 
 /**
- * iosched_sort_alone() - sort the request that was inserted as the only one
+ * iosched_sort_fresh() - sort the requests that are not sorted
  * @io: elevator, lock held
  *
- * Call this before using the FIFOs or trees: until then iosched.alone is in none
- * of them. Defined in tmpl/queue.h.
+ * Call this before using the FIFOs or trees: until then those in iosched.fresh are in
+ * none of them. Defined in tmpl/queue.h.
  */
-static void iosched_sort_alone(struct iosched *io);
+static void iosched_sort_fresh(struct iosched *io);
 
 /**
  * iosched_all_in_flight() - requests that were dispatched and have not completed

@@ -147,7 +147,7 @@ static bool bp_anticipatory_may_wait(struct bp_data *bd, struct request *rq)
 }
 
 /* Take @rq, the only request, unless it may have to wait. */
-static bool bp_anticipatory_take_alone(struct bp_data *bd, struct request *rq)
+static bool bp_anticipatory_take_fresh(struct bp_data *bd, struct request *rq)
 {
 	if (bd->antic.awaited || bp_anticipatory_may_wait(bd, rq))
 		return false;

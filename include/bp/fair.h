@@ -164,7 +164,7 @@ static struct bp_queue *bp_fair_turn(struct bp_data *bd, unsigned int tier)
 }
 
 /* Even the only request needs its queue and a slice. */
-static bool bp_fair_take_alone(struct bp_data *bd, struct request *rq)
+static bool bp_fair_take_fresh(struct bp_data *bd, struct request *rq)
 {
 	return false;
 }

@@ -12,7 +12,7 @@ static unsigned int iosched_turn(struct iosched *io, unsigned int tier)
 		return IOSCHED_ANY;
 	if (iosched_writes_full(io, tier))
 		return READ;
-	/* The only request is the policy's next one, as for take_alone(). */
+	/* A request that is alone is the policy's next one, as a fresh one is. */
 	return iosched_writes_turn(io) && io->nr > 1 ? WRITE : IOSCHED_ANY;
 }
 
@@ -220,21 +220,39 @@ static noinline struct request *iosched_hold(struct iosched *io,
 	return rq;
 }
 
-/* Return the only request if it may be dispatched unsorted; otherwise sort it. */
-static struct request *iosched_take_alone(struct iosched *io)
+/*
+ * Return true if the bounds leave room for @rq, which is fresh. In a jiffy that is not calm
+ * this is looked at for one request only: several are sorted.
+ */
+static bool iosched_fits(struct iosched *io, struct request *rq)
 {
-	struct request *rq = io->alone;
+	unsigned int tier = iosched_rq_tier(rq);
+	unsigned long now = jiffies;
 
-	if (!IOSCHED_POLICY.take_alone || !rq)
+	if (!iosched_find_room(io) || iosched_is_late(rq, now))
+		return false;
+	if (iosched_is_calm(io, now))
+		return rq_data_dir(rq) == READ || io->write_room ||
+		       iosched_find_write_room(io, tier);
+	if (io->nr > 1 || !iosched_one_tier(io))
+		return false;
+	iosched_look_around(io, tier, now);
+	io->calm_dirs |= BIT(rq_data_dir(rq));
+	return !iosched_must_yield(io, rq);
+}
+
+/* Return the first fresh request if it may be dispatched; otherwise sort all. */
+static struct request *iosched_take_fresh(struct iosched *io)
+{
+	struct request *rq = io->fresh;
+
+	if (!iosched_any_fresh(io))
 		return NULL;
-	if (!iosched_one_tier(io) || !iosched_find_room(io) ||
-	    iosched_must_yield(io, rq) ||
-	    iosched_is_late(rq, jiffies) ||
-	    !IOSCHED_POLICY.take_alone(io, rq)) {
-		iosched_sort_alone(io);
+	if (!iosched_fits(io, rq) || !IOSCHED_POLICY.take_fresh(io, rq)) {
+		iosched_sort_all_fresh(io);
 		return NULL;
 	}
-	io->alone = NULL;
+	iosched_del_fresh(io);
 	iosched_count(io, rq, -1);
 	return rq;
 }
@@ -273,7 +291,7 @@ iosched_hand_over_head(struct iosched *io, struct request *rq)
 static struct request *iosched_pick_queued(struct iosched *io,
 					   struct blk_mq_hw_ctx *hctx)
 {
-	struct request *rq = iosched_take_alone(io);
+	struct request *rq = iosched_take_fresh(io);
 
 	if (!rq)
 		rq = iosched_pick_bounded(io);
@@ -328,7 +346,7 @@ static struct request *iosched_next_request(struct iosched *io,
 					 IOSCHED_RQ_COUNTED);
 	if (IOSCHED_POLICY.dispatched)
 		IOSCHED_POLICY.dispatched(io, rq);
-	/* The only request was taken already. */
+	/* A fresh request was taken already. */
 	if (!list_empty(&rq->queuelist))
 		iosched_unsort(io, rq, NULL);
 	return iosched_hand_over(io, rq);

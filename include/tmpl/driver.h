@@ -60,10 +60,12 @@ static void iosched_driver_init(struct iosched *io)
 /* Return true if there are readers, or writers. Under the lock. */
 static bool iosched_present(struct iosched *io, unsigned int dir)
 {
+	struct request *rq;
 	unsigned int tier;
 
-	if (io->alone && rq_data_dir(io->alone) == dir)
-		return true;
+	for (rq = io->fresh; rq; rq = rq->rq_next)
+		if (rq_data_dir(rq) == dir)
+			return true;
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		if (!list_empty(&io->fifo[tier][dir]))
 			return true;

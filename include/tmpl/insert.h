@@ -20,6 +20,25 @@ static void iosched_prepare_request(struct request *rq)
 		iosched_bypass(io, rq);
 }
 
+/*
+ * Return true if a request that is queued now is not sorted: it is the only one, or the
+ * device has room for all, and none of them is sorted.
+ */
+static bool iosched_stays_fresh(struct iosched *io)
+{
+	if (!IOSCHED_POLICY.take_fresh)
+		return false;
+	if (!io->nr)
+		return true;
+	if (!iosched_any_fresh(io) || !READ_ONCE(io->bypass) ||
+	    READ_ONCE(io->driver.one))
+		return false;
+	if (io->room > io->nr)
+		return true;
+	io->room = 0;
+	return iosched_find_room(io) && io->room > io->nr;
+}
+
 static void iosched_enqueue(struct iosched *io, struct request *rq)
 {
 	rq->fifo_time = jiffies + iosched_expire(io, rq);
@@ -27,10 +46,12 @@ static void iosched_enqueue(struct iosched *io, struct request *rq)
 	iosched_calm_arrival(io, rq);
 	if (IOSCHED_POLICY.arrives)
 		IOSCHED_POLICY.arrives(io, rq);
-	if (IOSCHED_POLICY.take_alone && !io->nr)
-		io->alone = rq;
-	else
+	if (iosched_stays_fresh(io)) {
+		iosched_add_fresh(io, rq);
+	} else {
+		iosched_sort_fresh(io);
 		iosched_sort(io, rq);
+	}
 	iosched_count(io, rq, 1);
 }
 
@@ -47,7 +68,7 @@ static bool iosched_must_wait(struct iosched *io, struct request *rq)
 	if (io->turns.since_us && rq_data_dir(rq) == READ)
 		return false;
 	/* It is not placed yet, or another deadline may have passed. */
-	if (rq == io->alone || !iosched_one_tier(io) ||
+	if (iosched_any_fresh(io) || !iosched_one_tier(io) ||
 	    iosched_expired(io, iosched_rq_tier(rq), jiffies, IOSCHED_ANY))
 		return false;
 	return iosched_must_yield(io, rq) || !iosched_is_ready(io, rq, false);
@@ -114,12 +135,14 @@ static bool iosched_insert(struct iosched *io, struct request *rq,
 		iosched_end_calm(io);
 	}
 	bypassed = iosched_take_over(io, rq);
-	iosched_sort_alone(io);
 	/* 6.1 inserts passthrough requests from a plug; they are not ordered. */
 	if (at_head || iosched_rq_polled(rq) || blk_rq_is_passthrough(rq)) {
+		iosched_sort_fresh(io);
 		iosched_enqueue_first(io, rq, at_head);
 		return true;
 	}
+	if (iosched_any_fresh(io))
+		iosched_hash_fresh(io);
 	if (iosched_prepare_append(io, rq) &&
 	    blk_mq_sched_try_insert_merge(io->q, rq, free)) {
 		iosched_seal_merged(io);
@@ -147,10 +170,12 @@ static void iosched_insert_requests(struct blk_mq_hw_ctx *hctx,
 	LIST_HEAD(free);
 
 	spin_lock(&io->lock);
+	/* Of a list that is used up as a whole, no request need be taken out. */
 	list_for_each_entry_safe(rq, next, list, queuelist) {
-		list_del_init(&rq->queuelist);
+		INIT_LIST_HEAD(&rq->queuelist);
 		unhold |= iosched_insert(io, rq, at_head, &free);
 	}
+	INIT_LIST_HEAD(list);
 	if (unhold)
 		WRITE_ONCE(io->held, 0);
 	iosched_watch(io);

@@ -39,9 +39,12 @@ static bool iosched_prepare_append(struct iosched *io, struct request *rq)
 				begin = blk_rq_pos(prev);
 			found = true;
 		}
-	if (found && IOSCHED_POLICY.may_merge)
+	if (!found)
+		return false;
+	iosched_sort_fresh(io);
+	if (IOSCHED_POLICY.may_merge)
 		iosched_stop_chain(io, rq, begin);
-	return found;
+	return true;
 }
 
 /* elevator_mq_ops: return true if @bio may be added to @rq. */
@@ -134,6 +137,8 @@ static void iosched_requests_merged(struct request_queue *q,
 		heir = rq;
 	}
 	iosched_rq_stats(io, next)->merged++;
+	if (IOSCHED_POLICY.merged && !list_empty(&next->queuelist))
+		IOSCHED_POLICY.merged(io, next);
 	iosched_unlink(io, next, heir);
 	iosched_rq_set_state(next, 0);
 	iosched_grown(io, rq);
@@ -147,7 +152,7 @@ static noinline bool iosched_try_merge(struct iosched *io, struct bio *bio,
 	bool ret;
 
 	spin_lock(&io->lock);
-	iosched_sort_alone(io);
+	iosched_sort_fresh(io);
 	ret = blk_mq_sched_try_merge(io->q, bio, nr_segs, &free);
 	iosched_seal_merged(io);
 	spin_unlock(&io->lock);

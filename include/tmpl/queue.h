@@ -54,14 +54,54 @@ static void iosched_sort(struct iosched *io, struct request *rq)
 	}
 }
 
-static void iosched_sort_alone(struct iosched *io)
+/* Return true if all queued requests are fresh, and there are some. */
+static bool iosched_any_fresh(struct iosched *io)
 {
-	struct request *rq = io->alone;
+	return IOSCHED_POLICY.take_fresh && io->fresh;
+}
 
-	if (IOSCHED_POLICY.take_alone && rq) {
-		io->alone = NULL;
+static void iosched_add_fresh(struct iosched *io, struct request *rq)
+{
+	rq->rq_next = NULL;
+	if (io->fresh)
+		io->fresh_last->rq_next = rq;
+	else
+		io->fresh = rq;
+	io->fresh_last = rq;
+}
+
+/* Take the first fresh request out of everything that it is in. */
+static void iosched_del_fresh(struct iosched *io)
+{
+	struct request *rq = io->fresh;
+
+	io->fresh = rq->rq_next;
+	INIT_LIST_HEAD(&rq->queuelist);
+	if (rq->rq_flags & RQF_HASHED)
+		elv_rqhash_del(io->q, rq);
+}
+
+/* The last fresh request may be merged with the next one. */
+static void iosched_hash_fresh(struct iosched *io)
+{
+	if (iosched_rq_mergeable(io->fresh_last))
+		elv_rqhash_add(io->q, io->fresh_last);
+}
+
+static noinline void iosched_sort_all_fresh(struct iosched *io)
+{
+	struct request *rq;
+
+	while ((rq = io->fresh)) {
+		iosched_del_fresh(io);
 		iosched_sort(io, rq);
 	}
+}
+
+static void iosched_sort_fresh(struct iosched *io)
+{
+	if (iosched_any_fresh(io))
+		iosched_sort_all_fresh(io);
 }
 
 /* Take @rq out of its tree, its FIFO and the hash. @heir: see iosched_unlink(). */
@@ -106,7 +146,7 @@ iosched_replace_all(struct iosched *io,
 	struct request *rq;
 
 	spin_lock(&io->lock);
-	iosched_sort_alone(io);
+	iosched_sort_fresh(io);
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		for (dir = READ; dir <= WRITE; dir++)
 			list_for_each_entry(rq, &io->fifo[tier][dir],

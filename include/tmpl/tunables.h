@@ -67,7 +67,7 @@ static int iosched_set_expire(struct iosched *io, unsigned int *field,
 	unsigned int tier;
 
 	spin_lock(&io->lock);
-	iosched_sort_alone(io);
+	iosched_sort_fresh(io);
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		list_for_each_entry(rq, &io->fifo[tier][dir], queuelist)
 			rq->fifo_time += expire - io->expire[dir];
@@ -240,7 +240,9 @@ static ssize_t name##_store(struct elevator_queue *eq,			\
 	T(iosched, depth, 0, 0, IOSCHED_REQUESTS_MAX, iosched_set_depth, \
 	  "most requests in flight on the device, 0: as many as it has tags") \
 	T(iosched, write_share, 75, 1, 100, iosched_set,		\
-	  "most of the device for writes while there are reads, percent, 100: any")
+	  "most of the device for writes while there are reads, percent, 100: any") \
+	T(iosched, bypass, 1, 0, 1, iosched_set,			\
+	  "do not order requests while the device has room for all")
 
 /* async_depth has a file here only if the kernel has no queue/async_depth. */
 #define IOSCHED_ASYNC_DEPTH_TUNABLE(T)					\

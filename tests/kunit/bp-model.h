@@ -92,7 +92,7 @@ static bool bm_idle(struct bm_think *think, struct model_request *except)
 
 	model_for_each(mr)
 		if (mr != except && mr->priv[1] && bm_think_of(mr) == think &&
-		    (mr->state == MODEL_QUEUED ||
+		    (mr->state == MODEL_QUEUED || mr->state == MODEL_FRESH ||
 		     (mr->state == MODEL_IN_FLIGHT && mr->counted)))
 			return false;
 	return true;
@@ -160,15 +160,19 @@ static void bm_arrive(struct model_request *mr)
 		bm_end_wait(BP_BROKEN);
 }
 
+static void bm_arrived(struct model_request *mr)
+{
+	if (mr->sync && !mr->priv[1]) {
+		mr->priv[1] = 1 + (bp_task - bp_tasks);
+		bm_arrive(mr);
+	}
+}
+
 static void bm_queued(struct model_request *mr)
 {
 	unsigned int level = mr->tier == IOSCHED_BE ? IOPRIO_BE_NORM : 0;
 	long queue = BM_SHARED;
 
-	if (mr->sync && !mr->priv[1]) {
-		mr->priv[1] = 1 + (bp_task - bp_tasks);
-		bm_arrive(mr);
-	}
 	if (bm.base == BP_FAIR)
 		queue = mr->priv[1] ? BM_TASK(mr->priv[1] - 1) : BM_LEVEL(level);
 	mr->priv[0] = -1;
@@ -694,6 +698,7 @@ static const struct model_policy bp_model = {
 	.capacity = 8192,
 	.start = bm_start,
 	.select = bm_select,
+	.arrived = bm_arrived,
 	.queued = bm_queued,
 	.unqueued = bm_unqueued,
 	.dispatched = bm_dispatched,

@@ -788,7 +788,7 @@ static void bp_test_requeue(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, bp_process_idle(process));
 	bp_task = &bp_tasks[2];
 	fake_insert_request(rq, false);
-	model_sort_alone();
+	model_sort_fresh();
 	KUNIT_EXPECT_PTR_EQ(test, bp_process_of(rq), process);
 	KUNIT_EXPECT_EQ(test, process->queued, 1U);
 	fake_set(test, "base", "fair");

@@ -410,22 +410,39 @@ static inline void *fake_zalloc(struct kunit *test, size_t size)
 	return memory;
 }
 
+/* Write to a tunable's file. Return what the write returns, or -ENOENT. */
+static inline ssize_t fake_try_set(const char *name, const char *value)
+{
+	const struct elv_fs_entry *attr;
+
+	for (attr = fake.q->elevator->type->elevator_attrs; attr->attr.name; attr++)
+		if (!strcmp(attr->attr.name, name))
+			return attr->store(fake.q->elevator, value,
+					   strlen(value));
+	return -ENOENT;
+}
+
 /**
  * fake_start() - start a scheduler on the device
  * @type: scheduler
  * @capacity: of the device, in sectors
  *
- * Sets the clock and fake_runs to zero.
+ * Sets the clock and fake_runs to zero, and the setting bypass: all requests are ordered.
  *
  * Return: 0, or what the elevator's init_sched() returned.
  */
 static int fake_start(struct elevator_type *type, sector_t capacity)
 {
+	int ret;
+
 	set_capacity(fake.disk, capacity);
 	fake_ns = 0;
 	fake_runs = 0;
 	fake.nr_freed = 0;
-	return compat_elevator_start(fake.q, type);
+	ret = compat_elevator_start(fake.q, type);
+	if (!ret)
+		fake_try_set("bypass", "0");
+	return ret;
 }
 
 /* Stop the scheduler. No request may be queued or in flight. */
@@ -754,18 +771,6 @@ static inline void fake_expect_file(struct kunit *test,
 				    const char *want)
 {
 	KUNIT_EXPECT_STREQ(test, fake_read_file(test, show), want);
-}
-
-/* Write to a tunable's file. Return what the write returns, or -ENOENT. */
-static inline ssize_t fake_try_set(const char *name, const char *value)
-{
-	const struct elv_fs_entry *attr;
-
-	for (attr = fake.q->elevator->type->elevator_attrs; attr->attr.name; attr++)
-		if (!strcmp(attr->attr.name, name))
-			return attr->store(fake.q->elevator, value,
-					   strlen(value));
-	return -ENOENT;
 }
 
 /* Write a valid value to a tunable's file. */

@@ -11,13 +11,14 @@
  * Have the policy sort in a request that is alone, so that its data of the
  * request are valid.
  */
-static inline void model_sort_alone(void)
+static inline void model_sort_fresh(void)
 {
 	struct iosched *io = iosched_of(fake.q);
 
 	spin_lock(&io->lock);
-	iosched_sort_alone(io);
+	iosched_sort_fresh(io);
 	spin_unlock(&io->lock);
+	model_sync();
 }
 
 /*
@@ -63,6 +64,7 @@ static void model_compare(struct kunit *test)
 	struct iosched *io = iosched_of(fake.q);
 	unsigned int tier, dir, queued = 0;
 	struct request *rq;
+	s64 place = S64_MIN;
 
 	list_for_each_entry(rq, &io->head, queuelist) {
 		MODEL_ASSERT(test, model_of(rq)->state == MODEL_HEAD,
@@ -71,13 +73,17 @@ static void model_compare(struct kunit *test)
 	}
 	MODEL_ASSERT(test, queued == model_count(MODEL_HEAD, -1),
 		     "%u at the head", queued);
-	if (io->alone) {
-		struct model_request *mr = model_of(io->alone);
+	MODEL_ASSERT(test, !io->fresh ||
+		     (!queued && !model_count(MODEL_QUEUED, -1)),
+		     "some are sorted, and others are not");
+	for (rq = io->fresh; rq; rq = rq->rq_next) {
+		struct model_request *mr = model_of(rq);
 
-		MODEL_ASSERT(test, !queued && mr->state == MODEL_QUEUED &&
-			     mr->deadline == (unsigned long)io->alone->fifo_time,
-			     "the only request: %llu..%llu", (u64)mr->sector,
+		MODEL_ASSERT(test, mr->state == MODEL_FRESH && mr->place > place &&
+			     mr->deadline == (unsigned long)rq->fifo_time,
+			     "not sorted: %llu..%llu", (u64)mr->sector,
 			     (u64)mr->end);
+		place = mr->place;
 		queued++;
 	}
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
@@ -85,8 +91,7 @@ static void model_compare(struct kunit *test)
 			struct model_stats *ms = &model.stats[tier][dir];
 			struct iosched_stats *st = &io->stats[tier][dir];
 			struct iosched_done *done = &io->done[tier][dir];
-			s64 place = S64_MIN;
-
+			place = S64_MIN;
 			MODEL_ASSERT(test, ms->inserted == st->inserted &&
 				     ms->merged == st->merged &&
 				     ms->dispatched == st->dispatched &&
@@ -116,7 +121,8 @@ static void model_compare(struct kunit *test)
 			}
 		}
 	MODEL_ASSERT(test, queued == io->nr && queued ==
-		     model_count(MODEL_QUEUED, -1) + model_count(MODEL_HEAD, -1),
+		     model_count(MODEL_QUEUED, -1) + model_count(MODEL_HEAD, -1) +
+		     model_count(MODEL_FRESH, -1),
 		     "%u queued, the elevator says %u", queued, io->nr);
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		MODEL_ASSERT(test, iosched_tier_in_flight(io, tier) ==

@@ -9,6 +9,7 @@
 
 enum model_state {
 	MODEL_NONE,
+	MODEL_FRESH,		/* queued, not sorted */
 	MODEL_QUEUED,
 	MODEL_HEAD,		/* queued before all others */
 	MODEL_IN_FLIGHT,
@@ -44,7 +45,8 @@ struct model_request {
  *	@only: the direction to take from, or IOSCHED_ANY.
  * @ready: (opt) return true if the policy's bounds allow a dispatch now
  * @may_merge: (opt) return true if one request may cover sectors [start, end)
- * @queued: (opt) the request was queued, not at the head
+ * @arrived: (opt) the request was queued, not at the head
+ * @queued: (opt) it is sorted now, and one of those from which @select chooses
  * @unqueued: (opt) the request left the queue: it was dispatched (called after
  *	@dispatched) or merged into another one
  * @inherits: (opt) @mr takes the place of @next in the FIFO
@@ -71,6 +73,7 @@ struct model_policy {
 	struct model_request *(*select)(unsigned int tier, unsigned int only);
 	bool (*ready)(struct model_request *mr);
 	bool (*may_merge)(unsigned int dir, sector_t start, sector_t end);
+	void (*arrived)(struct model_request *mr);
 	void (*queued)(struct model_request *mr);
 	void (*unqueued)(struct model_request *mr);
 	void (*inherits)(struct model_request *mr, struct model_request *next);
@@ -100,6 +103,7 @@ static struct {
 	unsigned int write_expire;
 	unsigned int prio_aging_expire;
 	unsigned int write_share;
+	unsigned int bypass;
 	unsigned long reads_until;	/* jiffies; write_share applies until then */
 	bool reads_seen;
 	unsigned long last_write;	/* jiffies */
@@ -247,7 +251,8 @@ static unsigned int model_in_bounds(int tier)
 
 static bool model_in_use(unsigned int tier)
 {
-	return model_count(MODEL_QUEUED, tier) || model_in_bounds(tier);
+	return model_count(MODEL_QUEUED, tier) ||
+	       model_count(MODEL_FRESH, tier) || model_in_bounds(tier);
 }
 
 /* Return the number of tiers in use. */
@@ -580,6 +585,40 @@ static void model_unqueue(struct model_request *mr, enum model_state state)
 		model.policy->unqueued(mr);
 }
 
+/* Return the first request that is not sorted. */
+static struct model_request *model_first_fresh(void)
+{
+	struct model_request *mr, *first = NULL;
+
+	model_for_each(mr)
+		if (mr->state == MODEL_FRESH &&
+		    (!first || mr->place < first->place))
+			first = mr;
+	return first;
+}
+
+static void model_sort(struct model_request *mr)
+{
+	mr->state = MODEL_QUEUED;
+	mr->sorted = ++model.sorted;
+	if (model.policy->queued)
+		model.policy->queued(mr);
+}
+
+/*
+ * Follow the elevator, which decides when it sorts. It must not if that could change what
+ * is dispatched next: see model_dispatch().
+ */
+static void model_sync(void)
+{
+	struct model_request *mr;
+
+	if (iosched_of(fake.q)->fresh)
+		return;
+	while ((mr = model_first_fresh()))
+		model_sort(mr);
+}
+
 /*
  * iosched_replace_all() was called: queue all requests again in the policy's
  * model, which the caller has reset.
@@ -590,6 +629,9 @@ static inline void model_replaced(void)
 	unsigned int tier, dir;
 	s64 done;
 
+	model_for_each(mr)
+		if (mr->state == MODEL_FRESH)
+			mr->state = MODEL_QUEUED;
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		for (dir = READ; dir <= WRITE; dir++)
 			for (done = S64_MIN; (mr = model_behind(tier, dir, done));

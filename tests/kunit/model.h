@@ -34,12 +34,29 @@
 
 /* Operations on the elevator and on the model */
 
+/*
+ * @rq was dispatched, or NULL. If it was the @first one that was not sorted, it must be the
+ * next one as if it were the only one. Otherwise all were sorted before.
+ */
+static void model_follow(struct model_request *first, unsigned int fresh,
+			 struct request *rq)
+{
+	if (first && rq == model_rq(first) &&
+	    (fresh == 1 || iosched_of(fake.q)->fresh))
+		model_sort(first);
+	else
+		model_sync();
+}
+
 static bool model_dispatch(struct kunit *test)
 {
+	struct model_request *fresh = model_first_fresh(), *want, *mr;
+	unsigned int nr = model_count(MODEL_FRESH, -1);
 	struct request *rq = fake_dispatch();
-	/* A phase of reads may have begun or ended. */
-	struct model_request *want = model_next(), *mr;
 
+	model_follow(fresh, nr, rq);
+	/* A phase of reads may have begun or ended. */
+	want = model_next();
 	mr = rq ? model_of(rq) : NULL;
 	model.refused = !rq;
 	MODEL_ASSERT(test, mr == want,
@@ -69,6 +86,17 @@ static bool model_dispatch(struct kunit *test)
 	return true;
 }
 
+/* The device must have room for all that are not sorted, if there are several. */
+static void model_may_stay_fresh(struct kunit *test)
+{
+	unsigned int fresh = model_count(MODEL_FRESH, -1);
+
+	MODEL_ASSERT(test, fresh == 1 ||
+		     (model.bypass &&
+		      model_in_bounds(-1) + fresh <= model_limit()),
+		     "%u are not sorted", fresh);
+}
+
 static void model_queue(struct kunit *test, struct request *rq, bool at_head)
 {
 	struct model_request *mr = model_of(rq);
@@ -81,6 +109,7 @@ static void model_queue(struct kunit *test, struct request *rq, bool at_head)
 	if (at_head)
 		memset(&rq->special_vec, FAKE_POISON, sizeof(rq->special_vec));
 	fake_insert_request(rq, at_head);
+	model_sync();
 	runs = !io->nr || fake_has_work();
 	MODEL_ASSERT(test, runs || (!at_head && !mr->polled && !fake.nr_freed),
 		     "no queue run after a merge or an insertion at the head");
@@ -94,13 +123,17 @@ static void model_queue(struct kunit *test, struct request *rq, bool at_head)
 		mr->place = at_head ? --model.first : ++model.last;
 		return;
 	}
-	mr->state = MODEL_QUEUED;
 	mr->place = ++model.last;
-	mr->sorted = ++model.sorted;
 	mr->deadline = jiffies + msecs_to_jiffies(expire);
 	model_turn_arrival(mr);
-	if (model.policy->queued)
-		model.policy->queued(mr);
+	if (model.policy->arrived)
+		model.policy->arrived(mr);
+	if (io->fresh) {
+		mr->state = MODEL_FRESH;
+		model_may_stay_fresh(test);
+	} else {
+		model_sort(mr);
+	}
 	if (!runs && fake_once_in(2)) {
 		model_dispatch(test);
 		MODEL_ASSERT(test, mr->state == MODEL_QUEUED,
@@ -125,7 +158,8 @@ static sector_t model_sector(unsigned int sectors)
 	struct model_request *mr = &model.requests[fake_random(FAKE_REQUESTS)];
 	sector_t capacity = model.policy->capacity, sector;
 
-	if (mr->state == MODEL_QUEUED && mr->end + sectors <= capacity)
+	if ((mr->state == MODEL_QUEUED || mr->state == MODEL_FRESH) &&
+	    mr->end + sectors <= capacity)
 		return mr->end;
 	if (mr->state == MODEL_HEAD && mr->sector >= sectors)
 		return mr->sector - sectors;
@@ -146,6 +180,7 @@ static void model_arrive(struct kunit *test)
 	sector_t sector = model_sector(sectors);
 	struct model_request *mr;
 	struct request *rq;
+	bool merged;
 
 	if (model_count(MODEL_NONE, -1) <= FAKE_REQUESTS - MODEL_REQUESTS)
 		return;
@@ -153,7 +188,9 @@ static void model_arrive(struct kunit *test)
 		opf |= model.policy->sender(dir);
 	if (fake_once_in(20))
 		opf |= REQ_POLLED;
-	if (fake_merge_bio(opf, sector, sectors, model_prio(tier))) {
+	merged = fake_merge_bio(opf, sector, sectors, model_prio(tier));
+	model_sync();
+	if (merged) {
 		MODEL_ASSERT(test, !(opf & REQ_POLLED), "merged a polled bio");
 		model_merged(test, tier, dir, sectors, NULL);
 		return;
@@ -280,6 +317,7 @@ static void model_operation(struct kunit *test)
 			  fake_random(2) ? 1 + fake_random(10) : 100);
 	else if (model.policy->disturb)
 		model.policy->disturb(test);
+	model_sync();
 	model.operations++;
 	model_compare(test);
 }
@@ -336,6 +374,8 @@ static void model_start(struct kunit *test, const struct model_policy *policy,
 	io->write_expire = 300;
 	io->expire[WRITE] = msecs_to_jiffies(io->write_expire);
 	io->prio_aging_expire = 700;
+	io->bypass = fake_random(2);
+	model.bypass = io->bypass;
 	io->write_share = shares[fake_random(ARRAY_SIZE(shares))];
 	model.last_write = jiffies;
 	model.soon = 128;

@@ -134,9 +134,16 @@ static enum pai_class am_class(struct model_request *mr)
 	return PAI_CLOSED;
 }
 
-static void am_queued(struct model_request *mr)
+static void am_arrived(struct model_request *mr)
 {
 	mr->priv[0] = am_class(mr);
+}
+
+/* A request that was dispatched without being sorted is no longer mergeable. */
+static void am_queued(struct model_request *mr)
+{
+	if (!(iosched_rq_state(model_rq(mr)) & IOSCHED_RQ_IN_FLIGHT))
+		mr->priv[0] = am_class(mr);
 }
 
 static void am_grown(struct model_request *mr)
@@ -402,7 +409,7 @@ static void am_disturb(struct kunit *test)
 		return;
 	default:
 		/* The worker does not sort in a request that is alone. */
-		model_sort_alone();
+		model_sort_fresh();
 		am_work();
 		return;
 	}
@@ -417,7 +424,6 @@ static void am_compare(struct kunit *test)
 
 	model_for_each(mr)
 		MODEL_ASSERT(test, mr->state != MODEL_QUEUED ||
-			     model_rq(mr) == pd->io.alone ||
 			     pai_class_of(model_rq(mr)) == mr->priv[0],
 			     "%llu..%llu has class %u, must be %ld",
 			     (u64)mr->sector, (u64)mr->end,
@@ -453,6 +459,7 @@ static const struct model_policy pai_model = {
 	.start = am_start,
 	.select = am_select,
 	.may_merge = am_may_merge,
+	.arrived = am_arrived,
 	.queued = am_queued,
 	.grown = am_grown,
 	.dispatched = am_dispatched,

@@ -147,7 +147,7 @@ static void pai_test_not_pending(struct kunit *test)
 	fake_insert(REQ_OP_WRITE, 128 * KB, 64 * KB);
 	pai_expect(test, 128);
 	rq = fake_insert(REQ_OP_WRITE, 1 * KB, 64 * KB);
-	model_sort_alone();
+	model_sort_fresh();
 	KUNIT_EXPECT_EQ(test, pai_class_of(rq), (enum pai_class)PAI_CLOSED);
 	pai_expect(test, 1);
 	fake_insert(REQ_OP_DISCARD, 1000 * KB, 4 * KB);
@@ -368,7 +368,7 @@ static void pai_test_requeue(struct kunit *test)
 	struct request *small;
 
 	small = fake_insert(REQ_OP_WRITE, 1 * KB, 4 * KB);
-	model_sort_alone();
+	model_sort_fresh();
 	KUNIT_EXPECT_EQ(test, pai_class_of(small), (enum pai_class)PAI_PENDING);
 	pai_expect(test, 1);
 	fake_insert(REQ_OP_WRITE, 64 * KB, 64 * KB);

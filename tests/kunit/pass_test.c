@@ -242,14 +242,53 @@ static void pass_test_joining_lap(struct kunit *test)
 static void pass_test_bypass(struct kunit *test)
 {
 	struct pass_data *pd = pass_begin(test, 2 * MB);
-	struct request *rq = fake_alloc(REQ_OP_READ, 0, 8, 0);
+	struct request *rq;
 
+	pd->io.bypass = 1;
+	rq = fake_alloc(REQ_OP_READ, 0, 8, 0);
 	KUNIT_EXPECT_FALSE(test, rq->rq_flags & RQF_SCHED_TAGS);
 	fake_complete(rq);
 	pd->region_depth = 1;
 	rq = fake_alloc(REQ_OP_READ, 0, 8, 0);
 	KUNIT_EXPECT_TRUE(test, rq->rq_flags & RQF_SCHED_TAGS);
 	fake_complete(rq);
+	fake_finish();
+}
+
+/*
+ * While the device has room for all, requests are dispatched in order of arrival. A region
+ * that is full has the rest sorted.
+ */
+static void pass_test_fresh(struct kunit *test)
+{
+	static const unsigned int pages[] = { 40, 20, 30 };
+	struct pass_data *pd = pass_begin(test, 2 * MB);
+	struct request *rqs[3], *more[3];
+
+	pd->io.bypass = 1;
+	/* The driver takes lists of requests, so that none bypasses the queue. */
+	pd->io.bypasses = false;
+	/* The first one in a jiffy finds it calm: see tmpl/calm.h. */
+	pass_fill(0, REQ_OP_READ, pages, rqs, 1);
+	pass_expect(test, 0, 40);
+	fake_complete(rqs[0]);
+	pass_fill(0, REQ_OP_READ, pages, rqs, 3);
+	pass_expect(test, 0, 40);
+	pass_expect(test, 0, 20);
+	pass_expect(test, 0, 30);
+	pd->region_depth = 5;
+	pass_fill(0, REQ_OP_READ, pages, more, 3);
+	pass_expect(test, 0, 40);
+	pass_expect(test, 0, 20);
+	fake_expect_none(test);
+	fake_complete(rqs[0]);
+	pass_expect(test, 0, 30);
+	/* Merging finds those that are not sorted. */
+	fake_insert(REQ_OP_WRITE, MB, 8);
+	fake_insert(REQ_OP_WRITE, MB + 64, 8);
+	fake_insert(REQ_OP_WRITE, MB + 8, 8);
+	KUNIT_EXPECT_EQ(test, fake.nr_freed, 1U);
+	KUNIT_EXPECT_TRUE(test, fake_merge_bio(REQ_OP_WRITE, MB + 72, 8, 0));
 	fake_finish();
 }
 
@@ -315,7 +354,7 @@ static void pass_test_grow(struct kunit *test)
 	old = fake_dispatch();
 	set_capacity(fake.disk, 5 * MB + 1);
 	rq = fake_insert(REQ_OP_READ, 4 * MB, 8);
-	model_sort_alone();
+	model_sort_fresh();
 	KUNIT_EXPECT_EQ(test, pass_queue_of(rq)->region - pd->map->region, 1L);
 	KUNIT_EXPECT_TRUE(test, fake_has_works());
 	fake_run_works();
@@ -671,6 +710,7 @@ static struct kunit_case pass_cases[] = {
 	KUNIT_CASE(pass_test_resized_lap),
 	KUNIT_CASE(pass_test_joining_lap),
 	KUNIT_CASE(pass_test_bypass),
+	KUNIT_CASE(pass_test_fresh),
 	KUNIT_CASE(pass_test_ascending),
 	KUNIT_CASE(pass_test_deadline),
 	KUNIT_CASE(pass_test_border),

@@ -526,7 +526,7 @@ static void piq_test_discard(struct kunit *test)
 	struct piq_data *pd = piq_begin(test, PIQ_PLUS);
 	struct request *rq = piq_send(REQ_OP_DISCARD, 0, 64);
 
-	model_sort_alone();
+	model_sort_fresh();
 	KUNIT_EXPECT_EQ(test, piq_entry(rq)->vector[0], 1UL);
 	piq_expect(test, 0);
 	KUNIT_EXPECT_EQ(test, piq_test_map(pd)->units.held[0], 1UL);

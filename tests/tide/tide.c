@@ -23,7 +23,7 @@ static struct request *tide_select(struct iosched *io, unsigned int tier,
 				     iosched_first(io, tier, only);
 }
 
-static bool tide_take_alone(struct iosched *io, struct request *rq)
+static bool tide_take_fresh(struct iosched *io, struct request *rq)
 {
 	return true;
 }
@@ -33,15 +33,13 @@ static bool tide_may_bypass(struct iosched *io)
 	return true;
 }
 
-/* Tunables: type, name, default, least, most, setter, description */
-#define TIDE_TUNABLES(T, C)						\
-	T(iosched, bypass, 1, 0, 1, iosched_set,			\
-	  "issue requests directly while none is queued")
+/* It has none but the core's. */
+#define TIDE_TUNABLES(T, C)
 
 static const struct iosched_policy tide_policy = {
 	.size		= sizeof(struct iosched),
 	.select		= tide_select,
-	.take_alone	= tide_take_alone,
+	.take_fresh	= tide_take_fresh,
 	.may_bypass	= tide_may_bypass,
 };
 
