@@ -141,12 +141,12 @@ static struct pass_queue *pass_assign(struct pass_data *pd, struct request *rq)
 {
 	unsigned int index = pass_index(pd->map, blk_rq_pos(rq));
 	struct pass_region *region = &pd->map->region[index];
+	struct pass_queue *queue = &region->queue[iosched_rq_tier(rq)];
 
+	rq->elv.priv[0] = queue;
 	if (unlikely(pass_capacity(pd->io.q) != pd->capacity))
 		schedule_work(&pd->resize_work);
-
-	rq->elv.priv[0] = &region->queue[iosched_rq_tier(rq)];
-	return pass_queue_of(rq);
+	return queue;
 }
 
 static void pass_place(struct iosched *io, struct request *rq)
@@ -181,12 +181,18 @@ static void pass_shorten(struct pass_lap *lap)
 		pass_next_lap(lap);
 }
 
-static void pass_note_turn(struct pass_data *pd, struct pass_queue *queue,
-			   unsigned int dir)
+static noinline void pass_note(struct pass_data *pd, struct pass_queue *queue,
+			       unsigned int dir, unsigned int taken)
 {
 	iosched_note(&pd->io, "pass turn %td %c %u",
 		     queue->region - pd->map->region,
-		     dir == READ ? 'R' : 'W', queue->taken[dir]);
+		     dir == READ ? 'R' : 'W', taken);
+}
+
+static void pass_end_turn(struct pass_data *pd, struct pass_queue *queue,
+			  unsigned int dir)
+{
+	pass_note(pd, queue, dir, queue->taken[dir]);
 	queue->taken[dir] = 0;
 }
 
@@ -209,7 +215,7 @@ static void pass_removed(struct iosched *io, struct request *rq,
 		if (dir == lap->dir)
 			pass_shorten(lap);
 		if (queue->taken[dir])
-			pass_note_turn(pass_of(io), queue, dir);
+			pass_end_turn(pass_of(io), queue, dir);
 	}
 }
 
@@ -301,7 +307,7 @@ static bool pass_advance(struct pass_data *pd, struct pass_lap *lap,
 	queue->pos[dir] = iosched_rq_end(rq);
 	if (++queue->taken[dir] < batch && !last)
 		return false;
-	pass_note_turn(pd, queue, dir);
+	pass_end_turn(pd, queue, dir);
 	if (!--lap->left)
 		pass_next_lap(lap);
 	return true;
@@ -395,15 +401,18 @@ static bool pass_take_fresh(struct iosched *io, struct request *rq)
 {
 	struct pass_data *pd = pass_of(io);
 	struct pass_lap *lap = &pd->lap[iosched_rq_tier(rq)];
+	unsigned int dir = rq_data_dir(rq);
 	struct pass_queue *queue;
 
 	lockdep_assert_held(&io->lock);
 	queue = pass_assign(pd, rq);
 	if (pass_full(pd, queue->region))
 		return false;
-	lap->dir = rq_data_dir(rq);
-	lap->left = 1;
-	pass_advance(pd, lap, queue, rq, true);
+	queue->pos[dir] = iosched_rq_end(rq);
+	lap->dir = !dir;
+	lap->left = 0;
+	if (unlikely(iosched_traced(io->q)))
+		pass_note(pd, queue, dir, 1);
 	return true;
 }
 

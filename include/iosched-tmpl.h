@@ -48,6 +48,7 @@ static struct elevator_type iosched_type = {
 		.init_sched		= iosched_init_sched,
 		.exit_sched		= iosched_exit_sched,
 		.init_hctx		= iosched_init_hctx,
+		.exit_hctx		= iosched_exit_hctx,
 		.depth_updated		= iosched_depth_updated,
 		.limit_depth		= iosched_limit_depth,
 		.allow_merge		= iosched_allow_merge,

@@ -463,6 +463,12 @@ static inline struct iosched *iosched_of(struct request_queue *q)
 	return q->elevator->elevator_data;
 }
 
+/* The same, of a hardware queue of it. */
+static inline struct iosched *iosched_of_hctx(struct blk_mq_hw_ctx *hctx)
+{
+	return hctx->sched_data;
+}
+
 static inline unsigned long iosched_rq_state(struct request *rq)
 {
 	return (unsigned long)rq->elv.priv[1];

@@ -57,7 +57,7 @@ static void iosched_see_class(struct iosched *io, unsigned int tier)
 	/* Not 0, which means none. */
 	unsigned long until = (jiffies + IOSCHED_CLASSES_RECENT) | 1;
 
-	if (iosched_bypasses(io) && unlikely(tier != IOSCHED_BE) &&
+	if (unlikely(tier != IOSCHED_BE) &&
 	    READ_ONCE(io->classes_until) != until)
 		WRITE_ONCE(io->classes_until, until);
 }
@@ -124,8 +124,7 @@ static bool iosched_can_bypass(struct iosched *io, struct request *rq)
 {
 	unsigned int limit;
 
-	if (!iosched_bypasses(io) || READ_ONCE(io->nr) ||
-	    !READ_ONCE(io->bypass) || !iosched_is_plain(rq))
+	if (READ_ONCE(io->nr) || !READ_ONCE(io->bypass) || !iosched_is_plain(rq))
 		return false;
 	/* The driver may refuse this request, too: let others be ordered behind it. */
 	if (!iosched_hctx_able(rq->mq_hctx) || iosched_classes_recent(io) ||
@@ -143,11 +142,14 @@ static bool iosched_can_bypass(struct iosched *io, struct request *rq)
 	return IOSCHED_POLICY.may_bypass(io);
 }
 
-static void iosched_bypass(struct iosched *io, struct request *rq)
+/* Not inlined: most drivers cannot. */
+static noinline void iosched_try_bypass(struct iosched *io, struct request *rq)
 {
 	unsigned int dir = rq_data_dir(rq);
 	unsigned long now = jiffies;
 
+	if (!iosched_can_bypass(io, rq))
+		return;
 	rq->rq_flags &= ~iosched_inserting_flags();
 	rq->end_io = iosched_end_io;
 	WRITE_ONCE(rq->fifo_time, now);

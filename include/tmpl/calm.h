@@ -3,7 +3,7 @@
  * What decides beside the policy, looked at once a jiffy. A part of iosched-tmpl.h.
  *
  * A jiffy is calm if one priority tier is in use, the device takes several requests, no
- * deadline has passed and reads are not alone (readers/phases.h). Until it ends, only the
+ * deadline has passed or is 0, and reads are not alone (readers/phases.h). Until it ends, only the
  * bounds and the writes' share (readers/share.h) decide beside the policy: a dispatch need
  * not look at the rest again. A setting, and a request that was not reckoned with, end
  * the calm.
@@ -47,10 +47,12 @@ static void iosched_look_around(struct iosched *io, unsigned int tier,
 				unsigned long now)
 {
 	if (iosched_limit(io) == 1 || READ_ONCE(io->driver.one) ||
+	    !io->expire[READ] || !io->expire[WRITE] ||
 	    READ_ONCE(io->phases.alone) ||
 	    iosched_is_late(iosched_first(io, tier, READ), now) ||
 	    iosched_is_late(iosched_first(io, tier, WRITE), now))
 		return;
+	io->turns.since_us = 0;
 	io->calm_at = now;
 	io->calm_tiers = io->tiers;
 	io->calm_dirs = BIT(READ) |
@@ -61,8 +63,7 @@ static void iosched_look_around(struct iosched *io, unsigned int tier,
 /* @rq is queued. End the calm if it has not reckoned with it. */
 static void iosched_calm_arrival(struct iosched *io, struct request *rq)
 {
-	if (!(io->calm_dirs & BIT(rq_data_dir(rq))) ||
-	    iosched_is_late(rq, jiffies))
+	if (!(io->calm_dirs & BIT(rq_data_dir(rq))))
 		iosched_end_calm(io);
 }
 

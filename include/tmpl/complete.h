@@ -10,7 +10,7 @@
  * be freed: the block layer then runs a hardware queue that is marked for
  * restart. Before that, another CPU could dispatch a request that finds no tag.
  */
-static void iosched_run_after(struct iosched *io, struct request *rq)
+static noinline void iosched_run_after(struct iosched *io, struct request *rq)
 {
 	/* A flush keeps its tag until its last step: do not wait for it. */
 	if ((rq->end_io && rq->end_io != iosched_end_io) ||
@@ -61,7 +61,8 @@ static void iosched_finish_request(struct request *rq)
 	/* Never inserted, or merged. */
 	if (!state)
 		return;
-	iosched_driver_completed(io, rq);
+	if (unlikely(io->driver.sleeps))
+		iosched_driver_completed(io, rq);
 	if (state & IOSCHED_RQ_BYPASS)
 		iosched_bypass_done(io, rq);
 	else

@@ -221,22 +221,18 @@ static noinline struct request *iosched_hold(struct iosched *io,
 }
 
 /*
- * Return true if the bounds leave room for @rq, which is fresh. In a jiffy that is not calm
- * this is looked at for one request only: several are sorted.
+ * Return true if the bounds leave room for @rq, which is fresh, and iosched_next_calm() has
+ * not dispatched it. In a jiffy that is not calm this is looked at for one request only:
+ * several are sorted.
  */
 static bool iosched_fits(struct iosched *io, struct request *rq)
 {
-	unsigned int tier = iosched_rq_tier(rq);
 	unsigned long now = jiffies;
 
-	if (!iosched_find_room(io) || iosched_is_late(rq, now))
+	if (io->nr > 1 || !iosched_one_tier(io) || !iosched_find_room(io) ||
+	    iosched_is_late(rq, now))
 		return false;
-	if (iosched_is_calm(io, now))
-		return rq_data_dir(rq) == READ || io->write_room ||
-		       iosched_find_write_room(io, tier);
-	if (io->nr > 1 || !iosched_one_tier(io))
-		return false;
-	iosched_look_around(io, tier, now);
+	iosched_look_around(io, iosched_rq_tier(rq), now);
 	io->calm_dirs |= BIT(rq_data_dir(rq));
 	return !iosched_must_yield(io, rq);
 }
@@ -316,9 +312,57 @@ static noinline struct request *iosched_overtake(struct iosched *io,
 	return iosched_overdue_or_arm(io);
 }
 
+/* What dispatches @rq allows it, such as time that has passed, and may allow others too. */
+static void iosched_let_others(struct iosched *io)
+{
+	if (unlikely(READ_ONCE(io->held)))
+		WRITE_ONCE(io->held, 0);
+}
+
+/*
+ * In a calm jiffy: dispatch the first fresh request, or return NULL. Most requests go this
+ * way. All else that iosched_next_request() looks at is calm, or of drivers that sleep.
+ */
+static struct request *iosched_next_calm(struct iosched *io)
+{
+	struct request *rq = io->fresh;
+	unsigned long now = jiffies;
+	struct iosched_stats *st;
+	unsigned int dir;
+
+	if (!iosched_any_fresh(io) || !iosched_is_calm(io, now) ||
+	    iosched_is_late(rq, now) || unlikely(io->driver.sleeps) ||
+	    !(io->room || iosched_find_room(io)))
+		return NULL;
+	dir = rq_data_dir(rq);
+	if (dir == WRITE && !io->write_room &&
+	    !iosched_find_write_room(io, iosched_rq_tier(rq)))
+		return NULL;
+	if (!IOSCHED_POLICY.take_fresh(io, rq)) {
+		iosched_sort_all_fresh(io);
+		return NULL;
+	}
+	iosched_del_fresh(io);
+	iosched_count(io, rq, -1);
+	if (IOSCHED_POLICY.dispatched)
+		IOSCHED_POLICY.dispatched(io, rq);
+	iosched_let_others(io);
+	io->overtaken = false;
+	io->room--;
+	if (dir == WRITE)
+		io->write_room -= !!io->write_room;
+	WRITE_ONCE(io->last[dir], now);
+	st = iosched_rq_stats(io, rq);
+	WRITE_ONCE(st->dispatched, st->dispatched + 1);
+	iosched_rq_set_state(rq, iosched_rq_state(rq) | IOSCHED_RQ_IN_FLIGHT |
+			     (IOSCHED_POLICY.released ? IOSCHED_RQ_COUNTED : 0));
+	rq->rq_flags |= RQF_STARTED;
+	return rq;
+}
+
 /* Requests of the head are dispatched before others, but for overdue ones. */
-static struct request *iosched_next_request(struct iosched *io,
-					    struct blk_mq_hw_ctx *hctx)
+static noinline struct request *
+iosched_next_request(struct iosched *io, struct blk_mq_hw_ctx *hctx)
 {
 	struct request *head = list_first_entry_or_null(&io->head,
 							struct request,
@@ -326,8 +370,7 @@ static struct request *iosched_next_request(struct iosched *io,
 	struct request *rq = NULL;
 
 	lockdep_assert_held(&io->lock);
-	if (!io->nr || iosched_driver_starts(io) ||
-	    iosched_task_would_wait(io, hctx))
+	if (iosched_driver_starts(io) || iosched_task_would_wait(io, hctx))
 		return NULL;
 	if (!head)
 		rq = iosched_pick_queued(io, hctx);
@@ -336,9 +379,7 @@ static struct request *iosched_next_request(struct iosched *io,
 	io->overtaken = head && rq;
 	if (!rq)
 		return head ? iosched_hand_over_head(io, head) : NULL;
-	/* What allows @rq, such as time that has passed, may allow others too. */
-	if (unlikely(READ_ONCE(io->held)))
-		WRITE_ONCE(io->held, 0);
+	iosched_let_others(io);
 	if (iosched_is_late(rq, jiffies))
 		iosched_rq_stats(io, rq)->expired++;
 	if (IOSCHED_POLICY.released)
@@ -354,23 +395,38 @@ static struct request *iosched_next_request(struct iosched *io,
 
 static struct request *iosched_dispatch_request(struct blk_mq_hw_ctx *hctx)
 {
-	struct iosched *io = iosched_of(hctx->queue);
+	struct iosched *io = iosched_of_hctx(hctx);
 	struct request *rq;
 
 	spin_lock(&io->lock);
-	rq = iosched_next_request(io, hctx);
+	rq = iosched_next_calm(io);
+	if (!rq && io->nr)
+		rq = iosched_next_request(io, hctx);
 	spin_unlock(&io->lock);
 	return rq;
 }
 
+static bool iosched_any_work(struct iosched *io)
+{
+	return READ_ONCE(io->nr) && !READ_ONCE(io->held);
+}
+
+/* iosched_has_work() of a driver that sleeps. Not inlined: few do. */
+static noinline bool iosched_asks_for_more(struct iosched *io,
+					   struct blk_mq_hw_ctx *hctx)
+{
+	if (READ_ONCE(io->driver.task) == current && in_task())
+		iosched_driver_returned(io, hctx);
+	return iosched_any_work(io);
+}
+
 static bool iosched_has_work(struct blk_mq_hw_ctx *hctx)
 {
-	struct iosched *io = iosched_of(hctx->queue);
+	struct iosched *io = iosched_of_hctx(hctx);
 
-	if (unlikely(io->driver.sleeps) &&
-	    READ_ONCE(io->driver.task) == current && in_task())
-		iosched_driver_returned(io, hctx);
-	return READ_ONCE(io->nr) && !READ_ONCE(io->held);
+	if (unlikely(io->driver.sleeps))
+		return iosched_asks_for_more(io, hctx);
+	return iosched_any_work(io);
 }
 
 #endif /* _IOSCHED_TMPL_DISPATCH_H */

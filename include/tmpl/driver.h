@@ -178,10 +178,10 @@ static void iosched_driver_learn(struct iosched_driver *driver,
 /*
  * The task whose request is the sample asks for more. Unless the driver has refused that
  * request, learn from the time for which queue_rq() kept it. Without the lock: a sample may
- * be wrong. Not inlined: in most cases there is no sample.
+ * be wrong.
  */
-static noinline void iosched_driver_returned(struct iosched *io,
-					     struct blk_mq_hw_ctx *hctx)
+static void iosched_driver_returned(struct iosched *io,
+				    struct blk_mq_hw_ctx *hctx)
 {
 	struct iosched_driver *driver = &io->driver;
 	unsigned int beside = READ_ONCE(driver->beside), done;
@@ -250,11 +250,10 @@ static void iosched_driver_done(struct iosched *io, struct request *rq)
 		cmpxchg(&io->last_rq, rq, NULL);
 }
 
-/* @rq has completed. Any context. */
-static void iosched_driver_completed(struct iosched *io, struct request *rq)
+/* @rq has completed, of a driver that sleeps. Any context. */
+static noinline void iosched_driver_completed(struct iosched *io,
+					      struct request *rq)
 {
-	if (likely(!io->driver.sleeps))
-		return;
 	iosched_driver_refused(io, rq);
 	iosched_driver_done(io, rq);
 }

@@ -16,8 +16,8 @@ static void iosched_prepare_request(struct request *rq)
 	struct iosched *io = iosched_of(rq->q);
 
 	iosched_clear_request(rq);
-	if (iosched_can_bypass(io, rq))
-		iosched_bypass(io, rq);
+	if (iosched_bypasses(io))
+		iosched_try_bypass(io, rq);
 }
 
 /*
@@ -75,7 +75,7 @@ static bool iosched_must_wait(struct iosched *io, struct request *rq)
 }
 
 /* Queue @rq before all requests in FIFOs. */
-static void iosched_enqueue_first(struct iosched *io, struct request *rq,
+static noinline void iosched_enqueue_first(struct iosched *io, struct request *rq,
 				  bool at_head)
 {
 	trace_block_rq_insert(rq);
@@ -110,12 +110,36 @@ static bool iosched_take_over(struct iosched *io, struct request *rq)
 					 tier << IOSCHED_RQ_TIER_SHIFT);
 		iosched_rq_stats(io, rq)->inserted++;
 	}
-	iosched_see_class(io, iosched_rq_tier(rq));
+	if (iosched_bypasses(io))
+		iosched_see_class(io, iosched_rq_tier(rq));
 	io->tiers |= BIT(iosched_rq_tier(rq));
 	/* Requests that bypass the queue are of this tier. */
 	if (unlikely(iosched_any_bypassing(io)))
 		io->tiers |= BIT(IOSCHED_BE);
 	return bypassed;
+}
+
+/* Merge @rq into a queued request if possible. */
+static noinline bool iosched_append(struct iosched *io, struct request *rq,
+				    struct list_head *free)
+{
+	if (iosched_any_fresh(io))
+		iosched_hash_fresh(io);
+	if (!iosched_prepare_append(io, rq) ||
+	    !blk_mq_sched_try_insert_merge(io->q, rq, free))
+		return false;
+	iosched_seal_merged(io);
+	return true;
+}
+
+/* All requests were held before @rq. Return true if they may not be now. */
+static noinline bool iosched_may_release(struct iosched *io, struct request *rq)
+{
+	/* With several tiers in use, @rq may move the deadlines of others. */
+	if (!iosched_must_wait(io, rq) || !iosched_one_tier(io))
+		return true;
+	iosched_arm(io, rq->fifo_time);
+	return false;
 }
 
 /*
@@ -141,29 +165,18 @@ static bool iosched_insert(struct iosched *io, struct request *rq,
 		iosched_enqueue_first(io, rq, at_head);
 		return true;
 	}
-	if (iosched_any_fresh(io))
-		iosched_hash_fresh(io);
-	if (iosched_prepare_append(io, rq) &&
-	    blk_mq_sched_try_insert_merge(io->q, rq, free)) {
-		iosched_seal_merged(io);
+	if (io->queued[iosched_rq_tier(rq)] && iosched_append(io, rq, free))
 		return true;
-	}
 	trace_block_rq_insert(rq);
 	iosched_enqueue(io, rq);
-	if (!READ_ONCE(io->held))
-		return false;
-	/* With several tiers in use, @rq may move the deadlines of others. */
-	if (bypassed || !iosched_must_wait(io, rq) || !iosched_one_tier(io))
-		return true;
-	iosched_arm(io, rq->fifo_time);
-	return false;
+	return READ_ONCE(io->held) && (bypassed || iosched_may_release(io, rq));
 }
 
 static void iosched_insert_requests(struct blk_mq_hw_ctx *hctx,
 				    struct list_head *list,
 				    iosched_insert_t flags)
 {
-	struct iosched *io = iosched_of(hctx->queue);
+	struct iosched *io = iosched_of_hctx(hctx);
 	bool at_head = iosched_at_head(flags);
 	struct request *rq, *next;
 	bool unhold = false;

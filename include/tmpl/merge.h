@@ -25,7 +25,7 @@ static bool iosched_prepare_append(struct iosched *io, struct request *rq)
 	struct request *prev;
 	bool found = false;
 
-	if (!io->queued[iosched_rq_tier(rq)] || iosched_discard_mergeable(rq))
+	if (iosched_discard_mergeable(rq))
 		return false;
 	/*
 	 * Requests may overlap, so check all that end here. In most cases there
@@ -168,7 +168,10 @@ static bool iosched_bio_merge(struct request_queue *q, struct bio *bio,
 {
 	struct iosched *io = iosched_of(q);
 
-	iosched_see_class(io, iosched_tier_of(bio->bi_ioprio));
+	if (iosched_bypasses(io))
+		iosched_see_class(io, iosched_tier_of(bio->bi_ioprio));
+	if (!READ_ONCE(io->nr))
+		return false;
 	/*
 	 * A polled bio must not be held, so it must not join a request. The block
 	 * layer cannot complete a request of several bios without sectors, which

@@ -20,7 +20,7 @@ static void iosched_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	struct iosched *io = iosched_of(data->q);
 	unsigned int all = data->q->nr_requests, depth;
 
-	if (iosched_bypasses(io) && READ_ONCE(io->bypass) &&
+	if (unlikely(iosched_bypasses(io)) && READ_ONCE(io->bypass) &&
 	    !READ_ONCE(io->nr))
 		data->nr_tags = 1;
 	if (op_is_sync(opf) && !op_is_write(opf))
@@ -49,8 +49,14 @@ static int iosched_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int idx)
 {
 	struct iosched *io = iosched_of(hctx->queue);
 
+	hctx->sched_data = io;
 	iosched_expect_shallow_depth(hctx, io->async_depth);
 	return 0;
+}
+
+/* The block layer clears sched_data if there is this function. */
+static void iosched_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int idx)
+{
 }
 
 #endif /* _IOSCHED_TMPL_TAGS_H */

@@ -440,9 +440,11 @@ static int fake_start(struct elevator_type *type, sector_t capacity)
 	fake_runs = 0;
 	fake.nr_freed = 0;
 	ret = compat_elevator_start(fake.q, type);
-	if (!ret)
-		fake_try_set("bypass", "0");
-	return ret;
+	if (ret)
+		return ret;
+	fake.hctx->sched_data = fake.q->elevator->elevator_data;
+	fake_try_set("bypass", "0");
+	return 0;
 }
 
 /* Stop the scheduler. No request may be queued or in flight. */

@@ -70,7 +70,7 @@ static unsigned int iosched_alone_percent(struct iosched *io)
 }
 
 /* A read that was dispatched has completed. Any context. */
-static void iosched_phases_read(struct iosched *io, struct request *rq)
+static noinline void iosched_phases_read(struct iosched *io, struct request *rq)
 {
 	u64 ns = ktime_get_ns() - rq->start_time_ns;
 

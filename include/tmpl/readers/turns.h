@@ -164,7 +164,7 @@ static unsigned long iosched_turn_begins(struct iosched *io, struct request *rq)
  * A request that is timed has completed. Any context. If the next one was dispatched
  * meanwhile, the device has been busy with it since.
  */
-static void iosched_turn_ends(struct iosched *io, struct request *rq)
+static noinline void iosched_turn_ends(struct iosched *io, struct request *rq)
 {
 	unsigned int share = max(READ_ONCE(io->write_share), IOSCHED_LEAST_SHARE);
 	u32 since = READ_ONCE(io->timed_us), now = iosched_now_us();
