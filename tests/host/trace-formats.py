@@ -15,7 +15,7 @@ TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS / "lib"))
 
 import checks  # noqa: E402  (in a folder added above)
-from checks import check  # noqa: E402
+from checks import check, run  # noqa: E402
 from trace_samples import PAIR, R, SAMPLES, SECTOR, W  # noqa: E402
 from traces import convert  # noqa: E402
 
@@ -69,6 +69,12 @@ def vscsi(file):
     check(done.status == 1 and "ends within record 3" in done.said, f"a cut record: {done.said}")
 
 
+def about(requests, expected):
+    """Return true if requests are as expected, but for 1 us."""
+    return [each[1:] for each in requests] == [each[1:] for each in expected] and \
+        all(abs(each[0] - meant[0]) <= 1 for each, meant in zip(requests, expected, strict=True))
+
+
 def inputs():
     """Inputs that once failed give the requests that they hold."""
     spc = [(0, W, 20941264 * SECTOR, 8192), (2335, W, 20939840 * SECTOR, 8192)]
@@ -99,11 +105,7 @@ def inputs():
             *((name, (), spc) for name in ("f.spc", "f.spc.gz", "f.spc.bz2", "f.spc.xz",
                                            "f.spc.zst", "t.tar.gz"))):
         done = convert(*words, TRACES / name)
-        near = [(us, *rest) for us, *rest in done.requests]
-        check([request[1:] for request in near] == [request[1:] for request in expected] and
-              all(abs(request[0] - meant[0]) <= 1
-                  for request, meant in zip(near, expected, strict=True)),
-              f"{name} {words}: {done.requests} {done.said}")
+        check(about(done.requests, expected), f"{name} {words}: {done.requests} {done.said}")
         check(done.status == (0 if expected else 1), f"{name} {words}: status {done.status}")
 
 
@@ -187,6 +189,68 @@ def columns(file):
     done = convert(words, file("  8,0    0   R2048+8:    0.001000000\n"
                                "  8,0    0  WS4096+16:    0.001300000\n"))
     check(done.requests == PAIR, f"{words}: {done.requests} {done.said}")
+
+
+def by_event(file):
+    """The formats of blkparse -F are read, beside that of -f or the default output."""
+    option = "--blkparse-event-format"
+    for given, words, left in (
+            (("Q,%T.%9t %S %n %d %D\\n", "C,%T.%9t C %S %n %d\\n"), (), "1 events without sectors"),
+            (("C,%T.%9t C %S %n %d\\n",), (), "1 flushes"),
+            (("P,plug\\n", "Q,%a %T.%9t %S+%n %d\\n", "D,%a %T.%9t %S+%n %d\\n"), (),
+             "1 events without sectors"),
+            (("D,%T.%9t %N %S %d\\n",), ("--event=D",), "1 events without sectors"),
+            (("D,%T.%9t %N %S %d\\n", "-f %a %D %3d %8S %4n %5T.%9t\\n"), (), "1 events")):
+        each = [word.removeprefix("-f ") for word in given]
+        blkparse = [part for word, text in zip(given, each, strict=True)
+                    for part in ("-f" if word != text else "-F", text)]
+        ours = [f"{option if word == text else '--blkparse-format'}={text}"
+                for word, text in zip(given, each, strict=True)]
+        path = file(run("blkparse", "-q", "-i", str(TRACES / "x.blktrace.0"), *blkparse))
+        done = convert(*ours, *words, path)
+        check(about(done.requests, PAIR) and left in done.said,
+              f"blkparse {given}: {done.requests} {done.said}")
+    path = file(run("blkparse", "-q", "-i", str(TRACES / "x.blktrace.0"), "-F",
+                    "Q,%T.%9t %S %n %d\\n"))
+    for words, said in (((), "seems to be blkparse -F"),
+                        (("D,%T %S %n",), "D has no %d"), (("D,%T %d %n",), "D needs %S"),
+                        (("Q,%T %S %n %d", "C,%T %S %n %d"), "C is that of Q without %a"),
+                        (("Q %T",), "is not as in"), (("Q,%X",), "no field %X")):
+        done = convert(*(f"{option}={word}" for word in words), path)
+        check(done.status in (1, 2) and said in done.said and not done.output,
+              f"{words}: {done.said}")
+
+
+def known_texts(file):
+    """What people take for a trace is named, with what to do."""
+    log = "0, 2640, 0, 4096, 1048576, 0\n1, 3000, 1, 8192, 2097152, 0x0\n"
+    for content, said in (
+            ('{"type": "attached_probes", "data": {"probes": 1}}\n'
+             '{"type": "printf", "data": "1,2,R\\n"}\n', "JSON of bpftrace: jq"),
+            ('{\n  "fio version" : "fio-3.33",\n', "a result of fio as JSON"),
+            ('note: both engines\n{\n  "fio version" : "fio-3.33",\n', "a result of fio as JSON"),
+            ("x: (g=0): rw=read, bs=(R) 4096B\nfio-3.33\nStarting 1\n", "a result of fio, "),
+            ("3;fio-3.33;x;0;0;1024\n", "a result of fio, "), (log, "a log of fio"),
+            ('[{"time": 1}]\n', "this is JSON: "), ('\n{\n "a": 1\n', "this is JSON: "),
+            ("Event Name,       Type,  Event ID\nDiskIo, Read, 0\n", "CSV of tracerpt"),
+            ('"Time of Day","Process Name","PID","Operation"\n', "of Process Monitor"),
+            ('openat(AT_FDCWD, "/etc/ld.so.cache", O_RDONLY) = 3\nclose(3) = 0\n', "of strace"),
+            ("12 10:00:00.1 pread64(3, \"\", 4096, 0) = 4096\n", "of strace"),
+            ("Linux 6.1 (a)\nDevice            r/s     rkB/s\nsda 1 2\n", "of iostat"),
+            ("   8       0 sda 1 2 3 4 5 6 7\n", "/proc/diskstats"),
+            ("<?xml version='1.0'?>\n", "XML or HTML"),
+            (" fio-697 [001] ..... 100.0: nvme_setup_cmd: nvme0: disk=nvme0n1, qid=1\n",
+             "without those of the block layer"),
+            (b"\xc1\x1f\xfc\xc1\0\0", "binary trace of LTTng")):
+        path = file(content)
+        done = convert(path)
+        check(done.status == 1 and not done.output and said in done.said and
+              done.said.count("\n") == 1, f"{said}: {done.said}")
+    done = convert("--columns=time_ms,-,is_write,size,offset,-", file(log))
+    check(done.requests == [(0, R, 1048576, 4096), (1000, W, 2097152, 8192)],
+          f"a log of fio: {done.requests} {done.said}")
+    path = file(b"\0\0\1\0 more").rename(file("").with_suffix(".etl"))
+    check("binary trace of Windows (ETW)" in convert(path).said, convert(path).said)
 
 
 def refused(file):
@@ -280,6 +344,8 @@ def main():
         inputs()
         told(file)
         columns(file)
+        by_event(file)
+        known_texts(file)
         refused(file)
         anything(file)
 

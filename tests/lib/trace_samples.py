@@ -52,9 +52,64 @@ SAMPLES = {
          " a-1 [000] .... 119.255986:   8,0    Q   N 36 (12 00 ..) [smartctl]\n"
          " a-1 [000] .... 119.256274:   8,0 1a,0    Q  WS 4096 + 16 [a]\n"
          " a-1 [000] .... 119.257000:   8,0    C  WS 4096 + 16 [0]\n", PAIR),
+        # Its option blk_classic.
+        ("# tracer: blk\n#\n# DEV   CPU TIMESTAMP     PID ACT FLG\n"
+         "#  |     |     |           |   |   |\n"
+         "  8,0    1   119.255974123   697  Q   R 2048 + 8 [a]\n"
+         "  8,0    1   119.255975000   697  P   N [a]\n"
+         "  8,0    1   119.255976000     0  m   N bfq 1 + 2 served\n"
+         "  8,0    0   119.255984000   697  D   R 2048 + 8 [a]\n"
+         "  8,0    0   119.255985000   697  Q FWS [a]\n"
+         "  8,0    1   119.256274123   697  Q  WS 4096 + 16 [a b]\n", PAIR),
+        # trace-cmd report -R: the fields with their names.
+        (" fio-2991 [000] 119.255974: block_rq_issue: dev=8388608 sector=2048 nr_sector=8"
+         " bytes=4096 rwbs=R comm=fio cmd=\n"
+         " fio-2991 [000] 119.255980: block_rq_issue: dev=8388608 sector=0 nr_sector=0 bytes=36"
+         " rwbs=N comm=smartctl cmd=12\n"
+         " fio-2991 [000] 119.256274: block_rq_issue: dev=8,0 sector=4096 nr_sector=16 bytes=8192"
+         " rwbs=WS comm=fio cmd=\n", PAIR),
         (" a-1 [000] .... 1.000000: block_bio_queue: 8,0 R 2048 + 8 [a]\n"
          " a-1 [000] .... 1.000010: block_rq_issue: 8,0 R 4096 () 2048 + 8 [a]\n"
          " a-1 [000] .... 1.000300: block_bio_queue: 8,0 W 4096 + 16 [a]\n", PAIR)],
+    "perf-trace": [(
+        "     0.100 fio/697 block:block_rq_issue(dev: 8388608, sector: 2048, nr_sector: 8, bytes: "
+        '4096, rwbs: "R", comm: "fio", cmd: "")\n'
+        '     0.200 :0/0 block:block_rq_issue(dev: 8388608, rwbs: "FF", comm: "a", cmd: "")\n'
+        "     0.250 ( 0.002 ms): fio/697 close(fd: 3)  = 0\n"
+        "     0.400 k 0:1H/250 block:block_rq_issue(dev: 8388608, sector: 4096, nr_sector: 16, "
+        'bytes: 8192, rwbs: "WS", comm: "kworker/0:1H", cmd: "")\n'
+        '     0.500 :0/0 block:block_rq_complete(dev: 8388608, nr_sector: 8, rwbs: "R")\n',
+        PAIR)],
+    # Bits of the direction: 4 a read, 1 a write, 32 sync, 256 a flush. The second one is of the
+    # next day.
+    "lttng": [(
+        "[23:59:59.999900000] (+?.?????????) host block_rq_issue: { cpu_id = 1 }, { dev = 8388608, "
+        'sector = 2048, nr_sector = 8, bytes = 4096, tid = 7, rwbs = 4, cmd = [ ], comm = "a" }\n'
+        "[23:59:59.999900100] (+0.000000100) host block_rq_issue: { cpu_id = 1 }, { dev = 8388608, "
+        'sector = 0, nr_sector = 0, bytes = 0, tid = 7, rwbs = 256, cmd = [ ], comm = "a" }\n'
+        '[23:59:59.999950000] (+0.000049900) host sched_switch: { cpu_id = 1 }, { prev_tid = 7 }\n'
+        "[00:00:00.000200000] (+0.000250000) host block_rq_issue: { cpu_id = 1 }, { dev = 8388608, "
+        'sector = 4096, nr_sector = 16, bytes = 8192, tid = 7, rwbs = 33, comm = "a" }\n', PAIR),
+        ("[1700000000.000000100] block_bio_queue: { cpu_id = 1 }, { dev = 8388608, sector = 2048, "
+         'nr_sector = 8, error = 0, rwbs = 4, tid = 7, comm = "a" }\n'
+         "[1700000000.000300100] block_bio_queue: { cpu_id = 1 }, { dev = 8388608, sector = 4096, "
+         'nr_sector = 16, error = 0, rwbs = 1, tid = 7, comm = "a" }\n', PAIR)],
+    "xperf": [(
+        "BeginHeader\n"
+        "   DiskRead,  TimeStamp,     Process Name ( PID),   ThreadID, IrpPtr, ByteOffset, IOSize,"
+        " ElapsedTime,  DiskNum, IrpFlags, DiskSvcTime, I/O Pri, FileName\n"
+        "  DiskWrite,  TimeStamp,     Process Name ( PID),   ThreadID, IrpPtr, ByteOffset, IOSize,"
+        " ElapsedTime,  DiskNum, IrpFlags, DiskSvcTime, I/O Pri, FileName\n"
+        "  DiskReadInit,  TimeStamp,     Process Name ( PID),   ThreadID,             IrpPtr\n"
+        "EndHeader\nOS Version: 6.0.6001, Trace Size: 1024KB, Events Lost: 0\n"
+        "  P-DCStart,   0,  System (   4),  0\n"
+        "  DiskReadInit,  100,  a (   4),  8, 0xfffffa8003\n"
+        "  DiskRead,  250,  a, b.exe (   4),  8, 0xfffffa8003, 0x0000100000, 0x00001000,  150, 0, "
+        '0x060043,  150,  3, "C:\\a, b"\n'
+        "  Some-Provider/Task:Start,  260,  a (   4),  8\n"
+        "  DiskFlush,  300,  a (   4),  8, 0xfffffa8003,  150, 0, 0x060043,  150,  3\n"
+        "  DiskWrite,  500,  a (   4),  8, 0xfffffa8003, 0x0000200000, 0x00002000,  100, 0, "
+        '0x060043,  100,  3, "C:\\$Mft"\n', PAIR)],
     "biosnoop": [(
         "TIME(s)     COMM           PID    DISK    T SECTOR     BYTES  QUE(ms) LAT(ms)\n"
         "0.001200    Web Content    1950   sda     W 4096       8192      0.10    0.80\n"

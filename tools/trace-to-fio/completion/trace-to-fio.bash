@@ -16,7 +16,7 @@ _trace_to_fio()
 	fi
 	case $option in
 	--format) words="msr systor alibaba tencent cloudphysics spc csv blkparse blkparse-f ftrace \
-			biosnoop fiu femu mqsim disksim vscsi" ;;
+			perf-trace lttng biosnoop xperf fiu femu mqsim disksim vscsi" ;;
 	--time-unit) words="s ms us 100ns ns" ;;
 	--op) words="read write" ;;
 	--event) words="Q I D C" ;;
@@ -25,10 +25,10 @@ _trace_to_fio()
 	--picture)
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return ;;
-	--columns|--blkparse-format|--device|--compress|--capacity|--align) return ;;
+	--columns|--blkparse-format|--blkparse-event-format|--device|--compress|--capacity|--align) return ;;
 	*)
-		words="--format --columns --time-unit --op --event --blkparse-format --runs --device \
-			--skip-malformed --iolog --compress --capacity --align --info --json --picture \
+		words="--format --columns --time-unit --op --event --blkparse-format \
+			--blkparse-event-format --runs --device --skip-malformed --iolog --compress --capacity --align --info --json --picture \
 			--quiet --version --help"
 		[[ $cur = -* ]] || words= ;;
 	esac

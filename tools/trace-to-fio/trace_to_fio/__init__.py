@@ -34,6 +34,7 @@ class Options:
     @write: whether all requests write, for a trace without directions; None: it has them
     @columns: names of the columns, None: by header or format
     @layout: format string of blkparse -f, None: the default output
+    @layouts: those of blkparse -F, (letter of the event, format string)
     @after: runs in a file follow each other instead of starting together
     """
     event: str | None = None
@@ -41,4 +42,5 @@ class Options:
     write: bool | None = None
     columns: str | None = None
     layout: str | None = None
+    layouts: tuple[tuple[str, str], ...] = ()
     after: bool = False

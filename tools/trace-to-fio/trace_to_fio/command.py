@@ -46,6 +46,14 @@ def letter(text: str) -> str:
     return text
 
 
+def of_event(text: str) -> tuple[str, str]:
+    """Return the letter and the format string of a value of blkparse -F."""
+    found = re.fullmatch(r"([A-Z]),(.+)", text, re.DOTALL)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is not as in 'D,%T.%9t %S %n %d'")
+    return found[1], found[2]
+
+
 def option_parser() -> Parser:
     """Return the parser of the options."""
     parser = Parser(prog=NAME, usage=f"{NAME} [options] TRACE...",
@@ -66,6 +74,8 @@ def option_parser() -> Parser:
     add("--event", type=letter, metavar="LETTER", help="the event that is the request: Q, queued; "
         "I, inserted; D, issued; C, completed; default: Q, or D, I, C if it is missing")
     add("--blkparse-format", metavar="FORMAT", help="the format string of blkparse -f")
+    add("--blkparse-event-format", type=of_event, metavar="LETTER,FORMAT", action="append",
+        default=[], help="that of blkparse -F, for an event; may be repeated")
     add("--runs", choices=("together", "after"), default="together", help="several runs of "
         "blkparse in a file start together (default), or one after the other")
     add("--device", metavar="NAME", help="only this device")
@@ -96,9 +106,10 @@ def check_options(parser: Parser, args: argparse.Namespace):
         parser.error("--align is at most 1G")
     if args.columns and args.format not in (None, "csv"):
         parser.error(f"--columns goes with --format csv, not with {args.format}")
-    if args.blkparse_format and args.format not in (None, "blkparse-f"):
+    layouts = args.blkparse_format is not None or args.blkparse_event_format
+    if layouts and args.format not in (None, "blkparse-f"):
         parser.error(f"--blkparse-format goes with --format blkparse-f, not with {args.format}")
-    if args.columns and args.blkparse_format:
+    if args.columns and layouts:
         parser.error("--columns and --blkparse-format are of different formats")
     if args.traces.count("-") > 1:
         parser.error("the standard input is there once only")
@@ -108,7 +119,8 @@ def options_of(args: argparse.Namespace) -> Options:
     """Return what the user says about the trace."""
     return Options(event=args.event, time_unit=UNITS.get(args.time_unit),
                    write=None if args.op is None else args.op == "write", columns=args.columns,
-                   layout=args.blkparse_format, after=args.runs == "after")
+                   layout=args.blkparse_format,
+                   layouts=tuple(args.blkparse_event_format), after=args.runs == "after")
 
 
 def described(args: argparse.Namespace, spool, devices: dict[str, int]):

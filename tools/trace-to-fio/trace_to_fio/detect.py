@@ -3,13 +3,13 @@
 import collections.abc
 import dataclasses
 import itertools
-import re
 
 from ssd_probe.output import plain
 
 from trace_to_fio import LeftOut, Malformed, NoTrace, Options, TraceError
 from trace_to_fio.formats import Format, Parser, all_formats, ftrace
 from trace_to_fio.formats.events import is_around
+from trace_to_fio.unreadable import kind_of
 
 # Lines that are looked at, and lines of other events of ftrace that may be before them.
 LINES, OTHERS = 1000, 100_000
@@ -18,8 +18,6 @@ SOUND = 10
 # Characters of a line that is shown.
 SHOWN = 60
 Numbered = collections.abc.Iterator[tuple[int, str]]
-# A line of blkparse -f: a time, a letter of an event and numbers, separated by whatever.
-LAYOUT = re.compile(r"[^\d]*\d+\.\d{6,9}\b.*(?:^|[\s,;|])[QGIDCMF](?=[\s,;|]|$).*\d", re.ASCII)
 
 
 def first_lines(numbered: Numbered) -> tuple[list[tuple[int, str]], list[str]]:
@@ -85,7 +83,7 @@ def parser_for(name: str | None, options: Options, lines: list[str]
     """Return the parser of a trace with these first lines, its format and what the user has to know
     of the choice. @name: the format, None: to be found"""
     formats = all_formats()
-    if name or options.columns or options.layout:
+    if name or options.columns or options.layout is not None or options.layouts:
         name = name or ("csv" if options.columns else "blkparse-f")
         refuse_unit(name, formats[name].unit, options)
         try:
@@ -93,7 +91,8 @@ def parser_for(name: str | None, options: Options, lines: list[str]
         except Malformed as error:
             raise TraceError(str(error)) from None
         if not parser:
-            raise TraceError("blkparse-f needs --blkparse-format" if name == "blkparse-f" else
+            raise TraceError("blkparse-f needs --blkparse-format, or --blkparse-event-format"
+                             if name == "blkparse-f" else
                              f"--blkparse-format goes with blkparse-f, not with {name}")
         return parser, name, []
     refusals = []
@@ -128,12 +127,11 @@ def unknown(lines: list[str]) -> str:
     texts = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
     if not texts:
         return "it is empty"
+    kind = kind_of(lines)
+    if kind:
+        return kind
     number, first = next((text for text in texts
                           if not (text[1].startswith("#") or is_around(text[1]))), texts[0])
-    records = [line for line in lines if LAYOUT.match(line)]
-    if len(records) * 2 > sum(map(bool, lines)):
-        return ("this seems to be blkparse -f: say its format string, as in "
-                "--blkparse-format '%5T.%9t %D %a %3d %S %n'")
     shown = plain(first[:SHOWN]) + ("..." if len(first) > SHOWN else "")
     return (f"none of the formats can read it; line {number}: '{shown}'\n"
             "Name the format by --format, or its columns by --columns (see trace-to-fio(1)).")

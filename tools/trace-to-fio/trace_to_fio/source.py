@@ -34,6 +34,8 @@ BLKTRACE = (b"\x07tae", b"eat\x07")
 # What can be told from its first bytes, but not read.
 UNREADABLE = {
     b"\x17\x08\x44tracing": "is a binary trace of trace-cmd: trace-cmd report -i FILE >trace.txt",
+    b"\xc1\x1f\xfc\xc1": "is a binary trace of LTTng (CTF): babeltrace2 FOLDER >trace.txt",
+    b"\x57\x1d\xd1\x75": "is of a binary trace of LTTng (CTF): babeltrace2 FOLDER >trace.txt",
     b"PERFILE2": "is a binary trace of perf: perf script -i FILE >trace.txt",
     b"PK\x03\x04": "is a zip archive: unzip it first",
     b"7z\xbc\xaf\x27\x1c": "is a 7z archive: unpack it first",
@@ -202,3 +204,6 @@ def refuse_unreadable(stream: Stream):
     for magic, advice in UNREADABLE.items():
         if head.startswith(magic):
             raise NoTrace(f"{stream.name} {advice.replace('FILE', stream.name)}")
+    if stream.name.lower().endswith(".etl"):
+        raise NoTrace(f"{stream.name} is a binary trace of Windows (ETW): there, "
+                      "xperf -i FILE.etl -o trace.txt -a dumper")

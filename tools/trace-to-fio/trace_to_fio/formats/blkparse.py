@@ -73,7 +73,8 @@ class Blkparse(Events):
 
     def __init__(self, options: Options, lines: list[str]):
         found = (EVENT.match(line) for line in lines)
-        super().__init__(options, {each[4] for each in found if each})
+        self.seen = {each[4] for each in found if each}
+        super().__init__(options, self.seen)
         self.runs = Runs(options)
 
     def notes(self) -> list[str]:
@@ -109,5 +110,6 @@ class Blkparse(Events):
 
 
 FORMAT = Format("blkparse", "blkparse of a trace by blktrace",
-                lambda options, lines, _: None if options.layout else Blkparse(options, lines),
+                lambda options, lines, _: None if options.layout or options.layouts else
+                Blkparse(options, lines),
                 "s")
