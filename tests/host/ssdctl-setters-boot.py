@@ -114,6 +114,20 @@ def by_tuned(drive):
             ("taken by the section of all disks", {
                 mine: "[main]\ninclude=base\n[x]\ntype=disk\ndevices=sda\nelevator=none\n",
                 base: "[disk]\nspindown=6\n"}),
+            ("taken by an empty section of all disks", {
+                mine: "[main]\ninclude=base\n[x]\ntype=disk\ndevices=sda\nelevator=none\n",
+                base: "[disk]\n# devices=sda\n"}),
+            ("a comment behind it", {mine: "[disk]\nelevator=none # always\n"}, TO_NONE),
+            ("on some machines", {mine: "[disk]\nuname_regex=aarch64\nelevator=none\n"}, MAY),
+            ("files on some machines", {
+                mine: "[sysfs]\ncpuinfo_regex=x\n/sys/block/sda/queue/scheduler=none\n"}, MAY),
+            ("neither on nor off", {mine: "[disk]\nenabled=yes\nelevator=none\n"}),
+            ("dropped", {mine: "[main]\ninclude=-absent;base\n[disk]\ndrop=readahead, elevator\n",
+                         base: "[disk]\nelevator=none\n"}),
+            ("included by one of the same name", {
+                mine: "[main]\ninclude=mine\n[disk]\nreadahead=256\n",
+                "usr/lib/tuned/mine/tuned.conf": "[disk]\nelevator=none\n"},
+             f"/usr/lib/tuned/mine/tuned.conf:2 {TO_NONE}"),
             ("perhaps taken by another section", {
                 mine: "[main]\ninclude=base\n[x]\ntype=disk\ndevices=sda\nelevator=none\n",
                 base: "[disk]\ndevices_udev_regex=x\n"}, MAY),

@@ -73,12 +73,16 @@ def joined(text: str) -> Iterator[tuple[int, str]]:
         yield start, line
 
 
-def settings(path: pathlib.Path, comments: str = "#;") -> Iterator[tuple[int, str, str, str]]:
-    """Yield (line number, section, name, value) of a file with lines NAME=VALUE."""
+def settings(path: pathlib.Path, comments: str = "#;", headings: bool = False
+             ) -> Iterator[tuple[int, str, str, str]]:
+    """Yield (line number, section, name, value) of a file with lines NAME=VALUE. @headings: also of
+    the line that begins a section, without a name"""
     section = ""
     for number, line in enumerate(map(str.strip, text_of(path).splitlines()), 1):
         if line.startswith("[") and line.endswith("]"):
             section = line[1:-1].strip()
+            if headings:
+                yield number, section, "", ""
         elif "=" in line and line[0] not in comments:
             name, _, value = line.partition("=")
             yield number, section, name.strip(), value.strip()

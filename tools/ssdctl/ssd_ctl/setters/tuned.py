@@ -12,8 +12,6 @@ from ssd_probe.drive import Drive, read
 
 ACTIVE = ("etc/tuned/active_profile", "etc/tuned/post_loaded_profile")
 PROFILES = ("etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned")
-# Profiles that include one another.
-DEEPEST = 8
 WHEN = "when tuned starts"
 FOLDER = "${i:PROFILE_DIR}"
 # {option of [disk]: file below queue/}.
@@ -22,39 +20,57 @@ OPTIONS = {"elevator": "scheduler", "readahead": "read_ahead_kb"}
 BUSES = ("", "scsi", "virtio", "xen", "nvme")
 # Options that a section does not get from the profiles that are included.
 OWN = ("type", "enabled", "devices")
+# Options that leave it to the machine whether a section counts.
+CONDITIONS = ("cpuinfo_regex", "uname_regex")
+TRUE = ("1", "true", "True")
 # {section: {option: (value, FILE:LINE)}}.
 Sections = dict[str, dict[str, tuple[str, str]]]
 
 
-def profile(name: str, depth: int = DEEPEST) -> Sections:
-    """Return the sections of a profile, with those of the profiles that it includes."""
+def profile(name: str, read_already: set[pathlib.Path] | None = None) -> Sections:
+    """Return the sections of a profile, with those of the profiles that it includes. One that
+    includes its own name means the next file of that name. @read_already: files of profiles"""
+    done = set() if read_already is None else read_already
     path = next((path for folder in PROFILES
-                 if os.path.isfile(path := files.at(f"{folder}/{name}/tuned.conf"))), None)
-    if not path or not depth:
+                 if os.path.isfile(path := files.at(f"{folder}/{name}/tuned.conf"))
+                 and path not in done), None)
+    if not path:
         return {}
+    done.add(path)
     own: Sections = {}
-    for number, section, option, text in files.settings(path):
-        value = text.strip("\"'").replace(FOLDER, files.shown(path.parent))
-        own.setdefault(section, {})[option] = value, f"{files.shown(path)}:{number}"
+    for number, section, option, text in files.settings(path, headings=True):
+        options = own.setdefault(section, {})
+        if option:
+            value = re.sub(r"\s#.*", "", text).strip("\"'").replace(FOLDER,
+                                                                   files.shown(path.parent))
+            options[option] = value, f"{files.shown(path)}:{number}"
     included = own.get("main", {}).get("include", ("", ""))[0]
     found: Sections = {}
-    for each in [*(profile(other, depth - 1) for other in re.split(r"[,\s]+", included) if other),
-                 own]:
-        merge(found, each)
+    # A name after "-" need not be there.
+    for other in re.split(r"[,;\s]+", included):
+        if other.removeprefix("-"):
+            merge(found, profile(other.removeprefix("-"), done))
+    merge(found, own)
     return found
 
 
 def merge(found: Sections, more: Sections):
     """Add sections; an option that is there already gets the new value."""
     for section, options in more.items():
-        replaced = options.get("replace", ("0", ""))[0] in ("1", "true")
+        replaced = options.get("replace", ("0", ""))[0] in TRUE
         kept = {} if replaced else found.get(section, {})
-        found[section] = {name: value for name, value in kept.items() if name not in OWN} | options
+        gone = {*OWN, *re.split(r"\s*[,;]\s*", options.get("drop", ("", ""))[0])}
+        found[section] = {name: value for name, value in kept.items() if name not in gone} | options
+
+
+def depends(options: dict[str, tuple[str, str]]) -> bool:
+    """Return true if a section counts on some machines only."""
+    return any(name in options for name in CONDITIONS)
 
 
 def meant(drive: Drive, options: dict[str, tuple[str, str]]) -> bool | None:
     """Return true if a section of disks is for a drive, None if that is not known."""
-    if "devices_udev_regex" in options:
+    if "devices_udev_regex" in options or depends(options):
         return None
     wanted = re.split(r"[,;\s]+", options.get("devices", ("*", ""))[0])
     if any(fnmatch.fnmatchcase(drive.name, name[1:]) for name in wanted if name.startswith("!")):
@@ -118,9 +134,10 @@ def of(drive: Drive) -> Iterator[Setter]:
         merge(sections, profile(name))
     by_kind: dict[str, list[dict[str, tuple[str, str]]]] = {}
     for section, options in sections.items():
-        if options.get("enabled", ("1", ""))[0] not in ("0", "false"):
+        if options.get("enabled", ("1", ""))[0] in TRUE:
             by_kind.setdefault(options.get("type", (section, ""))[0], []).append(options)
     yield from disks(drive, by_kind.get("disk", []))
     for kind, setters in (("sysfs", sysfs), ("script", script)):
         for options in by_kind.get(kind, []):
-            yield from setters(drive, options)
+            for found in setters(drive, options):
+                yield dataclasses.replace(found, sure=found.sure and not depends(options))
