@@ -60,6 +60,16 @@ def command_lines():
                  "--rw=randread\n--bs=4k\n", "fio --rw=randread \\ --bs=4k > out; rm out",
                  "fio --rw=randread --bs=4k # it is slow",
                  "numactl -N 0 fio --rw=randread\xa0--bs=4k --name=fio --eta always --minimal",
+                 "$ fio --bs=4k \\\n> --rw=randread \\\n> --name=fio > out",
+                 "> fio --rw=randread\n> --bs=4k", "```fio --rw=randread --bs=4k```",
+                 "fio --rw=randread ^\n  --bs=4k", "fio --rw=randread `\r\n  --bs=4k",
+                 "```sh\nfio --rw=randread --bs=4k\n```", "Command: `fio --rw=randread --bs=4k`",
+                 "(fio --rw=randread --bs=4k)", "\u201cfio --rw=randread --bs=4k\u201d",
+                 "fio --rw=randread --bs=4k; sync", "fio --rw=randread --bs=4k|tee log",
+                 "for i in 1 2; do fio --rw=randread --bs=4k; done",
+                 "fio --rw=randread --bs=4k\nfio: (g=0): rw=randread, bs=(R) 4096B\nfio-3.33\n",
+                 "strace -f fio --rw=randread --bs=4k --", "./fio-3.36/fio.exe -rw=randread -bs=4k",
+                 "docker run --rm -v /d:/d --name fio some/fio fio --rw=randread --bs=4k",
                  "--thread --rw=randread --bs=4k --thread=0"):
         found = jobs_of(text)
         check([{key: value for key, value in job.items() if key != "thread"}
@@ -83,6 +93,9 @@ def command_lines():
             ("--name= --bs=4k", "is no section"), ("--name='a\x1b'", "is no section"),
             ("--newoption=1", "it is not known here"), ("--bs='4k", "No closing quotation"),
             ("fio --rw=read\nfio --rw=write", "there are several commands"),
+            ("fio --rw=read;fio --rw=write", "there are several commands"),
+            ("for s in 4 8; do fio --rw=read --bs=${s}k; done", "s is not set"),
+            ("fio --name=a --numjobs=`nproc`", "numjobs=nproc in [a]: write a number"),
             ("--bs=4k\nrw=trim", "rw=trim is no option"), ("--bs='4k\nrw=trim'", "write a number"),
             ("--iodepth=${NONE}", "NONE is not set"), ("--include=/etc/shadow", "not known")):
         refused(lambda text=text: workload.of_command(text), because)

@@ -11,8 +11,20 @@ from ssd_ctl.advice.job_file import Section, section_of, shown, take
 OPTION = "--fio"
 # The name that fio gives a job without one.
 UNNAMED = "fio"
-# A backslash at the end of a line continues it, also where the lines were joined.
-CONTINUED = re.compile(r"\\[ \t\r]*\n|(?<=\s)\\(?=\s)")
+# A backslash at the end of a line continues it, also where the lines were joined, as do the signs
+# of Windows' shells.
+CONTINUED = re.compile(r"[\\^`][ \t\r]*\n|(?<=\s)\\(?=\s)")
+# What is before options where a shell waits for more of a command, or an answer quotes it.
+QUOTED = re.compile(r"^[ \t]*(?:>[ \t]*)+(?=--?[A-Za-z]|[\u2013\u2014]|(?:\S*/)?(?:fio|sudo)\s)",
+                    re.MULTILINE)
+# Marks of code around a command, or around a part of it.
+CODE = re.compile(r"^[ \t]*```\w*[ \t\r]*$|`", re.MULTILINE)
+AROUND = re.compile(r"\s*(?:\(([^()]*)\)|\"([^\"]*)\"|'([^']*)')\s*")
+# The first line that fio prints of a job; what follows is its output, too.
+PRINTED = re.compile(r"\n[^\n]*: \(g=\d+\): rw=.*", re.DOTALL)
+# Where a shell ends a command, also without spaces.
+GLUED = re.compile(r"[;|]|&&")
+PROGRAM = re.compile(r"(?:.*/)?fio(?:-\d[\w.]*)?(?:\.exe)?", re.DOTALL)
 TYPESET = str.maketrans({"\xa0": " ", "\u201c": '"', "\u201d": '"', "\u201e": '"',
                          "\u2018": "'", "\u2019": "'"})
 DASHES = re.compile("^(--|-|\u2013-?|\u2014)(?=[A-Za-z])")
@@ -33,14 +45,17 @@ def words_of(text: str) -> list[str]:
     """Return the words after the word fio, if there is one, up to where a shell ends the
     command."""
     try:
-        words = shlex.split(CONTINUED.sub(" ", text.translate(TYPESET)))
+        words = shlex.split(GLUED.sub(r" \g<0> ", bare(text)))
     except ValueError as error:
         raise CtlError(f"{OPTION}: {error}") from None
     starts = [number for number, word in enumerate(words)
-              if word.rpartition("/")[2] == "fio" and not word.startswith("-")]
+              if PROGRAM.fullmatch(word) and not word.startswith("-")]
     # A value may be the word, as in --name fio.
     starts = [number for number in starts
-              if not number or not DASHES.match(words[number - 1]) or "=" in words[number - 1]]
+              if not number or not DASHES.match(words[number - 1]) or
+              DASHES.sub("", words[number - 1], 1) not in VALUED | options.DROPPED]
+    # In the image of a container that has its name.
+    starts = [number for number in starts if number + 1 not in starts]
     if len(starts) > 1:
         raise CtlError(f"{OPTION}: there are several commands: give one")
     words = words[starts[0] + 1 if starts else 0:]
@@ -48,11 +63,21 @@ def words_of(text: str) -> list[str]:
     return words[:ends[0]] if ends and ends[0] else words
 
 
+def bare(text: str) -> str:
+    """Return a command line without what is around it in a report."""
+    text = PRINTED.sub("", CONTINUED.sub(" ", QUOTED.sub("", text.translate(TYPESET))))
+    text = CODE.sub("", text)
+    around = AROUND.fullmatch(text)
+    return next(filter(None, around.groups()), "") if around else text
+
+
 def pairs_of(words: list[str]) -> list[tuple[str, str | None]]:
     """Return the options of a command line with their values; None of those that have none."""
     found, rest = [], list(words)
     while rest:
         word = rest.pop(0)
+        if word == "--":
+            continue
         if not DASHES.match(word):
             raise CtlError(f"{OPTION}: {shown(word)} is no option of fio (a job file is given with "
                            "--workload)")

@@ -117,8 +117,8 @@ OF_ENGINES = set().union(*ENGINES.values())
 
 _ENGINES_REFUSED = {
     "it does no I/O on the drive":
-        "cpuio null filecreate filestat filedelete filexattr dircreate dirstat dirdelete ftruncate "
-        "falloc e4defrag",
+        "cpuio null cpp_null filecreate filestat filedelete filexattr dircreate dirstat dirdelete "
+        "ftruncate falloc e4defrag",
     "it runs a program": "exec",
     "it loads a library": "external",
     "its I/O is that of pipes": "splice",
@@ -187,9 +187,19 @@ _REFUSED = {
         "fdp fdp_pli fdp_pli_select dataplacement plids plid_select dp_scheme",
     "it belongs to an engine that does not go through the scheduler":
         "num_range cmd_type md_per_io_size pi_act pi_chk apptag apptag_mask readfua writefua "
-        "write_mode verify_mode",
+        "write_mode verify_mode xnvme_async xnvme_sync xnvme_admin xnvme_dev_nsid "
+        "xnvme_dev_subnqn xnvme_mem xnvme_iovec libblkio_driver libblkio_path "
+        "libblkio_pre_connect_props libblkio_num_entries libblkio_queue_size "
+        "libblkio_pre_start_props libblkio_vectored libblkio_write_zeroes_on_trim "
+        "libblkio_wait_mode libblkio_force_enable_completion_eventfd cuda_io gpu_dev_ids",
     "it talks to a network":
-        "hostname port listen bindname interface protocol nodelay pingpong ttl serverip uri",
+        "hostname port listen bindname interface protocol nodelay pingpong ttl serverip uri "
+        # Those below are of engines that fio need not have.
+        "nfs_url rbdname clustername clientname pool busy_poll touch_objects conf volume brick "
+        "namenode hdfsdirectory hdfs_use_direct single_instance chunk_size svcl cont object_class "
+        "http_host http_user http_pass http_mode http_verbose http_object_mode https "
+        "http_s3_key http_s3_keyid http_s3_region http_s3_security_token http_s3_storage_class "
+        "http_s3_sse_customer_key http_s3_sse_customer_algorithm http_swift_auth_token",
     "it belongs to an engine that does no I/O on the drive":
         "cpuload cpuchunks cpumode exit_on_io_done",
 }
