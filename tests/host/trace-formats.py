@@ -173,6 +173,9 @@ def columns(file):
     """--columns and --op say what a trace does not."""
     done = convert("--align=1g", file(f"ts_us,dev,op,offset,size\n0,a,R,512,{1 << 31}\n"))
     check(done.requests == [(0, R, 0, 3 << 30)], f"the largest request: {done.requests}")
+    done = convert(file("ts_us,dev,op,offset,size\n1000,a,R,0x100000,0x1000\n"
+                        "1300,a,W,0x200000,0X2000\n"))
+    check(done.requests == PAIR, f"hexadecimal: {done.requests} {done.said}")
     for words, content in (
             (("--columns=time_ms,sector,size,is_write",), "1,2048,4096,0\n1.3,4096,8192,1\n"),
             (("--columns=-,time_s,op,offset*4096,size*4096",),
@@ -212,7 +215,7 @@ def by_event(file):
               f"blkparse {given}: {done.requests} {done.said}")
     path = file(run("blkparse", "-q", "-i", str(TRACES / "x.blktrace.0"), "-F",
                     "Q,%T.%9t %S %n %d\\n"))
-    for words, said in (((), "seems to be blkparse -F"),
+    for words, said in (((), "for blkparse -F say the format strings"),
                         (("D,%T %S %n",), "D has no %d"), (("D,%T %d %n",), "D needs %S"),
                         (("Q,%T %S %n %d", "C,%T %S %n %d"), "C is that of Q without %a"),
                         (("Q %T",), "is not as in"), (("Q,%X",), "no field %X")):
@@ -239,6 +242,11 @@ def known_texts(file):
             ("Linux 6.1 (a)\nDevice            r/s     rkB/s\nsda 1 2\n", "of iostat"),
             ("   8       0 sda 1 2 3 4 5 6 7\n", "/proc/diskstats"),
             ("<?xml version='1.0'?>\n", "XML or HTML"),
+            ("version https://git-lfs.github.com/spec/v1\noid sha256:a\nsize 9\n", "of Git LFS"),
+            # The header is known, the records are not.
+            ("ts_us,dev,op,offset,size\n0,a,WRITE_10,0,512\n", "line 2: neither read nor write: "
+             "'WRITE_10'"),
+            ("# mine\nts_us;op;offset;size\n0,5;R;0;512\n", "line 3: ts_us is no time: '0,5'"),
             (" fio-697 [001] ..... 100.0: nvme_setup_cmd: nvme0: disk=nvme0n1, qid=1\n",
              "without those of the block layer"),
             (b"\xc1\x1f\xfc\xc1\0\0", "binary trace of LTTng")):

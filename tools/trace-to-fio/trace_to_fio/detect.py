@@ -42,6 +42,8 @@ class Trial:
     parser: Parser
     records: int
     malformed: int
+    # What is wrong with the first malformed line.
+    why: str
 
     def fits(self) -> bool:
         """Return true if the lines are of the format."""
@@ -59,17 +61,20 @@ def tried(fmt: Format, options: Options, lines: list[str]) -> Trial | None:
     return Trial(fmt, parser, *counted(parser, lines))
 
 
-def counted(parser: Parser, lines: list[str]) -> tuple[int, int]:
-    """Return how many of the lines a parser takes for records, and for malformed."""
+def counted(parser: Parser, lines: list[str]) -> tuple[int, int, str]:
+    """Return how many of the lines a parser takes for records, and for malformed, and what is wrong
+    with the first of these."""
     records = malformed = 0
-    for line in lines:
+    why = ""
+    for number, line in enumerate(lines, 1):
         try:
             records += parser.request(line) is not None
         except LeftOut:
             records += 1
-        except Malformed:
+        except Malformed as error:
             malformed += 1
-    return records, malformed
+            why = why or f"line {number}: {plain(str(error))}"
+    return records, malformed, why
 
 
 def refuse_unit(name: str, unit: str | None, options: Options):
@@ -95,7 +100,7 @@ def parser_for(name: str | None, options: Options, lines: list[str]
                              if name == "blkparse-f" else
                              f"--blkparse-format goes with blkparse-f, not with {name}")
         return parser, name, []
-    refusals = []
+    refusals: list[TraceError] = []
     trials = []
     for fmt in formats.values():
         try:
@@ -105,6 +110,8 @@ def parser_for(name: str | None, options: Options, lines: list[str]
             continue
         if trial and trial.fits():
             trials.append(trial)
+        elif trial and getattr(trial.parser, "header", None) and trial.why:
+            refusals.append(NoTrace(f"the header is that of columns, but {trial.why}"))
     if not trials:
         # What knows the trace, but cannot read it, says more than what knows only its header.
         raise min(refusals, key=lambda error: isinstance(error, NoTrace),

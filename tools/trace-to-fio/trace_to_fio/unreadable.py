@@ -30,6 +30,7 @@ KINDS = [(re.compile(f"^(?:{pattern})", re.MULTILINE | re.ASCII), text) for patt
     (r"Device:? .*(?:r/s|tps)", f"this is of iostat: sums, no requests: {RECORD}"),
     (r" +\d+ +\d+ (?:sd|nvme|mmcblk|vd|loop)\w+ \d+ \d+ \d+ ",
      f"this is /proc/diskstats: sums, no requests: {RECORD}"),
+    (r"\Aversion https://git-lfs\.", "this is a pointer of Git LFS, not the file: git lfs pull"),
     (r"\A<\?xml|<!DOCTYPE|<html", "this is XML or HTML: unpack or convert it first"),
     (r"\A\s*[\[{]\s*(?:[\[{\"]|$)",
      "this is JSON: convert it to CSV with a header first, as by jq"),
@@ -40,8 +41,8 @@ def kind_of(lines: list[str]) -> str | None:
     """Return what a text is that no format can read, and what to do; None if it is unknown."""
     texts = [line for line in lines if line.strip()]
     if any(map(EVENT.match, texts)):
-        return ("this seems to be blkparse -F, or more than its output: say the format strings, as "
-                "in --blkparse-event-format 'D,%5T.%9t %D %3d %S %n'")
+        return ("only some lines are of blkparse: for blkparse -F say the format strings, as in "
+                "--blkparse-event-format 'D,%5T.%9t %D %3d %S %n', otherwise --format blkparse")
     if sum(bool(LAYOUT.match(line)) for line in texts) * 2 > len(texts):
         return ("this seems to be blkparse -f: say its format string, as in "
                 "--blkparse-format '%5T.%9t %D %a %3d %S %n'")

@@ -9,6 +9,7 @@ SECTOR = 512
 UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "100ns": 100, "ns": 1}
 # Digits of a number; more are no number of a trace.
 DIGITS = 24
+HEX = re.compile(r"0[xX][\da-fA-F]{1,16}", re.ASCII)
 # Letters of the kernel's "rwbs" and blkparse's: a flush before, the operation, what else it is.
 RWBS = re.compile(r"F?(?:(?P<write>W)|R|(?P<other>D|F|N|Z))[A-Z]*", re.ASCII)
 READ_OR_WRITE = {"r": False, "read": False, "w": True, "write": True}
@@ -27,11 +28,13 @@ def is_natural(text: str) -> bool:
 
 
 def natural(text: str, what: str) -> int:
-    """Return a whole number that is not negative."""
+    """Return a whole number that is not negative, decimal or hexadecimal with 0x."""
     text = text.strip()
-    if not is_natural(text):
-        raise Malformed(f"{what} is no whole number: '{text}'")
-    return int(text)
+    if is_natural(text):
+        return int(text)
+    if HEX.fullmatch(text):
+        return int(text, 16)
+    raise Malformed(f"{what} is no whole number: '{text}'")
 
 
 def nanoseconds(text: str, unit: int, what: str) -> int:

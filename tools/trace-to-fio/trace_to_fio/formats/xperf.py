@@ -15,7 +15,6 @@ PROCESS = "Process Name ( PID)"
 # An event begins with its kind. Before the events there may be what the tracer says of itself.
 EVENT = re.compile(r"\s*[^\s,][^,]*, *\d+ *(?:,|$)", re.ASCII)
 AROUND = re.compile(r"\s*$|BeginHeader|EndHeader|OS Version:|[^,]+, *[A-Za-z]")
-HEX = re.compile(r"0x[\da-f]{1,16}", re.ASCII | re.IGNORECASE)
 
 
 def header_of(line: str) -> tuple[str, list[str]] | None:
@@ -23,12 +22,6 @@ def header_of(line: str) -> tuple[str, list[str]] | None:
     none."""
     kind, *names = (name.strip() for name in line.split(","))
     return (kind, names) if kind in WRITES and TIME in names else None
-
-
-def number(text: str, what: str) -> int:
-    """Return a number, decimal or hexadecimal."""
-    text = text.strip()
-    return int(text, 16) if HEX.fullmatch(text) else natural(text, what)
 
 
 class Xperf(Parser):
@@ -65,7 +58,7 @@ class Xperf(Parser):
             fields[at:at + 2] = [",".join(fields[at:at + 2])]
         if len(fields) <= max(places[name] for name in NEEDED):
             raise Malformed(f"{len(fields) + 1} fields are too few for {kind}")
-        values = {name: number(fields[places[name]], name) for name in NEEDED}
+        values = {name: natural(fields[places[name]], name) for name in NEEDED}
         if not values[SIZE]:
             raise LeftOut("requests without a size")
         return ((values[TIME] - values[ELAPSED]) * UNITS["us"], str(values[DISK]), WRITES[kind],
