@@ -79,6 +79,7 @@ def refused(text, because):
 def refusals():
     """What runs a program, opens a path or ends a job is refused or dropped, however written."""
     for line, because in (
+            ("iomem_align=1g", "iomem_align=1g in [a]: write a size of at most 2m"),
             ("include\tcommon.fio", "bad.fio:2: include?common.fio: there is no folder"),
             ("include=common.fio", "bad.fio:2: include=common.fio: there is no folder"),
             ("includecommon.fio", "includecommon.fio in [a]: it is not known here"),
@@ -157,6 +158,10 @@ def variables():
                     "rate_iops": "0", "bs": str(os.sysconf("SC_PAGE_SIZE"))}, f"replaced: {found}")
     check(not load.paced(load.jobs[0]) and load.parts_of(load.jobs[0], 64 << 20)["size"] ==
           16 << 20, "a rate of 0 is none, 25 % of what is measured")
+    refused("#!/bin/sh\nsudo fio --name=a --rw=read\n", "a command line of fio is given with --fio")
+    load = workload.Workload("old", "[a]\nmem_align=2m\nsoftrandommap=1\nbs_is_seq_rand=1\n", "o")
+    check(load.options(load.jobs[0]) == {"iomem_align": "2m", "softrandommap": "1",
+                                         "bs_is_seq_rand": "1"}, "options that fio does not list")
     refused("[a]\nbs=${EVIL}\n", "write a number")
     refused("[a]\nrw=${NOTHING}\n", "rw=${NOTHING} in [a]: NOTHING is not set: name it before the "
             "command, as in NOTHING=VALUE ssdctl")

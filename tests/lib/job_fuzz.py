@@ -41,6 +41,10 @@ CRAFTED = (
     f"bs=$ncpus*`{PROGRAM}`", f"ioengine=sg\nfilename={DRIVE}", "steadystate=iops:50%")
 
 
+# Options that fio does not list.
+HIDDEN = ["softrandommap", "iomem_align", "bs_is_seq_rand"]
+
+
 def listed(text: str) -> list[str]:
     """Return the names in a list of options."""
     return re.findall(r"^ *([a-z][\w-]*) *: ", text, re.MULTILINE)
@@ -48,7 +52,7 @@ def listed(text: str) -> list[str]:
 
 def options() -> list[str]:
     """Return the names of the options that fio has, without those of engines."""
-    return listed(said("--cmdhelp=all"))
+    return listed(said("--cmdhelp=all")) + HIDDEN
 
 
 def engines() -> list[str]:

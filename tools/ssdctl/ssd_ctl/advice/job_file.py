@@ -73,6 +73,10 @@ def take(section: Section, text: str):
             section.options[name] = value
 
 
+# A line that runs fio.
+COMMAND = re.compile(r"(?:^|[\s/])fio\s.*-\w")
+
+
 def section_of(name: str, text: str) -> Section:
     """Return a section with a name that fio can have. @text: what begins it, for a message."""
     if not name or not name.isprintable():
@@ -117,7 +121,9 @@ def sections_of(text: str, where: str, folder: Folder | None = None) -> list[Sec
                 found.append(section_of(line.text[1:-1] if line.text.endswith("]") else "",
                                         line.text))
             elif line.text and not found:
-                raise CtlError(f"{shown(line.text)} is in no section: is this a job file?")
+                raise CtlError(f"{shown(line.text)} is in no section: " + (
+                    "a command line of fio is given with --fio" if COMMAND.search(line.text)
+                    else "is this a job file?"))
             elif line.text:
                 take(found[-1], line.text)
         except CtlError as error:

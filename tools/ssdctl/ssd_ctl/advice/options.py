@@ -68,7 +68,8 @@ _ALLOWED = {
     TIME: "thinktime thinktime_spin thinktime_iotime",
     BOOL:
         "randrepeat allrandrepeat serialize_overlap direct atomic buffered rate_ignore_thinktime "
-        "scramble_buffers dedupe_global nonvectored uncached nowait thp",
+        "scramble_buffers dedupe_global nonvectored uncached nowait thp softrandommap "
+        "bs_is_seq_rand",
     FLAG:
         "bs_unaligned norandommap thread refill_buffers hipri fixedbufs registerfiles "
         "sqthread_poll userspace_reap",
@@ -94,6 +95,9 @@ _ALLOWED = {
     words("1000 1024"): "kb_base",
     # The others map a file, or need huge pages of the machine.
     words("malloc shm mmap mmapshared"): "mem",
+    # So much more memory has each job.
+    Kind("a size of at most 2m", r"\d{1,6}|\d{1,3}[kK]([iI]?[bB])?|[12][mM]([iI]?[bB])?"):
+        "iomem_align",
     Kind('a number, or a "text" of letters', r'0x[0-9a-fA-F]{1,999}|\d{1,9}|"[\w ]{1,512}"'):
         "buffer_pattern",
     # Without privileges no priority can be raised.
@@ -155,7 +159,7 @@ DROPPED = set("""
     slat_percentiles percentile_list significant_figures disk_util gtod_reduce gtod_cpu disable_lat
     disable_clat disable_slat disable_bw_measurement unified_rw_reporting unit_base clocksource
 
-    randseed zero_buffers do_verify experimental_verify rwmixcycle threads
+    randseed zero_buffers do_verify experimental_verify rwmixcycle threads flow_watermark
     """.split())
 # So does fio name all options that verify data.
 VERIFY = "verify"
@@ -212,7 +216,8 @@ ALIASES = {
     "blocksize_unaligned": "bs_unaligned", "iodepth_batch_submit": "iodepth_batch",
     "iodepth_batch_complete": "iodepth_batch_complete_min", "fileoffset": "offset",
     "io_limit": "io_size", "fill_fs": "fill_device", "nr_files": "nrfiles", "timeout": "runtime",
-    "iomem": "mem", "wait_for_previous": "stonewall", "ratemin": "rate_min",
+    "iomem": "mem", "mem_align": "iomem_align", "wait_for_previous": "stonewall",
+    "ratemin": "rate_min",
     "ratecycle": "rate_cycle", "disable_bw": "disable_bw_measurement", "ss": "steadystate",
     "ss_dur": "steadystate_duration", "ss_ramp": "steadystate_ramp_time"}
 
