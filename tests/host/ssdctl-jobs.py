@@ -79,6 +79,7 @@ def refused(text, because):
 def refusals():
     """What runs a program, opens a path or ends a job is refused or dropped, however written."""
     for line, because in (
+            ("iodepth=0", "iodepth=0 in [a]: write a number above 0"), ("iodepth=00k", "above 0"),
             ("iomem_align=1g", "iomem_align=1g in [a]: write a size of at most 2m"),
             ("include\tcommon.fio", "bad.fio:2: include?common.fio: there is no folder"),
             ("include=common.fio", "bad.fio:2: include=common.fio: there is no folder"),

@@ -57,12 +57,13 @@ _ALLOWED = {
     PERCENTS: "percentage_random",
     SHARE: "rwmixread rwmixwrite",
     NUMBER:
-        "iodepth iodepth_batch iodepth_batch_complete_min iodepth_batch_complete_max iodepth_low "
+        "iodepth_batch iodepth_batch_complete_min iodepth_batch_complete_max iodepth_low "
         "fsync fdatasync write_barrier offset_align thinktime_blocks "
         "rate_cycle buffer_compress_percentage buffer_compress_chunk dedupe_percentage "
         "dedupe_working_set_percentage cpumask flow_id flow_sleep hipri_percentage "
         "sqthread_poll_cpu force_async",
     Kind("a number above 0", r"[1-9]\d{0,4}"): "numjobs",
+    Kind("a number above 0, as in 32", rf"(?!0+(\.0*)?\D*$){_N}"): "iodepth",
     Kind("a size", rf"{_N}|{DECIMAL}%"): "size offset offset_increment",
     SIGNED: "flow",
     TIME: "thinktime thinktime_spin thinktime_iotime",
