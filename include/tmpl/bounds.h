@@ -16,9 +16,9 @@ static unsigned int iosched_limit(struct iosched *io)
 }
 
 /*
- * Count it anew: a SCSI device may take fewer commands than its host has tags, as many as it
- * has budget, which changes. Without the lock, too: a limit that was counted beside a change
- * lasts until the next count.
+ * Count it anew: the setting has changed, or perhaps the budget of a SCSI device, which may
+ * take fewer commands than its host has tags. Without the lock, too: a limit that was counted
+ * beside a change lasts until the next count.
  */
 static void iosched_count_limit(struct iosched *io)
 {
@@ -43,7 +43,8 @@ static bool iosched_find_room(struct iosched *io)
 	 */
 	if (io->room && likely(!READ_ONCE(io->driver.one)))
 		return true;
-	iosched_count_limit(io);
+	if (io->q->mq_ops->get_budget)
+		iosched_count_limit(io);
 	most = iosched_limit(io);
 	in_flight = iosched_all_in_flight(io);
 	io->room = most - min(in_flight, most);

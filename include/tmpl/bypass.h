@@ -133,7 +133,8 @@ static bool iosched_can_bypass(struct iosched *io, struct request *rq)
 	/* On a device that takes one at a time, the time of each is counted. */
 	if (READ_ONCE(io->driver.one))
 		return false;
-	iosched_count_limit(io);
+	if (io->q->mq_ops->get_budget)
+		iosched_count_limit(io);
 	limit = iosched_limit(io);
 	if (limit == 1 || iosched_tier_in_flight(io, IOSCHED_BE) >= limit)
 		return false;

@@ -59,6 +59,8 @@ static unsigned int iosched_dir_dispatched(struct iosched *io, unsigned int dir)
 {
 	unsigned int tiers = READ_ONCE(io->tiers), tier, dispatched = 0;
 
+	if (likely(is_power_of_2(tiers)))
+		return iosched_dispatched(io, __ffs(tiers), dir);
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		if (tiers & BIT(tier))
 			dispatched += iosched_dispatched(io, tier, dir);

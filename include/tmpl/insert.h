@@ -75,8 +75,8 @@ static bool iosched_must_wait(struct iosched *io, struct request *rq)
 }
 
 /* Queue @rq before all requests in FIFOs. */
-static noinline void iosched_enqueue_first(struct iosched *io, struct request *rq,
-				  bool at_head)
+static noinline void iosched_enqueue_first(struct iosched *io,
+					   struct request *rq, bool at_head)
 {
 	trace_block_rq_insert(rq);
 	/* Once it is dispatched, there was a read just now. */

@@ -91,6 +91,7 @@ static void model_compare(struct kunit *test)
 			struct model_stats *ms = &model.stats[tier][dir];
 			struct iosched_stats *st = &io->stats[tier][dir];
 			struct iosched_done *done = &io->done[tier][dir];
+
 			place = S64_MIN;
 			MODEL_ASSERT(test, ms->inserted == st->inserted &&
 				     ms->merged == st->merged &&
