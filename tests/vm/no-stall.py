@@ -35,7 +35,7 @@ ALL = {
     # Applies to several classes, as in the tests priority and deadlines.
     "prio_aging_expire": FREE,
     "front_merges": FREE,
-    "depth": (1, 2), "write_share": (1,),
+    "depth": (1, 2), "write_share": (1,), "bypass": (0, 1),
     # A request that waits for a tag is not in the scheduler yet; see the test held.
     "async_depth": FREE,
 }
@@ -57,7 +57,7 @@ SQUEEZED = {
         # Pending for longer than a deadline.
         "read_pending_us": (10000000,), "write_pending_us": (10000000,)},
     "pass": ALL | {
-        "region_size_mb": ODD, "region_depth": (0, 1), "bypass": (0, 1),
+        "region_size_mb": ODD, "region_depth": (0, 1),
         # The longest turns: others wait for their end.
         "read_batch": (65535,), "write_batch": (65535,)},
     "piq": ALL | {
