@@ -161,6 +161,9 @@ def option_parser():
                          help="an instruction takes no time, the guest runs ten times faster: "
                               "User-Mode Linux instead of QEMU, built on first use; to compare "
                               "what devices and schedulers do if the CPU is not the limit")
+    virtual.add_argument("--count-instructions", metavar="FILE",
+                         help="count how often each instruction of an x86-64 kernel is executed "
+                              "(the format: scripts/labvm/count-instructions.c)")
     virtual.add_argument("--digest", action="store_true",
                          help="start no guest; print digests of what decides its figures, as "
                               "JSON: of files, kernel, machine and options, and of the module of "
@@ -201,6 +204,8 @@ def parse_args(argv):
     if args.virtual_time and (args.sd or args.usb or args.uas):
         parser.error("--sd, --usb, --uas: not with --virtual-time or --simulate; they keep the "
                      "host's time")
+    if args.count_instructions and (args.simulate or not args.virtual_time):
+        parser.error("--count-instructions: only with --virtual-time")
     if args.kvm and args.virtual_time:
         parser.error("--kvm has no virtual time")
     if args.kvm and not os.access("/dev/kvm", os.R_OK | os.W_OK):

@@ -2,9 +2,10 @@
 """QEMU's command line. The lab calls QEMU directly, without udev or an init system in the
 guest: the guest boots in a quarter of the time that virtme-ng takes, and no service runs
 beside a measurement."""
+import os
 import subprocess
 
-from labvm import BUILD, PROJECT, arch, find_tool, foreign, machine
+from labvm import BUILD, PROJECT, LabError, arch, find_tool, foreign, machine
 
 # The longest time, in seconds, that a guest needs until it is up. A stock kernel needs 10 s,
 # a debug kernel on a busy machine 100 s.
@@ -152,6 +153,21 @@ def sticks(args, run):
     return options
 
 
+def counting(path):
+    """Options that count the kernel's instructions into the file @path, or none for None."""
+    if not path:
+        return []
+    name = "count-instructions"
+    plugin = os.path.join(BUILD, f"{name}.so")
+    os.makedirs(BUILD, exist_ok=True)
+    done = subprocess.run([find_tool("gcc"), "-O2", "-shared", "-fPIC", "-o", plugin,
+                           os.path.join(os.path.dirname(__file__), f"{name}.c")],
+                          stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise LabError(f"{name}.c does not compile: {done.stderr.splitlines()[0]}")
+    return ["-plugin", f"file={quote(plugin)},out={quote(os.path.realpath(path))}"]
+
+
 def kernel_arguments(args, console):
     """The kernel's command line."""
     words = [f"console={console}", *KERNEL_WORDS, *args.append]
@@ -191,6 +207,7 @@ class Machine(machine.Machine):
         """See machine.Machine."""
         args, to = self.args, self.kernel.arch
         return [find_tool(to.qemu), *hardware(args, self.kernel, run),
+                *counting(args.count_instructions),
                 *serial_ports(ports), *host_folders(self.folders(run)), *disks(args, to.pci, run),
                 "-append", " ".join(kernel_arguments(args, to.console))]
 
