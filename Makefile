@@ -18,7 +18,7 @@ BUILD := $(CURDIR)/build/$(KVER)
 override BLOCK := $(if $(filter command,$(firstword $(origin BLOCK))),$(abspath $(BLOCK)))
 POLICIES := $(wildcard *-iosched.c)
 # DKMS has the schedulers only.
-SOURCES := Kbuild $(POLICIES) include $(wildcard tests/ioload tests/kunit tests/ssdemu tests/tide)
+SOURCES := Kbuild $(POLICIES) include $(wildcard tests/ioload tests/kunit tests/lockhold tests/ssdemu tests/tide)
 # A kernel of scripts/fetch-kernel that is of a later release than this machine has the
 # /usr of that release.
 NEWER_USR = $(wildcard $(HEADERS)/../../../build-usr)
