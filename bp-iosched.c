@@ -101,8 +101,8 @@ struct bp_data {
 	struct bp_antic antic;
 	struct hrtimer timer;
 	bool timed_out;
-	struct bp_process *thinker[IOSCHED_DIRS];
-	unsigned int cases[BP_CASES];
+	struct bp_process *thinker[IOSCHED_DIRS] ____cacheline_aligned_in_smp;
+	unsigned int cases[BP_CASES] ____cacheline_aligned_in_smp;
 	unsigned int in_open;
 	unsigned int avoided;
 
@@ -119,6 +119,9 @@ struct bp_data {
 	unsigned int slice_sync_ms;
 	unsigned int slice_async_ms;
 };
+
+IOSCHED_OWN_LINES(struct bp_data, offsetof(struct bp_data, thinker),
+		  offsetof(struct bp_data, cases));
 
 static struct bp_data *bp_of(struct iosched *io)
 {

@@ -109,8 +109,8 @@ struct pai_data {
 	u64 last_held;
 	struct hrtimer timer;		/* expires when a pending one is due */
 	struct pai_loan *loan;		/* the queue's limits */
-	atomic_t well_split_in_flight;
-	struct pai_stats stats[IOSCHED_DIRS];
+	atomic_t well_split_in_flight ____cacheline_aligned_in_smp;
+	struct pai_stats stats[IOSCHED_DIRS] ____cacheline_aligned_in_smp;
 
 	/* derived from the settings, under io.lock */
 	struct pai_params params;
@@ -127,6 +127,9 @@ struct pai_data {
 	unsigned int read_pending_us;
 	unsigned int write_pending_us;
 };
+
+IOSCHED_OWN_LINES(struct pai_data, offsetof(struct pai_data, well_split_in_flight),
+		  offsetof(struct pai_data, stats));
 
 static struct pai_data *pai_of(struct iosched *io)
 {

@@ -277,10 +277,10 @@ struct iosched_driver {
  * @timed_out: the timer has expired; see iosched_overlook(). Without @lock.
  * @unissued: requests that bypass the queue may not be issued yet
  * @done: counters of completions. Atomic.
- * @last_rq: if the driver sleeps, the last request that was dispatched, or NULL if it
- *	has completed. Atomic.
  * @reads_us: time of the reads that are counted, in us. Atomic.
  * @owed_us: time owed to reads, in us. Without @lock.
+ * @last_rq: if the driver sleeps, the last request that was dispatched, or NULL if it
+ *	has completed. Atomic.
  * @over_us: time that reads had beyond that and have not made up for, in us. Without @lock.
  * @read_done_us: time at which a read completed that was dispatched as the only one, in
  *	us; 0 once the next one is queued. Without @lock.
@@ -342,8 +342,8 @@ struct iosched {
 		____cacheline_aligned_in_smp;
 	atomic_t bypass_done[IOSCHED_DIRS];
 	atomic_t reads_us;
-	struct request *last_rq;
 	unsigned int owed_us;
+	struct request *last_rq;
 	unsigned int over_us;
 	u32 read_done_us;
 
@@ -360,6 +360,30 @@ struct iosched {
 	unsigned int write_share;
 	unsigned int bypass;
 };
+
+/*
+ * Fail the build if the bytes of @type from @begin to @end share a cache line with
+ * others: completions write them on any CPU, while the CPU that has the lock uses the
+ * others.
+ */
+#ifdef CONFIG_SMP
+#define IOSCHED_OWN_LINES(type, begin, end)				\
+	static_assert(!((begin) % SMP_CACHE_BYTES) &&			\
+		      !((end) % SMP_CACHE_BYTES),			\
+		      "cache lines of " #type)
+#else
+#define IOSCHED_OWN_LINES(type, begin, end)	static_assert(true)
+#endif
+
+IOSCHED_OWN_LINES(struct iosched, offsetof(struct iosched, held),
+		  offsetof(struct iosched, done));
+IOSCHED_OWN_LINES(struct iosched, offsetof(struct iosched, done),
+		  offsetof(struct iosched, bypassed));
+IOSCHED_OWN_LINES(struct iosched, offsetof(struct iosched, bypassed),
+		  offsetof(struct iosched, read_expire));
+/* What a completion that is neither timed nor of a policy writes is in two lines. */
+static_assert(offsetofend(struct iosched, read_done_us) -
+	      offsetof(struct iosched, done) <= 128);
 
 /**
  * struct iosched_policy - the hooks of a scheduler

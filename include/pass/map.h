@@ -17,8 +17,8 @@
 #include "iosched.h"
 
 /*
- * A region takes some 300 bytes. This many suffice for regions of 4 GB on a
- * device of 64 TB, and the map stays below 5 MB.
+ * A region takes 384 bytes. This many suffice for regions of 4 GB on a device of
+ * 64 TB, and the map stays below 7 MB.
  */
 #define PASS_MAX_REGIONS 16384U
 
@@ -52,8 +52,11 @@ struct pass_region {
 	struct pass_queue queue[IOSCHED_TIERS];
 	sector_t end;
 	unsigned int served[IOSCHED_DIRS];
-	atomic_t in_flight;
+	atomic_t in_flight ____cacheline_aligned_in_smp;
 };
+
+IOSCHED_OWN_LINES(struct pass_region, offsetof(struct pass_region, in_flight),
+		  sizeof(struct pass_region));
 
 /**
  * struct pass_map - the regions of a device

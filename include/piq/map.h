@@ -44,13 +44,16 @@ struct piq_map {
 	unsigned long number;
 	struct lv_geometry lv;
 	struct cb_queue queue[IOSCHED_TIERS][IOSCHED_DIRS];
-	struct held_units units;
+	struct held_units units ____cacheline_aligned_in_smp;
 	DECLARE_BITMAP(writing, LV_MAX_UNITS);
 	DECLARE_BITMAP(taken, LV_MAX_UNITS);
 	DECLARE_BITMAP(vector, LV_MAX_UNITS);
 	unsigned int stuck;
 	u8 batch_memory[] __aligned(sizeof(u64));
 };
+
+IOSCHED_OWN_LINES(struct piq_map, offsetof(struct piq_map, units.holders),
+		  offsetof(struct piq_map, units.held));
 
 /**
  * piq_map_alloc() - make an empty map
