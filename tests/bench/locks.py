@@ -17,10 +17,10 @@ DEVICES = {"null_blk, depth 32": (model.NULL_BLK, matrix.TIMED, 32),
            "sata, depth 4": ("sata", {}, 4)}
 # What tables show, their columns and how these are shown.
 MEANING = ("4k random mixed, as many submitters of this depth as CPUs, in real time: how often an "
-           "I/O takes a lock of the scheduler, finds any lock of the kernel taken, and wakes a "
-           "task.")
-COLUMNS = {"locks taken": ("acquisitions", ".2f"), "contended": ("contended", ".4f"),
-           "wake-ups": ("wakeups", ".2f")}
+           "I/O takes a lock of the scheduler, finds one of these taken, or any spin lock of the "
+           "kernel, and wakes a task.")
+COLUMNS = {"locks taken": ("acquisitions", ".2f"), "found taken": ("contended_own", ".4f"),
+           "any lock found taken": ("contended", ".4f"), "wake-ups": ("wakeups", ".2f")}
 
 
 def plan(cpus: int, quick: bool) -> list[tuple[str, model.Run]]:
@@ -56,5 +56,6 @@ def measure(folder: pathlib.Path, quick: bool) -> dict[str, dict]:
 
 def rows(found: dict[str, dict]) -> list[list[str]]:
     """Return the rows of a table, with a name and COLUMNS."""
-    return [[name, *(format(row[key], form) for key, form in COLUMNS.values())]
+    return [[name, *(format(row[key], form) if key in row else ""
+                     for key, form in COLUMNS.values())]
             for name, row in found.items()]
