@@ -45,7 +45,9 @@ def processors(args, to=None):
     # though its devices run in other threads: a driver and its device then miss each other's
     # updates of a queue, and an I/O never ends. So allow a second CPU, which the kernel is told
     # to ignore. In virtual time the threads take turns.
-    spare = ",maxcpus=2" if args.cpus == 1 and not args.virtual_time else ""
+    most = max(args.cpus, args.possible_cpus,
+               2 if args.cpus == 1 and not args.virtual_time else 1)
+    spare = f",maxcpus={most}" if most > args.cpus else ""
     # QEMU before 8.0 may take an operand of an earlier instruction for the flags after
     # "cmpxchg16b". A pointer becomes the CPU's flags, and starts single-stepping in the kernel,
     # for example. The kernel does not use the instruction without CX16. In virtual time the
@@ -174,7 +176,8 @@ def kernel_arguments(args, console):
     if args.virtual_time:
         # khugepaged would use the only CPU for milliseconds, every ten seconds.
         return ["nokaslr", "norandmaps", "transparent_hugepage=madvise", *words]
-    return ["sysrq_always_enabled", f"nr_cpus={args.cpus}", NO_MITIGATIONS, *words]
+    return ["sysrq_always_enabled", f"nr_cpus={max(args.cpus, args.possible_cpus)}",
+            NO_MITIGATIONS, *words]
 
 
 class Machine(machine.Machine):
