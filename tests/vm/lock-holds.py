@@ -14,7 +14,6 @@ processes in batches of 32, one CPU after another: CPUs that run at the same tim
 instructions. A run is printed as a line: {function that takes the lock: [how often, mean, longest
 in ns]}."""
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -127,9 +126,9 @@ def main():
         found = {name: measure(name, queued) for name in (*peers, *OURS)}
         bound = 2 * longest(found["mq-deadline"], True)
         for name in OURS:
-            check(longest(found[name], True) <= bound,
-                  f"{name}, {queued} queued: an I/O holds the lock for {longest(found[name], True)} "
-                  f"ns at most, twice mq-deadline's longest is {bound}")
+            most = longest(found[name], True)
+            check(most <= bound, f"{name}, {queued} queued: an I/O holds the lock for {most} ns at "
+                                 f"most, twice mq-deadline's longest is {bound}")
 
 
 if __name__ == "__main__":
