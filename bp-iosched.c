@@ -433,24 +433,31 @@ static void bp_anticipation(struct iosched *io, struct seq_file *m)
 
 IOSCHED_SHOW(bp_anticipation)
 
-static void bp_known_processes(struct iosched *io, struct seq_file *m)
+static bool bp_known_processes(struct iosched *io, struct seq_file *m,
+			       unsigned int row)
 {
 	struct bp_data *bd = bp_of(io);
 	struct bp_process *process;
+	unsigned int before = 0;
 
-	seq_puts(m, "# the longest unused first\npid tier level slices queued in_flight think_us distance_kb\n");
+	if (!row)
+		seq_puts(m, "# the longest unused first\npid tier level slices queued in_flight think_us distance_kb\n");
 	list_for_each_entry(process, &bd->processes.lru, lru)
-		if (!hlist_unhashed(&process->hash))
-			seq_printf(m, "%d %s %u %u %u %d %u %u\n", process->pid,
-				   iosched_tier_names[process->tier],
-				   process->queue.level, process->queue.slices,
-				   process->queued,
-				   atomic_read(&process->in_flight),
-				   process->think.mean >> BP_MEAN_SHIFT,
-				   process->think.distance >> BP_MEAN_SHIFT);
+		if (before++ == row)
+			break;
+	if (list_entry_is_head(process, &bd->processes.lru, lru))
+		return false;
+	if (!hlist_unhashed(&process->hash))
+		seq_printf(m, "%d %s %u %u %u %d %u %u\n", process->pid,
+			   iosched_tier_names[process->tier],
+			   process->queue.level, process->queue.slices,
+			   process->queued, atomic_read(&process->in_flight),
+			   process->think.mean >> BP_MEAN_SHIFT,
+			   process->think.distance >> BP_MEAN_SHIFT);
+	return true;
 }
 
-IOSCHED_SHOW(bp_known_processes)
+IOSCHED_SHOW_ROWS(bp_known_processes)
 
 #define BP_DEBUGFS							\
 	{ "preference", 0400, bp_preference_show },			\

@@ -568,26 +568,28 @@ static void pass_exit(struct iosched *io)
 }
 
 #ifdef CONFIG_BLK_DEBUG_FS
-static void pass_regions(struct iosched *io, struct seq_file *m)
+static bool pass_regions(struct iosched *io, struct seq_file *m,
+			 unsigned int row)
 {
 	struct pass_data *pd = pass_of(io);
-	unsigned int i, tier, queued;
+	struct pass_region *region = &pd->map->region[row];
+	unsigned int tier, queued = 0;
 
-	seq_printf(m, "# %u regions of %u MB\nregion reads writes queued in_flight\n",
-		   pd->map->nr, pd->region_size_mb);
-	for (i = 0; i < pd->map->nr; i++) {
-		struct pass_region *region = &pd->map->region[i];
-
-		for (queued = 0, tier = 0; tier < IOSCHED_TIERS; tier++)
-			queued += region->queue[tier].nr;
-		if (region->served[READ] || region->served[WRITE] || queued)
-			seq_printf(m, "%u %u %u %u %d\n", i,
-				   region->served[READ], region->served[WRITE],
-				   queued, atomic_read(&region->in_flight));
-	}
+	if (!row)
+		seq_printf(m, "# %u regions of %u MB\nregion reads writes queued in_flight\n",
+			   pd->map->nr, pd->region_size_mb);
+	if (row >= pd->map->nr)
+		return false;
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		queued += region->queue[tier].nr;
+	if (region->served[READ] || region->served[WRITE] || queued)
+		seq_printf(m, "%u %u %u %u %d\n", row, region->served[READ],
+			   region->served[WRITE], queued,
+			   atomic_read(&region->in_flight));
+	return true;
 }
 
-IOSCHED_SHOW(pass_regions)
+IOSCHED_SHOW_ROWS(pass_regions)
 #endif
 
 static const struct iosched_policy pass_policy = {

@@ -823,45 +823,53 @@ static void piq_counts(struct iosched *io, struct seq_file *m)
 
 IOSCHED_SHOW(piq_counts)
 
-static void piq_batches(struct iosched *io, struct seq_file *m)
+static void piq_show_batch(struct seq_file *m, unsigned int nr,
+			   struct cb_queue *queue, struct cb_batch *batch)
 {
-	struct piq_data *pd = piq_of(io);
-	unsigned int tier, dir, units = piq_map_of(pd)->lv.units;
-	struct cb_batch *batch;
-	u64 now = ktime_get_ns();
-
-	seq_puts(m, "tier dir batch size gone age_us waiting units\n");
-	for (tier = 0; tier < IOSCHED_TIERS; tier++)
-		for (dir = READ; dir <= WRITE; dir++) {
-			struct cb_queue *queue = &piq_map_of(pd)->queue[tier][dir];
-
-			list_for_each_entry(batch, &queue->batches, list)
-				seq_printf(m, "%s %s %u %u %u %lld %*pbl %*pbl\n",
-					   iosched_tier_names[tier],
-					   iosched_dir_names[dir],
-					   batch->number, batch->size,
-					   batch->gone,
-					   div_s64(now - batch->since, NSEC_PER_USEC),
-					   units, cb_waiting(queue, batch),
-					   units, batch->vectors);
-		}
+	seq_printf(m, "%s %s %u %u %u %lld %*pbl %*pbl\n",
+		   iosched_tier_names[nr / IOSCHED_DIRS],
+		   iosched_dir_names[nr % IOSCHED_DIRS], batch->number,
+		   batch->size, batch->gone,
+		   div_s64(ktime_get_ns() - batch->since, NSEC_PER_USEC),
+		   queue->units, cb_waiting(queue, batch), queue->units,
+		   batch->vectors);
 }
 
-IOSCHED_SHOW(piq_batches)
+static bool piq_batches(struct iosched *io, struct seq_file *m,
+			unsigned int row)
+{
+	struct cb_queue *queue = &piq_map_of(piq_of(io))->queue[0][0];
+	unsigned int nr, before = 0;
+	struct cb_batch *batch;
 
-static void piq_units(struct iosched *io, struct seq_file *m)
+	if (!row)
+		seq_puts(m, "tier dir batch size gone age_us waiting units\n");
+	for (nr = 0; nr < IOSCHED_TIERS * IOSCHED_DIRS; nr++)
+		list_for_each_entry(batch, &queue[nr].batches, list)
+			if (before++ == row) {
+				piq_show_batch(m, nr, &queue[nr], batch);
+				return true;
+			}
+	return false;
+}
+
+IOSCHED_SHOW_ROWS(piq_batches)
+
+static bool piq_units(struct iosched *io, struct seq_file *m, unsigned int row)
 {
 	struct piq_map *map = piq_map_of(piq_of(io));
-	unsigned int unit;
 
-	seq_printf(m, "# %u units of %u planes\nunit served in_flight\n",
-		   map->lv.units, map->lv.planes);
-	for (unit = 0; unit < map->lv.units; unit++)
-		seq_printf(m, "%u %u %d\n", unit, map->units.served[unit],
-			   atomic_read(&map->units.holders[unit]));
+	if (!row)
+		seq_printf(m, "# %u units of %u planes\nunit served in_flight\n",
+			   map->lv.units, map->lv.planes);
+	if (row >= map->lv.units)
+		return false;
+	seq_printf(m, "%u %u %d\n", row, map->units.served[row],
+		   atomic_read(&map->units.holders[row]));
+	return true;
 }
 
-IOSCHED_SHOW(piq_units)
+IOSCHED_SHOW_ROWS(piq_units)
 #endif
 
 static const struct iosched_policy piq_policy = {

@@ -14,25 +14,63 @@
 static struct elevator_type iosched_type;
 
 /*
- * Make a debugfs file from a function (struct iosched *io, struct seq_file *m).
- * It is called under the lock, with all queued requests sorted. On 7.2 a file
+ * The elevator of a queue if it is one of this module's, otherwise NULL: on 7.2 a file
  * may be read before the queue has the scheduler, or after.
  */
-#define IOSCHED_SHOW(show)						\
+static struct iosched *iosched_shown(struct request_queue *q)
+{
+	struct elevator_queue *eq = READ_ONCE(q->elevator);
+
+	return eq && eq->type == &iosched_type ? eq->elevator_data : NULL;
+}
+
+/*
+ * Call @show for each row until it returns false. Each row is a hold of the lock of its
+ * own, with all queued requests sorted, as a file may have thousands: the rows may be of
+ * different times.
+ */
+static int iosched_show_rows(struct request_queue *q, struct seq_file *m,
+			     bool (*show)(struct iosched *io,
+					  struct seq_file *m, unsigned int row))
+{
+	struct iosched *io = iosched_shown(q);
+	unsigned int row = 0;
+	bool more = true;
+
+	if (!io)
+		return -ENODEV;
+	while (more) {
+		spin_lock(&io->lock);
+		iosched_sort_fresh(io);
+		more = show(io, m, row++);
+		spin_unlock(&io->lock);
+		cond_resched();
+	}
+	return 0;
+}
+
+/*
+ * Make a debugfs file from a function (struct iosched *io, struct seq_file *m,
+ * unsigned int row), which prints a row or nothing and returns true if more may follow.
+ */
+#define IOSCHED_SHOW_ROWS(show)						\
 static int show##_show(void *data, struct seq_file *m)			\
 {									\
-	struct request_queue *q = data;					\
-	struct elevator_queue *eq = READ_ONCE(q->elevator);		\
-	struct iosched *io;						\
-									\
-	if (!eq || eq->type != &iosched_type)				\
-		return -ENODEV;						\
-	io = eq->elevator_data;						\
-	spin_lock(&io->lock);						\
-	iosched_sort_fresh(io);						\
+	return iosched_show_rows(data, m, show);			\
+}
+
+/* The same from a function without a row, which prints a few lines. */
+#define IOSCHED_SHOW(show)						\
+static bool show##_row(struct iosched *io, struct seq_file *m,		\
+		       unsigned int row)				\
+{									\
 	show(io, m);							\
-	spin_unlock(&io->lock);						\
-	return 0;							\
+	return false;							\
+}									\
+									\
+static int show##_show(void *data, struct seq_file *m)			\
+{									\
+	return iosched_show_rows(data, m, show##_row);			\
 }
 
 static const char * const iosched_tier_names[] = { "rt", "be", "idle" };
@@ -80,34 +118,99 @@ static void iosched_counters(struct iosched *io, struct seq_file *m)
 
 IOSCHED_SHOW(iosched_counters)
 
-static void iosched_list_show(struct seq_file *m, const char *name,
-			      struct list_head *list)
-{
-	struct request *rq;
+/*
+ * "queue": the lists of queued requests one after another. The lock is held while a page
+ * of the file is filled.
+ */
 
-	if (list_empty(list))
-		return;
-	seq_printf(m, "%s:\n", name);
-	list_for_each_entry(rq, list, queuelist)
-		blk_mq_debugfs_rq_show(m, &rq->queuelist);
+#define IOSCHED_LISTS	(1 + IOSCHED_TIERS * IOSCHED_DIRS)
+
+/* The list of a number below IOSCHED_LISTS. */
+static struct list_head *iosched_list(struct iosched *io, unsigned int nr)
+{
+	return nr ? &io->fifo[0][0] + nr - 1 : &io->head;
 }
 
-static void iosched_queue(struct iosched *io, struct seq_file *m)
+/* The number of the list whose head @entry is, or IOSCHED_LISTS if it is a request. */
+static unsigned int iosched_list_nr(struct iosched *io, struct list_head *entry)
 {
-	unsigned int tier, dir;
-	char name[16];
+	unsigned int nr;
 
-	iosched_list_show(m, "head", &io->head);
-	for (tier = 0; tier < IOSCHED_TIERS; tier++)
-		for (dir = READ; dir <= WRITE; dir++) {
-			snprintf(name, sizeof(name), "%s %s",
-				 iosched_tier_names[tier],
-				 iosched_dir_names[dir]);
-			iosched_list_show(m, name, &io->fifo[tier][dir]);
-		}
+	for (nr = 0; nr < IOSCHED_LISTS; nr++)
+		if (entry == iosched_list(io, nr))
+			break;
+	return nr;
 }
 
-IOSCHED_SHOW(iosched_queue)
+/* The entry that follows @skip others in the lists from @nr on, or NULL. */
+static struct list_head *iosched_list_entry(struct iosched *io, unsigned int nr,
+					    loff_t skip)
+{
+	struct list_head *entry;
+
+	for (; nr < IOSCHED_LISTS; nr++)
+		list_for_each(entry, iosched_list(io, nr))
+			if (!skip--)
+				return entry;
+	return NULL;
+}
+
+static void *iosched_queue_start(struct seq_file *m, loff_t *pos)
+	__acquires(&io->lock)
+{
+	struct iosched *io = iosched_shown(m->private);
+
+	if (!io) {
+		__acquire(&io->lock);
+		return ERR_PTR(-ENODEV);
+	}
+	spin_lock(&io->lock);
+	iosched_sort_fresh(io);
+	return iosched_list_entry(io, 0, *pos);
+}
+
+static void *iosched_queue_next(struct seq_file *m, void *entry, loff_t *pos)
+{
+	struct iosched *io = iosched_shown(m->private);
+	struct list_head *next = ((struct list_head *)entry)->next;
+	unsigned int nr = iosched_list_nr(io, next);
+
+	++*pos;
+	return nr == IOSCHED_LISTS ? next : iosched_list_entry(io, nr + 1, 0);
+}
+
+static void iosched_queue_stop(struct seq_file *m, void *entry)
+	__releases(&io->lock)
+{
+	struct iosched *io = iosched_shown(m->private);
+
+	if (IS_ERR(entry))
+		__release(&io->lock);
+	else
+		spin_unlock(&io->lock);
+}
+
+static int iosched_queue_show(struct seq_file *m, void *entry)
+{
+	struct iosched *io = iosched_shown(m->private);
+	struct list_head *before = ((struct list_head *)entry)->prev;
+	unsigned int nr = iosched_list_nr(io, before);
+
+	if (!nr)
+		seq_puts(m, "head:\n");
+	else if (nr < IOSCHED_LISTS)
+		seq_printf(m, "%s %s:\n",
+			   iosched_tier_names[(nr - 1) / IOSCHED_DIRS],
+			   iosched_dir_names[(nr - 1) % IOSCHED_DIRS]);
+	return blk_mq_debugfs_rq_show(m, entry);
+}
+
+static const struct seq_operations iosched_queue_ops = {
+	.start	= iosched_queue_start,
+	.next	= iosched_queue_next,
+	.stop	= iosched_queue_stop,
+	.show	= iosched_queue_show,
+};
 
 static void iosched_readers(struct iosched *io, struct seq_file *m)
 {
@@ -128,7 +231,7 @@ IOSCHED_SHOW(iosched_readers)
 #define IOSCHED_CORE_DEBUGFS						\
 	{ "readers", 0400, iosched_readers_show },			\
 	{ "stats", 0400, iosched_counters_show },			\
-	{ "queue", 0400, iosched_queue_show }
+	{ "queue", 0400, .seq_ops = &iosched_queue_ops }
 
 #endif /* CONFIG_BLK_DEBUG_FS */
 #endif /* _IOSCHED_DEBUGFS_H */

@@ -1902,10 +1902,13 @@ static void core_test_queue_file(struct kunit *test)
 
 	core_begin(test);
 	fake_insert(REQ_OP_WRITE, 0, 8);
+	fake_insert(REQ_OP_WRITE, 16, 8);
 	fake_insert_head(REQ_OP_READ, 8, 8);
-	text = fake_read_file(test, iosched_queue_show);
-	KUNIT_EXPECT_NOT_NULL(test, strstr(text, "head:\n"));
-	KUNIT_EXPECT_NOT_NULL(test, strstr(text, "be write:\n"));
+	text = fake_read_rows(test, &iosched_queue_ops);
+	KUNIT_EXPECT_PTR_EQ(test, strstr(text, "head:\n"), (char *)text);
+	text = strstr(text, "be write:\n");
+	KUNIT_ASSERT_NOT_NULL(test, text);
+	KUNIT_EXPECT_NULL(test, strstr(text + 1, "be write:\n"));
 	KUNIT_EXPECT_NULL(test, strstr(text, "be read:\n"));
 	fake_finish();
 }

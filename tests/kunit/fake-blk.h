@@ -768,6 +768,31 @@ static inline const char *fake_read_file(struct kunit *test,
 	return m.buf;
 }
 
+/* The same of one that is read row by row. */
+static inline const char *fake_read_rows(struct kunit *test,
+					 const struct seq_operations *ops)
+{
+	struct seq_file m = {
+		.buf = fake_zalloc(test, PAGE_SIZE),
+		.size = PAGE_SIZE - 1,
+		.private = fake.q,
+	};
+	loff_t pos = 0;
+	void *row = ops->start(&m, &pos);
+
+	while (row) {
+		loff_t again = pos;
+
+		KUNIT_EXPECT_EQ(test, ops->show(&m, row), 0);
+		/* The lock is released where a page ends. */
+		ops->stop(&m, row);
+		KUNIT_EXPECT_PTR_EQ(test, ops->start(&m, &again), row);
+		row = ops->next(&m, row, &pos);
+	}
+	ops->stop(&m, row);
+	return m.buf;
+}
+
 static inline void fake_expect_file(struct kunit *test,
 				    int (*show)(void *, struct seq_file *),
 				    const char *want)
