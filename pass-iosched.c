@@ -93,7 +93,7 @@ struct pass_data {
 	struct pass_map *map;
 	sector_t capacity;		/* of @map, or for which none could be made */
 	struct pass_lap lap[IOSCHED_TIERS];
-	struct list_head retired;	/* former maps still in use */
+	struct list_head retired;	/* former maps in use; under resize_lock */
 	struct work_struct resize_work;
 	struct mutex resize_lock;	/* serialises changes of the map */
 
@@ -420,20 +420,20 @@ static bool pass_take_fresh(struct iosched *io, struct request *rq)
  * Changes of the map
  */
 
-/* Free the former maps whose requests have all completed. */
+/*
+ * Free the former maps whose requests have all completed. Under resize_lock, or at the
+ * end. Requests are placed in the present map only, so an idle one stays idle: to look at
+ * all regions needs no lock that others wait for.
+ */
 static void pass_reap(struct pass_data *pd)
 {
 	struct pass_map *map, *next;
-	LIST_HEAD(idle);
 
-	spin_lock(&pd->io.lock);
 	list_for_each_entry_safe(map, next, &pd->retired, list)
-		if (pass_map_idle(map))
-			list_move(&map->list, &idle);
-	spin_unlock(&pd->io.lock);
-
-	list_for_each_entry_safe(map, next, &idle, list)
-		kvfree(map);
+		if (pass_map_idle(map)) {
+			list_del(&map->list);
+			kvfree(map);
+		}
 }
 
 static void pass_use_map(struct pass_data *pd, struct pass_map *map)
