@@ -6,18 +6,26 @@
 #ifndef _IOSCHED_TMPL_DEADLINES_H
 #define _IOSCHED_TMPL_DEADLINES_H
 
+/* Most requests that are passed over for one of another hardware queue: each takes time. */
+#define IOSCHED_PASSED	1024
+
 /*
  * The oldest request of a FIFO, or NULL. A request that the driver would not take
  * now ends the run of the queue, so requests of a hardware queue that has refused
- * ones come last.
+ * ones come last, if others are among the first IOSCHED_PASSED.
  */
 static struct request *iosched_oldest(struct list_head *fifo)
 {
+	unsigned int left = IOSCHED_PASSED;
 	struct request *rq;
 
-	list_for_each_entry(rq, fifo, queuelist)
+	list_for_each_entry(rq, fifo, queuelist) {
 		if (likely(iosched_hctx_able(rq->mq_hctx)))
 			return rq;
+		/* All are of the only hardware queue. */
+		if (rq->q->nr_hw_queues == 1 || !--left)
+			break;
+	}
 	return list_first_entry_or_null(fifo, struct request, queuelist);
 }
 
