@@ -10,14 +10,16 @@
  * subtracted.
  *
  * A hold during which an interrupt was served is apart, as it includes the
- * interrupt. So is one whose task was preempted before it had the lock.
+ * interrupt. So is one whose task was preempted before it had the lock, or waited for
+ * it.
  *
  * In /sys/kernel/debug/lockhold/:
  *
  *	watch	a write "START END", two addresses, begins anew with the functions in
  *		between
- *	holds	for each place that took a lock: number of holds without an interrupt,
- *		their total and longest in ns, and number and longest of the others
+ *	holds	for each place that took a lock: number of holds without an interrupt
+ *		or a wait, their total and longest in ns, and number and longest of the
+ *		others
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -39,7 +41,7 @@
  * @lock: its address
  * @caller: what took it
  * @since: time at which that was, in ns
- * @irqs: interrupts of the CPU by then
+ * @irqs: interrupts and waits for a lock of the CPU by then
  * @calls: calls of this module on the CPU by then
  */
 struct lockhold {
@@ -190,6 +192,7 @@ static const struct lockhold_function {
 	{ &released_ops, "_raw_spin_unlock_irq" },
 	{ &released_ops, "_raw_spin_unlock_irqrestore" },
 	{ &interrupt_ops, "irq_enter_rcu" },
+	{ &interrupt_ops, "native_queued_spin_lock_slowpath" },
 };
 
 static void lockhold_clear(void)
