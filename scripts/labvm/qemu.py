@@ -45,9 +45,10 @@ def processors(args, to=None):
     # though its devices run in other threads: a driver and its device then miss each other's
     # updates of a queue, and an I/O never ends. So allow a second CPU, which the kernel is told
     # to ignore. In virtual time the threads take turns.
-    most = max(args.cpus, args.possible_cpus,
-               2 if args.cpus == 1 and not args.virtual_time else 1)
-    spare = f",maxcpus={most}" if most > args.cpus else ""
+    spare = ",maxcpus=2" if args.cpus == 1 and not args.virtual_time else ""
+    if args.possible_cpus > args.cpus:
+        # The kernel takes no CPU that may be added to a socket which has one.
+        spare = f",maxcpus={args.possible_cpus},sockets={args.possible_cpus}"
     # QEMU before 8.0 may take an operand of an earlier instruction for the flags after
     # "cmpxchg16b". A pointer becomes the CPU's flags, and starts single-stepping in the kernel,
     # for example. The kernel does not use the instruction without CX16. In virtual time the
