@@ -172,14 +172,28 @@ static bool iosched_insert(struct iosched *io, struct request *rq,
 	return READ_ONCE(io->held) && (bypassed || iosched_may_release(io, rq));
 }
 
+/*
+ * Return true if the elevator should run the queue after an insertion. If the task has no
+ * plug, the block layer leaves that to a worker, at two context switches a request; 6.12
+ * gives each bio a plug. A task that inserts without a plug is not about to sleep and
+ * holds no lock, and the driver does not sleep. Requeued requests, at the head, come from
+ * a worker, which runs the queue itself.
+ */
+static bool iosched_runs_at_once(struct iosched *io, bool at_head)
+{
+	return !current->plug && !at_head && !READ_ONCE(io->held) && io->nr &&
+	       !(io->q->tag_set->flags & BLK_MQ_F_BLOCKING);
+}
+
 static void iosched_insert_requests(struct blk_mq_hw_ctx *hctx,
 				    struct list_head *list,
 				    iosched_insert_t flags)
 {
 	struct iosched *io = iosched_of_hctx(hctx);
 	bool at_head = iosched_at_head(flags);
+	struct request_queue *q = hctx->queue;
 	struct request *rq, *next;
-	bool unhold = false;
+	bool unhold = false, run;
 	LIST_HEAD(free);
 
 	spin_lock(&io->lock);
@@ -198,9 +212,17 @@ static void iosched_insert_requests(struct blk_mq_hw_ctx *hctx,
 	 */
 	if (unhold && !iosched_hctx_able(hctx))
 		iosched_run(io);
+	run = iosched_runs_at_once(io, at_head);
+	/* The requests may complete, but the elevator must not end meanwhile. */
+	if (run)
+		percpu_ref_get(&q->q_usage_counter);
 	spin_unlock(&io->lock);
 
 	iosched_free_requests(&free);
+	if (run) {
+		blk_mq_run_hw_queue(hctx, false);
+		percpu_ref_put(&q->q_usage_counter);
+	}
 }
 
 #endif /* _IOSCHED_TMPL_INSERT_H */
