@@ -94,7 +94,7 @@ DKMS_SCRIPTS := scripts/check-abi scripts/find-compiler scripts/find-headers \
 
 .DEFAULT_GOAL := modules
 .PHONY: modules tools install install-modules install-tools uninstall dkms dkms-source \
-	dkms-remove check-abi link demo bench check check-all check-bench check-kernels check-packages soak lint docs deb release \
+	dkms-remove check-abi upstream-modules link demo bench check check-all check-bench check-kernels check-packages soak lint docs deb release \
 	clean help
 
 modules: $(BUILD)/iosched-kernel.h $(if $(BLOCK),$(BUILD)/.block) ## build all modules (KVER=<release> or KDIR=<tree>)
@@ -111,6 +111,10 @@ $(BUILD)/.links: FORCE
 	@mkdir -p $(BUILD)/tests
 	$(if $(filter tests/%,$(SOURCES)),@cp -rs $(addprefix $(CURDIR)/,$(filter tests/%,$(SOURCES))) $(BUILD)/tests)
 	@touch $@
+
+# Modules in UPSTREAM that need what the kernel does not export (tests/bench/upstream.py).
+upstream-modules:
+	+@$(KBUILD) M=$(UPSTREAM) KBUILD_MODPOST_WARN=1 modules >$(UPSTREAM)/log 2>&1 || { cat $(UPSTREAM)/log >&2; exit 1; }
 
 # Always called; the script rewrites the header only if an input has changed.
 $(BUILD)/iosched-kernel.h: $(BUILD)/.links
