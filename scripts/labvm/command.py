@@ -233,6 +233,8 @@ def write_orders(args, command, run):
                    "SEED": os.environ.get("SEED", "1")}
     environment |= {name: os.environ[name] for name in ("DURATION", "TEST_QUICK")
                     if name in os.environ}
+    if qemu.suspends(args):
+        environment["LAB_PCI_LINES"] = 1
     with open(f"{run}/environment", "w", encoding="utf-8") as file:
         file.writelines(f"{name}={value}\n" for name, value in environment.items())
 

@@ -27,6 +27,11 @@ KERNEL_WORDS = ("rcupdate.rcu_cpu_stall_timeout=300", "watchdog_thresh=60",
 NO_MITIGATIONS = "mitigations=off"
 
 
+def suspends(args):
+    """Return True if the guest may be suspended."""
+    return args.in_memory and not args.virtual_time
+
+
 def quote(path):
     """Return a path as QEMU's options want it."""
     return path.replace(",", ",,")
@@ -63,10 +68,7 @@ def hardware(args, kernel, run):
     options = ["-nodefaults", "-no-reboot", "-no-user-config", "-display", "none",
                "-machine", kernel.arch.machine, "-m", f"{args.memory}M",
                *processors(args, kernel.arch),
-               "-kernel", kernel.image, "-initrd", f"{run}/initramfs",
-               # Output has been written when the guest continues. With ioeventfd another
-               # thread writes it, and the guest's wait for that depends on the host.
-               "-device", "virtio-serial-pci,ioeventfd=off"]
+               "-kernel", kernel.image, "-initrd", f"{run}/initramfs"]
     if args.virtual_time:
         # One instruction is one nanosecond, idle time is skipped, and the guest reads
         # neither the host's clock nor its random numbers. Recording stops QEMU (7.2) from
@@ -78,13 +80,19 @@ def hardware(args, kernel, run):
     return options
 
 
-def serial_ports(ports):
-    """Options for the @ports of protocol.Guest, {name: socket}."""
-    options = []
+def serial_ports(args, ports):
+    """Options for the @ports of protocol.Guest, {name: socket}. A guest that may be suspended has
+    serial lines behind PCI: the driver of virtio's ports of Linux 7.3 loses, as it resumes, the
+    host's word that it listens, and all output waits for that."""
+    # Output has been written when the guest continues. With ioeventfd another thread writes it,
+    # and the guest's wait for that depends on the host.
+    options = [] if suspends(args) else ["-device", "virtio-serial-pci,ioeventfd=off"]
     for number, (name, end) in enumerate(ports.items(), start=1):
         backend = f"socket,id={name},fd={end.fileno()}"
         if name == "console":
             options += ["-chardev", f"{backend},mux=on", "-serial", f"chardev:{name}"]
+        elif suspends(args):
+            options += ["-chardev", backend, "-device", f"pci-serial,chardev={name}"]
         else:
             options += ["-chardev", backend,
                         "-device", (f"virtserialport,nr={number},chardev={name},"
@@ -211,8 +219,8 @@ class Machine(machine.Machine):
         """See machine.Machine."""
         args, to = self.args, self.kernel.arch
         return [find_tool(to.qemu), *hardware(args, self.kernel, run),
-                *counting(args.count_instructions),
-                *serial_ports(ports), *host_folders(self.folders(run)), *disks(args, to.pci, run),
+                *counting(args.count_instructions), *serial_ports(args, ports),
+                *host_folders(self.folders(run)), *disks(args, to.pci, run),
                 "-append", " ".join(kernel_arguments(args, to.console))]
 
     def identity(self):
