@@ -185,6 +185,8 @@ def kernel_arguments(args, console):
     if args.virtual_time:
         # khugepaged would use the only CPU for milliseconds, every ten seconds.
         return ["nokaslr", "norandmaps", "transparent_hugepage=madvise", *words]
+    # A guest that hangs while it is suspended says what it waits for, too.
+    words += ["no_console_suspend"] if suspends(args) else []
     return ["sysrq_always_enabled", f"nr_cpus={max(args.cpus, args.possible_cpus)}",
             NO_MITIGATIONS, *words]
 

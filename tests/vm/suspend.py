@@ -3,7 +3,7 @@
 # Under each scheduler the system is suspended to idle and to RAM, and resumed, while a card, a USB
 # stick, a USB drive, an NVMe and a virtio drive are busy: requests are held meanwhile, all I/O goes
 # on, all data are right, and each drive keeps its scheduler
-# kernels: 6.1 6.12 6.1-arm64
+# kernels: 6.1 6.12 newest 6.1-arm64 newest-arm64
 # check: 6.12
 # in-memory: yes
 # disk: 64M
@@ -15,8 +15,7 @@
 """The kernel's own test of suspension, /sys/power/pm_test, ends each one after a stated step: the
 processes are frozen, the drivers suspend their devices, of "core" all CPUs but one are off and the
 last one has its interrupts off; then all of that is undone. What is missing is the last step, in
-which the CPU or the firmware sleeps: this kernel code is not the block layer's or a driver's. Not
-on 7.3: it resumes, but the lab hears no more of the guest, also without the project's modules."""
+which the CPU or the firmware sleeps: this kernel code is not the block layer's or a driver's."""
 
 import collections
 import pathlib
