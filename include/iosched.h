@@ -371,6 +371,9 @@ struct iosched {
 	static_assert(!((begin) % SMP_CACHE_BYTES) &&			\
 		      !((end) % SMP_CACHE_BYTES),			\
 		      "cache lines of " #type)
+/* What a completion that is neither timed nor of a policy writes is in two lines. */
+static_assert(offsetofend(struct iosched, read_done_us) -
+	      offsetof(struct iosched, done) <= 128);
 #else
 #define IOSCHED_OWN_LINES(type, begin, end)	static_assert(true)
 #endif
@@ -381,9 +384,6 @@ IOSCHED_OWN_LINES(struct iosched, offsetof(struct iosched, done),
 		  offsetof(struct iosched, bypassed));
 IOSCHED_OWN_LINES(struct iosched, offsetof(struct iosched, bypassed),
 		  offsetof(struct iosched, read_expire));
-/* What a completion that is neither timed nor of a policy writes is in two lines. */
-static_assert(offsetofend(struct iosched, read_done_us) -
-	      offsetof(struct iosched, done) <= 128);
 
 /**
  * struct iosched_policy - the hooks of a scheduler

@@ -176,12 +176,14 @@ static bool iosched_insert(struct iosched *io, struct request *rq,
  * Return true if the elevator should run the queue after an insertion. If the task has no
  * plug, the block layer leaves that to a worker, at two context switches a request; 6.12
  * gives each bio a plug. A task that inserts without a plug is not about to sleep and
- * holds no lock, and the driver does not sleep. Requeued requests, at the head, come from
+ * holds no lock, as where there is no elevator it issues the request itself, and the driver
+ * does not sleep. Requeued requests, at the head, come from
  * a worker, which runs the queue itself.
  */
 static bool iosched_runs_at_once(struct iosched *io, bool at_head)
 {
-	return !current->plug && !at_head && !READ_ONCE(io->held) && io->nr &&
+	return !current->plug && in_task() && !at_head &&
+	       !READ_ONCE(io->held) && io->nr &&
 	       !(io->q->tag_set->flags & BLK_MQ_F_BLOCKING);
 }
 
