@@ -130,7 +130,7 @@ static const struct iosched_policy core_policy = {
 
 #define IOSCHED_POLICY		core_policy
 #define IOSCHED_POLICY_TUNABLES	CORE_TUNABLES
-#define IOSCHED_POLICY_DEBUGFS	{ "none", 0400, iosched_queue_show }
+#define IOSCHED_POLICY_DEBUGFS	{ "none", 0400, iosched_counters_show }
 #include "iosched-tmpl.h"
 
 #endif /* _CORE_POLICY_H */
