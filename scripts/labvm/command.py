@@ -118,8 +118,6 @@ def option_parser():
         help="the same of a series as --kernel SERIES-NAME: arm64 or amd64. A guest of another "
              "architecture than this machine's has Debian's packages of that one")
     add("--cpus", type=positive, metavar="N", help="default: 2; in virtual time 1")
-    add("--possible-cpus", type=positive, default=1, metavar="N",
-        help="the kernel prepares for so many; those beyond --cpus are never there")
     add("--memory", default=1 << 30, type=parse_size, metavar="SIZE",
         help="without the memory for the copy of the host's files (default: 1G)")
     add("--disk", action="append", default=[], type=parse_size, metavar="SIZE",

@@ -51,9 +51,6 @@ def processors(args, to=None):
     # updates of a queue, and an I/O never ends. So allow a second CPU, which the kernel is told
     # to ignore. In virtual time the threads take turns.
     spare = ",maxcpus=2" if args.cpus == 1 and not args.virtual_time else ""
-    if args.possible_cpus > args.cpus:
-        # The kernel takes no CPU that may be added to a socket which has one.
-        spare = f",maxcpus={args.possible_cpus},sockets={args.possible_cpus}"
     # QEMU before 8.0 may take an operand of an earlier instruction for the flags after
     # "cmpxchg16b". A pointer becomes the CPU's flags, and starts single-stepping in the kernel,
     # for example. The kernel does not use the instruction without CX16. In virtual time the
@@ -187,8 +184,7 @@ def kernel_arguments(args, console):
         return ["nokaslr", "norandmaps", "transparent_hugepage=madvise", *words]
     # A guest that hangs while it is suspended says what it waits for, too.
     words += ["no_console_suspend"] if suspends(args) else []
-    return ["sysrq_always_enabled", f"nr_cpus={max(args.cpus, args.possible_cpus)}",
-            NO_MITIGATIONS, *words]
+    return ["sysrq_always_enabled", f"nr_cpus={args.cpus}", NO_MITIGATIONS, *words]
 
 
 class Machine(machine.Machine):
