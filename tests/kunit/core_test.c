@@ -1599,6 +1599,7 @@ static void core_test_refusing_queue(struct kunit *test)
 	INIT_LIST_HEAD(&refuses->dispatch);
 	set_bit(BLK_MQ_S_STOPPED, &refuses->state);
 	core_begin(test);
+	fake.q->nr_hw_queues = 2;
 	first = fake_alloc(REQ_OP_READ, 0, 8, 0);
 	first->mq_hctx = refuses;
 	fake_insert_request(first, false);
@@ -1608,6 +1609,7 @@ static void core_test_refusing_queue(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), second);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), third);
 	KUNIT_EXPECT_PTR_EQ(test, fake_dispatch(), first);
+	fake.q->nr_hw_queues = 1;
 
 	fake_set(test, "depth", "3");
 	fake_insert(REQ_OP_READ, 3000, 8);
