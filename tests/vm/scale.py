@@ -31,7 +31,8 @@ FEW, MANY = 256, 1024
 # A scheduler may take as much more than mq-deadline for a device, in bytes, with its defaults.
 MOST_OWN = {"pass": 128 << 10, "bp": 160 << 10, "pai": 16 << 10, "piq": 160 << 10}
 # What a request of the scheduler takes is the block layer's, which is the same for all.
-SAME = 0.02
+# Free memory is known to a few pages only.
+SAME = 0.06
 
 
 def free():
