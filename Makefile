@@ -251,7 +251,7 @@ check-kernels: ## build for all kernels that Debian's suites have, boot the newe
 
 check-bench: ## the judges' long tests: the benchmark's own, the emulated SSD's garbage collection
 	scripts/setup build lab plots bench
-	tests/run $(basename $(notdir $(wildcard tests/*/bench-*.py))) ssdemu-gc ssdemu-wa
+	tests/run $(basename $(notdir $(wildcard tests/*/bench-*.py))) ssdemu-gc ssdemu-wa lock-holds scale
 
 soak: ## the robustness tests with new seeds for HOURS=n, and what was survived
 	scripts/setup build lab debug

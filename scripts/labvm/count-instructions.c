@@ -6,45 +6,27 @@
  *
  * FILE is a table of SLOTS addresses, 0 where there is none, and one of their counts, both of
  * 64 bits in the host's order. It is mapped, so that it is complete however QEMU ends.
- *
- * Debian has no package with qemu-plugin.h: what is used of version 1 of the interface is
- * declared here.
  */
 #include <fcntl.h>
-#include <stdint.h>
+#include <linux/types.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "qemu-plugin.h"
+
 #define SLOTS_BITS	20
-#define SLOTS		(1u << SLOTS_BITS)
+#define SLOTS		1048576U
 /* The kernel and its modules, of x86-64. */
 #define KERNEL		0xffffffff80000000ull
 
-typedef uint64_t qemu_plugin_id_t;
-struct qemu_info;
-struct qemu_plugin_tb;
-struct qemu_plugin_insn;
-enum qemu_plugin_op { QEMU_PLUGIN_INLINE_ADD_U64 };
-
-void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id,
-					   void (*cb)(qemu_plugin_id_t id,
-						      struct qemu_plugin_tb *tb));
-size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
-struct qemu_plugin_insn *
-qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t idx);
-uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
-void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *insn,
-						enum qemu_plugin_op op,
-						void *ptr, uint64_t imm);
-
 int qemu_plugin_version = 1;
 
-static uint64_t *addresses, *counts;
+static __u64 *addresses, *counts;
 
 /* The slot of an address; there are far more slots than instructions. */
-static unsigned int slot_of(uint64_t address)
+static unsigned int slot_of(__u64 address)
 {
 	unsigned int slot = (address * 0x9e3779b97f4a7c15ull) >>
 			    (64 - SLOTS_BITS);
@@ -55,25 +37,26 @@ static unsigned int slot_of(uint64_t address)
 	return slot;
 }
 
-static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+#define count	qemu_plugin_register_vcpu_insn_exec_inline
+
+static void translated(__u64 id, struct qemu_plugin_tb *tb)
 {
 	size_t i, nr = qemu_plugin_tb_n_insns(tb);
 
 	for (i = 0; i < nr; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-		uint64_t address = qemu_plugin_insn_vaddr(insn);
+		__u64 address = qemu_plugin_insn_vaddr(insn);
 
 		if (address >= KERNEL)
-			qemu_plugin_register_vcpu_insn_exec_inline(insn,
-				QEMU_PLUGIN_INLINE_ADD_U64,
-				&counts[slot_of(address)], 1);
+			count(insn, QEMU_PLUGIN_INLINE_ADD_U64,
+			      &counts[slot_of(address)], 1);
 	}
 }
 
-int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info,
+int qemu_plugin_install(__u64 id, const struct qemu_info *info,
 			int argc, char **argv)
 {
-	size_t size = 2 * SLOTS * sizeof(uint64_t);
+	size_t size = 2 * SLOTS * sizeof(__u64);
 	int fd;
 
 	if (argc != 1 || strncmp(argv[0], "out=", 4)) {

@@ -3,7 +3,7 @@
 # No path of a scheduler holds its lock for more than twice as long as mq-deadline's longest, with 1
 # to 4,096 requests queued, 16,384 regions, 64 processes and 1,024 units; how long each path does
 # kernels: 6.12
-# check: 6.12
+# check: none
 # virtual-time: yes
 # cpus: 2
 # memory: 2G

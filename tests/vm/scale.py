@@ -3,7 +3,7 @@
 # A hundred devices switch at once, what each takes of memory, per device and per request; a device
 # of 64 TB keeps data right under each scheduler
 # kernels: 6.12
-# check: 6.12
+# check: none
 # virtual-time: yes
 # cpus: 2
 # memory: 2G
