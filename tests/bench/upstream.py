@@ -27,7 +27,8 @@ WORKLOADS = {"one by one, depth 1": (matrix.TIMED, ("randread", "4k", 1)),
              "one by one, depth 32": (matrix.TIMED, ("randrw", "4k", 32)),
              "batches of 32": (matrix.TIMED, ("randrw", "4k", 128, 1, 32)),
              "all tags in use": (matrix.BUSY, ("randrw", "4k", 64))}
-COPIED = {"blk-mq.c": ("blk_mq_insert_request", "blk_mq_end_request_batch",
+COPIED = {"blk-mq.c": ("blk_mq_insert_request", "blk_mq_dispatch_rq_list",
+                       "blk_mq_end_request_batch",
                        "blk_mq_flush_plug_list", "blk_mq_submit_bio"),
           "blk-flush.c": ("blk_insert_flush", "is_flush_rq")}
 # The new hook takes the place of one that mq-deadline has not, so that the kernel's own code

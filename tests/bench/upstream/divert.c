@@ -17,6 +17,7 @@
 	F(blk_insert_flush)		\
 	F(is_flush_rq)			\
 	F(blk_mq_insert_request)	\
+	F(blk_mq_dispatch_rq_list)	\
 	F(blk_mq_end_request_batch)	\
 	F(blk_mq_flush_plug_list)	\
 	F(blk_mq_submit_bio)
