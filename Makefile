@@ -94,8 +94,8 @@ DKMS_SCRIPTS := scripts/check-abi scripts/find-compiler scripts/find-headers \
 
 .DEFAULT_GOAL := modules
 .PHONY: modules tools install install-modules install-tools uninstall dkms dkms-source \
-	dkms-remove check-abi upstream-modules link demo bench check check-all check-bench check-kernels check-packages soak lint docs deb release \
-	clean help
+	dkms-remove check-abi upstream-modules link demo bench check check-all check-bench \
+	check-kernels check-packages soak lint docs deb release clean help
 
 modules: $(BUILD)/iosched-kernel.h $(if $(BLOCK),$(BUILD)/.block) ## build all modules (KVER=<release> or KDIR=<tree>)
 	+$(KBUILD) modules
