@@ -232,8 +232,11 @@ static bool iosched_fits(struct iosched *io, struct request *rq)
 	if (io->nr > 1 || !iosched_one_tier(io) || !iosched_find_room(io) ||
 	    iosched_is_late(rq, now))
 		return false;
-	iosched_look_around(io, iosched_rq_tier(rq), now);
-	io->calm_dirs |= BIT(rq_data_dir(rq));
+	/* While the time of reads is measured, the writes that follow step the phases. */
+	if (rq_data_dir(rq) == WRITE || !READ_ONCE(io->phases.counting)) {
+		iosched_look_around(io, iosched_rq_tier(rq), now);
+		io->calm_dirs |= BIT(rq_data_dir(rq));
+	}
 	return !iosched_must_yield(io, rq);
 }
 
@@ -344,6 +347,9 @@ static struct request *iosched_next_calm(struct iosched *io)
 	}
 	iosched_del_fresh(io);
 	iosched_count(io, rq, -1);
+	/* Fresh reads were not there when the share of writes was counted. */
+	if (dir == READ && !(io->calm_dirs & BIT(READ)))
+		iosched_end_calm(io);
 	if (IOSCHED_POLICY.dispatched)
 		IOSCHED_POLICY.dispatched(io, rq);
 	iosched_let_others(io);

@@ -165,7 +165,7 @@ static bool iosched_insert(struct iosched *io, struct request *rq,
 		iosched_enqueue_first(io, rq, at_head);
 		return true;
 	}
-	if (io->queued[iosched_rq_tier(rq)] && iosched_append(io, rq, free))
+	if (io->nr && iosched_append(io, rq, free))
 		return true;
 	trace_block_rq_insert(rq);
 	iosched_enqueue(io, rq);
@@ -182,8 +182,8 @@ static bool iosched_insert(struct iosched *io, struct request *rq,
  */
 static bool iosched_runs_at_once(struct iosched *io, bool at_head)
 {
-	return !current->plug && in_task() && !at_head &&
-	       !READ_ONCE(io->held) && io->nr &&
+	return !current->plug && !in_interrupt() && !irqs_disabled() &&
+	       !at_head && !READ_ONCE(io->held) && io->nr &&
 	       !(io->q->tag_set->flags & BLK_MQ_F_BLOCKING);
 }
 
