@@ -31,6 +31,14 @@ static void iosched_count_limit(struct iosched *io)
 		WRITE_ONCE(io->limit, most);
 }
 
+/* The dispatch limit, which is counted anew if a budget may have changed it. */
+static unsigned int iosched_limit_now(struct iosched *io)
+{
+	if (io->q->mq_ops->get_budget)
+		iosched_count_limit(io);
+	return iosched_limit(io);
+}
+
 /* Find free slots below the dispatch limit. Return false if there is none. */
 static bool iosched_find_room(struct iosched *io)
 {
@@ -43,9 +51,7 @@ static bool iosched_find_room(struct iosched *io)
 	 */
 	if (io->room && likely(!READ_ONCE(io->driver.one)))
 		return true;
-	if (io->q->mq_ops->get_budget)
-		iosched_count_limit(io);
-	most = iosched_limit(io);
+	most = iosched_limit_now(io);
 	in_flight = iosched_all_in_flight(io);
 	io->room = most - min(in_flight, most);
 	return io->room;

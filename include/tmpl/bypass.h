@@ -133,9 +133,7 @@ static bool iosched_can_bypass(struct iosched *io, struct request *rq)
 	/* On a device that takes one at a time, the time of each is counted. */
 	if (READ_ONCE(io->driver.one))
 		return false;
-	if (io->q->mq_ops->get_budget)
-		iosched_count_limit(io);
-	limit = iosched_limit(io);
+	limit = iosched_limit_now(io);
 	if (limit == 1 || iosched_tier_in_flight(io, IOSCHED_BE) >= limit)
 		return false;
 	if (rq_data_dir(rq) == WRITE && iosched_writes_full(io, IOSCHED_BE))

@@ -177,8 +177,8 @@ static bool iosched_insert(struct iosched *io, struct request *rq,
  * plug, the block layer leaves that to a worker, at two context switches a request; 6.12
  * gives each bio a plug. A task that inserts without a plug is not about to sleep and
  * holds no lock, as where there is no elevator it issues the request itself, and the driver
- * does not sleep. Requeued requests, at the head, come from
- * a worker, which runs the queue itself.
+ * does not sleep. Requeued requests, at the head, come from a worker, which runs the queue
+ * itself.
  */
 static bool iosched_runs_at_once(struct iosched *io, bool at_head)
 {
