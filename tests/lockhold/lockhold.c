@@ -286,30 +286,35 @@ static int holds_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(holds);
 
-static void lockhold_stop(void)
+static struct ftrace_ops *const all_ops[] = {
+	&taken_ops, &released_ops, &interrupt_ops
+};
+
+/* Unregister the first @nr of them. */
+static void lockhold_stop(unsigned int nr)
 {
-	unregister_ftrace_function(&interrupt_ops);
-	unregister_ftrace_function(&released_ops);
-	unregister_ftrace_function(&taken_ops);
+	while (nr--)
+		unregister_ftrace_function(all_ops[nr]);
 }
 
 static int __init lockhold_init(void)
 {
 	const struct lockhold_function *f;
-	int ret = 0;
+	unsigned int i;
+	int ret;
 
-	for (f = functions; f < functions + ARRAY_SIZE(functions) && !ret; f++)
+	for (f = functions; f < functions + ARRAY_SIZE(functions); f++) {
 		ret = ftrace_set_filter(f->ops, (unsigned char *)f->name,
 					strlen(f->name), 0);
-	if (!ret)
-		ret = register_ftrace_function(&taken_ops);
-	if (!ret)
-		ret = register_ftrace_function(&released_ops);
-	if (!ret)
-		ret = register_ftrace_function(&interrupt_ops);
-	if (ret) {
-		lockhold_stop();
-		return ret;
+		if (ret)
+			return ret;
+	}
+	for (i = 0; i < ARRAY_SIZE(all_ops); i++) {
+		ret = register_ftrace_function(all_ops[i]);
+		if (ret) {
+			lockhold_stop(i);
+			return ret;
+		}
 	}
 	lockhold_calibrate();
 	folder = debugfs_create_dir("lockhold", NULL);
@@ -322,7 +327,7 @@ module_init(lockhold_init);
 static void __exit lockhold_exit(void)
 {
 	debugfs_remove(folder);
-	lockhold_stop();
+	lockhold_stop(ARRAY_SIZE(all_ops));
 }
 module_exit(lockhold_exit);
 
