@@ -26,6 +26,7 @@
 #include "tmpl/calm.h"
 #include "tmpl/deadlines.h"
 #include "tmpl/insert.h"
+#include "tmpl/replace.h"
 #include "tmpl/dispatch.h"
 #include "tmpl/complete.h"
 #include "tmpl/tags.h"

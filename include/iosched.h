@@ -250,6 +250,8 @@ struct iosched_driver {
  * @fresh: in order of arrival: all queued requests, none of which is in @fifo and a tree,
  *	or none; see iosched_sort_fresh(). Linked by rq_next.
  * @fresh_last: the last one of them
+ * @moving: requests that iosched_replace_all() is placing anew, and those inserted
+ *	meanwhile: in none of the above, not in @queued and @nr, not dispatched or merged
  * @queued: number of requests in @fifo and @fresh, by tier
  * @nr: number of all queued requests, those in @head included
  * @tiers: mask of the tiers in use; may have bits of tiers that no longer are
@@ -312,6 +314,7 @@ struct iosched {
 	struct rb_root sort[IOSCHED_TIERS][IOSCHED_DIRS];
 	struct request *fresh;
 	struct request *fresh_last;
+	struct list_head moving;
 	unsigned int queued[IOSCHED_TIERS];
 	unsigned int nr;
 	unsigned int tiers;
@@ -763,8 +766,9 @@ static unsigned int iosched_all_in_flight(struct iosched *io);
  * @arg: passed to @change
  *
  * For a setting that decides where requests are placed. Requests in flight stay
- * counted where they were. Takes the lock, does not sleep. Defined in
- * tmpl/queue.h.
+ * counted where they were. Takes the lock for IOSCHED_PIECE requests at a time, so that
+ * I/O does not wait for all of them; may sleep between. The caller sees to it that
+ * no two calls run at a time. Defined in tmpl/queue.h.
  */
 static void iosched_replace_all(struct iosched *io,
 				void (*change)(struct iosched *, void *),

@@ -46,6 +46,11 @@ static void iosched_enqueue(struct iosched *io, struct request *rq)
 	iosched_calm_arrival(io, rq);
 	if (IOSCHED_POLICY.arrives)
 		IOSCHED_POLICY.arrives(io, rq);
+	/* It must not be placed before them. */
+	if (unlikely(!list_empty(&io->moving))) {
+		list_add_tail(&rq->queuelist, &io->moving);
+		return;
+	}
 	if (iosched_stays_fresh(io)) {
 		iosched_add_fresh(io, rq);
 	} else {

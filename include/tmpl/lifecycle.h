@@ -26,6 +26,7 @@ static struct iosched *iosched_new(struct request_queue *q)
 	io->turns.soon = IOSCHED_ALL_SOON / 2;
 	io->phases.since_us = iosched_now_us();
 	INIT_LIST_HEAD(&io->head);
+	INIT_LIST_HEAD(&io->moving);
 	for (tier = 0; tier < IOSCHED_TIERS; tier++) {
 		INIT_LIST_HEAD(&io->fifo[tier][READ]);
 		INIT_LIST_HEAD(&io->fifo[tier][WRITE]);

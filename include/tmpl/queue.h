@@ -138,34 +138,4 @@ static void iosched_unlink(struct iosched *io, struct request *rq,
 	}
 }
 
-static void __maybe_unused
-iosched_replace_all(struct iosched *io,
-		    void (*change)(struct iosched *, void *), void *arg)
-{
-	unsigned int tier, dir;
-	struct request *rq;
-
-	spin_lock(&io->lock);
-	iosched_sort_fresh(io);
-	for (tier = 0; tier < IOSCHED_TIERS; tier++)
-		for (dir = READ; dir <= WRITE; dir++)
-			list_for_each_entry(rq, &io->fifo[tier][dir],
-					    queuelist) {
-				elv_rb_del(iosched_tree_of(io, rq), rq);
-				if (IOSCHED_POLICY.removed)
-					IOSCHED_POLICY.removed(io, rq, NULL);
-			}
-	change(io, arg);
-	for (tier = 0; tier < IOSCHED_TIERS; tier++)
-		for (dir = READ; dir <= WRITE; dir++)
-			list_for_each_entry(rq, &io->fifo[tier][dir],
-					    queuelist) {
-				iosched_add_to_tree(io, rq);
-				iosched_seal_around(io, rq);
-			}
-	WRITE_ONCE(io->held, 0);
-	spin_unlock(&io->lock);
-	iosched_run(io);
-}
-
 #endif /* _IOSCHED_TMPL_QUEUE_H */

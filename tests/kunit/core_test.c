@@ -1829,6 +1829,66 @@ static void core_test_replace(struct kunit *test)
 	fake_finish();
 }
 
+/* What core_meanwhile() has dispatched and inserted. */
+static struct {
+	struct request *dispatched[8];
+	struct request *inserted[8];
+	unsigned int nr_dispatched, nr_inserted;
+} core_pieces;
+
+static void core_meanwhile(void)
+{
+	struct request *rq = fake_dispatch();
+
+	if (rq)
+		core_pieces.dispatched[core_pieces.nr_dispatched++] = rq;
+	/* Neighbours of queued requests: they must not join one that is moving. */
+	core_pieces.inserted[core_pieces.nr_inserted] =
+		fake_insert(REQ_OP_WRITE, 8 + 100 * core_pieces.nr_inserted, 8);
+	core_pieces.nr_inserted++;
+}
+
+/* Requests are placed anew by the piece while others are dispatched and inserted. */
+static void core_test_replace_pieces(struct kunit *test)
+{
+	struct core_data *data = core_begin(test);
+	struct request *rq[40], *got;
+	unsigned int left = 1, i;
+
+	memset(&core_pieces, 0, sizeof(core_pieces));
+	for (i = 0; i < 40; i++) {
+		rq[i] = fake_insert(REQ_OP_WRITE, 100 * (39 - i), 8);
+		fake_advance_ms(1);
+	}
+	/* Reads of another tier, which is in use no longer when they move. */
+	for (i = 0; i < 2; i++)
+		core_insert(REQ_OP_READ, 10000 + 100 * i, IOPRIO_CLASS_RT);
+	fake_meanwhile = core_meanwhile;
+	iosched_replace_all(&data->io, core_count, &left);
+	fake_meanwhile = NULL;
+	KUNIT_EXPECT_EQ(test, left, 0U);
+	/* 42 requests are taken out in two pieces, and placed in two. */
+	KUNIT_EXPECT_EQ(test, core_pieces.nr_inserted, 2U);
+	/* The first piece had those of the other tier. */
+	KUNIT_EXPECT_EQ(test, core_pieces.nr_dispatched, 2U);
+	KUNIT_EXPECT_PTR_EQ(test, core_pieces.dispatched[0], rq[39]);
+	KUNIT_EXPECT_TRUE(test, list_empty(&data->io.moving));
+	KUNIT_EXPECT_EQ(test, data->io.nr, 42U);
+	/* None is merged, and each direction is in order of arrival. */
+	KUNIT_EXPECT_PTR_EQ(test, list_first_entry(&data->io.fifo[IOSCHED_BE][WRITE],
+						   struct request, queuelist), rq[0]);
+	KUNIT_EXPECT_PTR_EQ(test, list_last_entry(&data->io.fifo[IOSCHED_BE][WRITE],
+						  struct request, queuelist),
+			    core_pieces.inserted[1]);
+	KUNIT_EXPECT_TRUE(test, fake_has_work());
+	for (i = 0; i < core_pieces.nr_dispatched; i++)
+		fake_complete(core_pieces.dispatched[i]);
+	for (i = 0; (got = fake_dispatch()); i++)
+		fake_complete(got);
+	KUNIT_EXPECT_EQ(test, i, 42U);
+	fake_finish();
+}
+
 /* The range of a tunable is enforced; a refused value changes nothing. */
 static void core_test_tunables(struct kunit *test)
 {
@@ -2148,6 +2208,7 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_repeated_merge),
 	KUNIT_CASE(core_test_expire),
 	KUNIT_CASE(core_test_replace),
+	KUNIT_CASE(core_test_replace_pieces),
 	KUNIT_CASE(core_test_tunables),
 	KUNIT_CASE(core_test_init_error),
 #ifdef IOSCHED_HAVE_ALLOC_SCHED_DATA

@@ -230,6 +230,17 @@ static void fake_each_tag(sb_for_each_fn fn, void *data);
 
 static void fake_free_request(struct request *rq);
 
+/* What happens while the scheduler lets others have its lock, or NULL. */
+static void (*fake_meanwhile)(void);
+
+static inline void fake_cond_resched(void)
+{
+	if (fake_meanwhile)
+		fake_meanwhile();
+	cond_resched();
+}
+
+#undef cond_resched
 #undef schedule_work
 #undef msecs_to_jiffies
 #undef jiffies_to_usecs
@@ -247,6 +258,7 @@ static void fake_free_request(struct request *rq);
 #define hrtimer_is_queued		fake_hrtimer_is_set
 #define hrtimer_active			fake_hrtimer_is_set
 #define hrtimer_get_expires		fake_hrtimer_expires
+#define cond_resched			fake_cond_resched
 #define schedule_work			fake_schedule_work
 #define queue_delayed_work		fake_queue_delayed_work
 #define cancel_delayed_work		fake_cancel_delayed_work

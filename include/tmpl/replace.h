@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Placing all queued requests anew, for a setting that decides where they are placed. They
+ * are taken out and placed again by the piece, so that I/O does not wait for the lock
+ * until all are. A part of iosched-tmpl.h.
+ */
+#ifndef _IOSCHED_TMPL_REPLACE_H
+#define _IOSCHED_TMPL_REPLACE_H
+
+/* Requests that are taken out, or placed, while the lock is held once. */
+#define IOSCHED_PIECE	32U
+
+/*
+ * Take up to IOSCHED_PIECE requests out of where they are placed, to @moving. Return
+ * true if none is left.
+ */
+static bool iosched_take_piece(struct iosched *io)
+{
+	unsigned int left = IOSCHED_PIECE, tier, dir;
+	struct request *rq, *next;
+
+	for (; (rq = io->fresh); left--) {
+		if (!left)
+			return false;
+		iosched_del_fresh(io);
+		iosched_seal(io, rq);
+		iosched_count(io, rq, -1);
+		list_add_tail(&rq->queuelist, &io->moving);
+	}
+	for (tier = 0; tier < IOSCHED_TIERS; tier++)
+		for (dir = READ; dir <= WRITE; dir++)
+			list_for_each_entry_safe(rq, next, &io->fifo[tier][dir],
+						 queuelist) {
+				if (!left--)
+					return false;
+				iosched_unsort(io, rq, NULL);
+				list_add_tail(&rq->queuelist, &io->moving);
+			}
+	return true;
+}
+
+/* Place up to IOSCHED_PIECE requests of @moving. Return true if none is left. */
+static bool iosched_place_piece(struct iosched *io)
+{
+	unsigned int left = IOSCHED_PIECE;
+	struct request *rq;
+
+	while (left-- && !list_empty(&io->moving)) {
+		rq = list_first_entry(&io->moving, struct request, queuelist);
+		list_del_init(&rq->queuelist);
+		iosched_sort(io, rq);
+		iosched_count(io, rq, 1);
+		io->tiers |= BIT(iosched_rq_tier(rq));
+	}
+	iosched_end_calm(io);
+	iosched_watch(io);
+	return list_empty(&io->moving);
+}
+
+/* Let others have the lock between two pieces. */
+static void iosched_breathe(struct iosched *io)
+{
+	spin_unlock(&io->lock);
+	cond_resched();
+	spin_lock(&io->lock);
+}
+
+static void __maybe_unused
+iosched_replace_all(struct iosched *io,
+		    void (*change)(struct iosched *, void *), void *arg)
+{
+	might_sleep();
+	spin_lock(&io->lock);
+	while (!iosched_take_piece(io))
+		iosched_breathe(io);
+	change(io, arg);
+	while (!iosched_place_piece(io))
+		iosched_breathe(io);
+	WRITE_ONCE(io->held, 0);
+	spin_unlock(&io->lock);
+	iosched_run(io);
+}
+
+#endif /* _IOSCHED_TMPL_REPLACE_H */
