@@ -25,8 +25,8 @@
 #include <linux/delay.h>
 #include <linux/workqueue.h>
 
-#include "compat-limits.h"
 #include "iosched.h"
+#include "pai/compat-limits.h"
 #include "pai/geometry.h"
 
 /* Time until the worker tries again, in jiffies. */

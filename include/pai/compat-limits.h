@@ -18,8 +18,8 @@
  * From 6.9 a mutex protects the limits, before that queue_lock with interrupts
  * disabled. Do not wait for the mutex: sd sends commands to the disk with it held.
  */
-#ifndef _COMPAT_LIMITS_H
-#define _COMPAT_LIMITS_H
+#ifndef _PAI_COMPAT_LIMITS_H
+#define _PAI_COMPAT_LIMITS_H
 
 #include <linux/backing-dev-defs.h>
 #include <linux/blk-mq.h>
@@ -128,4 +128,4 @@ static inline unsigned int iosched_hw_sectors(const struct queue_limits *lim)
 			  lim->logical_block_size >> SECTOR_SHIFT);
 }
 
-#endif /* _COMPAT_LIMITS_H */
+#endif /* _PAI_COMPAT_LIMITS_H */
