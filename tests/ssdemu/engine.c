@@ -34,7 +34,6 @@
 
 static void cmd_admit(struct ssdemu *dev, struct ssdemu_event *ev);
 static void unit_next(struct ssdemu *dev, struct ssdemu_unit *unit);
-static void idle_expect(struct ssdemu *dev);
 
 /*
  * Events that complete no request soon are handled together, up to this time in
@@ -93,12 +92,18 @@ static void run_events(struct ssdemu *dev, u64 now)
 
 /* Buses */
 
-/*
- * Use the bus for @ns as soon as it is free; return the end of the transfer. A
- * bus cannot be booked from a later time on, since it would count as busy until
+/**
+ * ssdemu_bus_use() - use a bus as soon as it is free
+ * @dev: device
+ * @bus: bus
+ * @ns: for so long
+ *
+ * A bus cannot be booked from a later time on, since it would count as busy until
  * then.
+ *
+ * Return: the end of the transfer.
  */
-static u64 bus_use(struct ssdemu *dev, struct ssdemu_bus *bus, u64 ns)
+u64 ssdemu_bus_use(struct ssdemu *dev, struct ssdemu_bus *bus, u64 ns)
 {
 	if (!ns)
 		return dev->now;
@@ -118,7 +123,7 @@ static void channel_grant(struct ssdemu *dev, struct ssdemu_channel *channel,
 {
 	struct ssdemu_unit *rider;
 
-	unit->bus_end = bus_use(dev, &channel->bus, unit->bus_ns);
+	unit->bus_end = ssdemu_bus_use(dev, &channel->bus, unit->bus_ns);
 	ssdemu_schedule(dev, &unit->ev, unit->bus_end + unit->then_ns,
 			unit->ev.fn);
 	while ((rider = unit->rider)) {
@@ -200,8 +205,8 @@ static u64 host_transfer(struct ssdemu *dev, enum ssdemu_dir dir, u32 bytes)
 
 	if (!cfg->host_mbps)
 		return dev->now;
-	return bus_use(dev, &dev->host[cfg->host_duplex ? dir : 0],
-		       ssdemu_transfer_ns(bytes, cfg->host_mbps));
+	return ssdemu_bus_use(dev, &dev->host[cfg->host_duplex ? dir : 0],
+			      ssdemu_transfer_ns(bytes, cfg->host_mbps));
 }
 
 /* Transfer data of a read; return the end. */
@@ -286,7 +291,7 @@ static void cmd_finish(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 	stats->late_max_ns = max(stats->late_max_ns, dev->until - dev->now);
 	if (!--dev->inside) {
 		dev->last_end = dev->now;
-		idle_expect(dev);
+		ssdemu_idle_expect(dev);
 	}
 	if (cmd->region != SSDEMU_NONE) {
 		dev->region_inside[cmd->region]--;
@@ -465,8 +470,12 @@ static u64 charge_controller_costs(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 	return ns;
 }
 
-/* Accept a request from the host at dev->now. */
-static void cmd_arrive(struct ssdemu *dev, struct ssdemu_cmd *cmd)
+/**
+ * ssdemu_cmd_arrive() - accept a request from the host at dev->now
+ * @dev: device
+ * @cmd: request
+ */
+void ssdemu_cmd_arrive(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 {
 	u64 ns = dev->cfg.firmware_ns;
 	u64 decoded;
@@ -479,7 +488,7 @@ static void cmd_arrive(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 
 	if (cmd->op == REQ_OP_READ || cmd->op == REQ_OP_WRITE)
 		ns += charge_controller_costs(dev, cmd);
-	decoded = bus_use(dev, &dev->firmware, ns);
+	decoded = ssdemu_bus_use(dev, &dev->firmware, ns);
 	cmd_at(dev, cmd, decoded,
 	       cmd->op == REQ_OP_WRITE ? write_decoded : cmd_decoded);
 }
@@ -1131,7 +1140,7 @@ static void idle_start(struct ssdemu *dev, struct ssdemu_event *ev)
 	if (dev->inside)
 		return;
 	if (at > dev->now) {
-		idle_expect(dev);
+		ssdemu_idle_expect(dev);
 		return;
 	}
 	dev->idle = true;
@@ -1145,8 +1154,11 @@ static void idle_start(struct ssdemu *dev, struct ssdemu_event *ev)
 	}
 }
 
-/* The last request left: schedule the work that waits for an idle drive. */
-static void idle_expect(struct ssdemu *dev)
+/**
+ * ssdemu_idle_expect() - schedule the work that waits for an idle drive
+ * @dev: device, which the last request has left
+ */
+void ssdemu_idle_expect(struct ssdemu *dev)
 {
 	if (!dev->background || dev->idle_pending)
 		return;
@@ -1241,8 +1253,14 @@ static u64 channel_silent_ns(const struct ssdemu *dev,
 	return ns;
 }
 
-/* The same, of any event. */
-static u64 silent_ns(const struct ssdemu *dev, const struct ssdemu_event *ev)
+/**
+ * ssdemu_silent_ns() - time for which nothing that follows from an event completes a request
+ * @dev: device
+ * @ev: event
+ *
+ * Return: a lower bound of it, in ns, as of unit_silent_ns().
+ */
+u64 ssdemu_silent_ns(const struct ssdemu *dev, const struct ssdemu_event *ev)
 {
 	u64 ns;
 
@@ -1270,7 +1288,7 @@ static void arm_timer(struct ssdemu *dev)
 		ev = rb_entry(node, struct ssdemu_event, node);
 		if (ev->at >= at)
 			break;
-		at = min(at, ev->at + silent_ns(dev, ev));
+		at = min(at, ev->at + ssdemu_silent_ns(dev, ev));
 	}
 	if (at >= dev->armed)
 		return;
@@ -1296,7 +1314,7 @@ void ssdemu_run(struct ssdemu *dev, struct ssdemu_cmd *cmd)
 	spin_lock_irqsave(&dev->lock, flags);
 	run_events(dev, device_clock(dev));
 	if (cmd)
-		cmd_arrive(dev, cmd);
+		ssdemu_cmd_arrive(dev, cmd);
 	if (dev->one_shot)
 		ssdemu_sched_kick(dev);
 	arm_timer(dev);

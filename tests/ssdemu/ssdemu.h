@@ -616,6 +616,8 @@ void ssdemu_engine_exit(struct ssdemu *dev);
 void ssdemu_run(struct ssdemu *dev, struct ssdemu_cmd *cmd);
 void ssdemu_schedule(struct ssdemu *dev, struct ssdemu_event *ev, u64 at,
 		     void (*fn)(struct ssdemu *, struct ssdemu_event *));
+u64 ssdemu_bus_use(struct ssdemu *dev, struct ssdemu_bus *bus, u64 ns);
+void ssdemu_cmd_arrive(struct ssdemu *dev, struct ssdemu_cmd *cmd);
 void ssdemu_cmd_put(struct ssdemu *dev, struct ssdemu_cmd *cmd, u32 bytes);
 void ssdemu_fetch(struct ssdemu *dev);
 void ssdemu_unit_suspend(struct ssdemu *dev, struct ssdemu_unit *unit);
@@ -628,6 +630,8 @@ struct ssdemu_txn *ssdemu_txn_get(struct ssdemu *dev, u32 lpn,
 void ssdemu_txn_put(struct ssdemu *dev, struct ssdemu_txn *txn);
 void ssdemu_txn_queue(struct ssdemu *dev, struct ssdemu_txn *txn);
 u32 ssdemu_home_plane(const struct ssdemu *dev, u32 lpn, u32 *row);
+u64 ssdemu_silent_ns(const struct ssdemu *dev, const struct ssdemu_event *ev);
+void ssdemu_idle_expect(struct ssdemu *dev);
 
 static inline struct ssdemu_unit *ssdemu_unit_of(struct ssdemu *dev, u32 plane)
 {
