@@ -13,7 +13,9 @@
  *
  *	main.c       module, devices, blk-mq driver
  *	config.c     the configuration keys and their limits
- *	engine.c     timing: events, host requests, channels, flash units
+ *	engine.c     timing: events, buses, the timer of the host
+ *	host.c       requests of the host, the host interface
+ *	flash.c      page operations, channels, flash units
  *	sched.c      device_sched=: which page operation a free unit takes
  *	ftl.c        page mapping with greedy garbage collection
  *	ftl-block.c  block mapping with open (log) blocks
@@ -23,8 +25,8 @@
  *
  * Locking: each device has one spinlock, ssdemu.lock, taken with interrupts
  * disabled. It protects every field below that does not name another rule. The
- * caller of a function of engine.c, sched.c, ftl*.c or buffer.c holds it unless
- * the function's comment says otherwise.
+ * caller of a function of engine.c, host.c, flash.c, sched.c, ftl*.c or buffer.c holds
+ * it unless the function's comment says otherwise.
  */
 #ifndef _SSDEMU_H
 #define _SSDEMU_H
@@ -617,9 +619,13 @@ void ssdemu_run(struct ssdemu *dev, struct ssdemu_cmd *cmd);
 void ssdemu_schedule(struct ssdemu *dev, struct ssdemu_event *ev, u64 at,
 		     void (*fn)(struct ssdemu *, struct ssdemu_event *));
 u64 ssdemu_bus_use(struct ssdemu *dev, struct ssdemu_bus *bus, u64 ns);
+
+/* host.c */
 void ssdemu_cmd_arrive(struct ssdemu *dev, struct ssdemu_cmd *cmd);
 void ssdemu_cmd_put(struct ssdemu *dev, struct ssdemu_cmd *cmd, u32 bytes);
 void ssdemu_fetch(struct ssdemu *dev);
+
+/* flash.c */
 void ssdemu_unit_suspend(struct ssdemu *dev, struct ssdemu_unit *unit);
 void ssdemu_unit_start(struct ssdemu *dev, struct ssdemu_unit *unit,
 		       struct ssdemu_txn *txn);
