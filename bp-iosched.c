@@ -146,7 +146,7 @@ static void *bp_key(void)
 #include "bp/fair.h"
 
 /*
- * Call the base's version of a function: queue, root, limits, meet, join, leave, turn
+ * Call the base's version of a function: queue, tree_for, limits, meet, join, leave, turn
  * or take_fresh.
  */
 #define bp_base(bd, what, ...)						\
@@ -161,7 +161,7 @@ static void *bp_key(void)
  * Insertion
  */
 
-static struct rb_root *bp_placed(struct request *rq)
+static struct rb_root *bp_tree_of(struct request *rq)
 {
 	struct bp_data *bd = bp_of(iosched_of(rq->q));
 
@@ -170,11 +170,11 @@ static struct rb_root *bp_placed(struct request *rq)
 }
 
 /* For front merges of bios only. */
-static struct rb_root *bp_root(struct iosched *io, unsigned int tier,
-			       unsigned int dir, sector_t sector)
+static struct rb_root *bp_tree_for(struct iosched *io, unsigned int tier,
+				   unsigned int dir, sector_t sector)
 {
 	lockdep_assert_held(&io->lock);
-	return bp_base(bp_of(io), root, tier, dir);
+	return bp_base(bp_of(io), tree_for, tier, dir);
 }
 
 /* Learn from a request that a process inserts. */
@@ -469,11 +469,11 @@ static const struct iosched_policy bp_policy = {
 	.size		= sizeof(struct bp_data),
 	.init		= bp_init,
 	.exit		= bp_exit,
-	.root		= bp_root,
+	.tree_for	= bp_tree_for,
 	.arrives	= bp_arrives,
 	.merged		= bp_merged,
 	.place		= bp_place,
-	.placed		= bp_placed,
+	.tree_of	= bp_tree_of,
 	.removed	= bp_removed,
 	.select		= bp_select,
 	.take_fresh	= bp_take_fresh,

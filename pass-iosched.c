@@ -118,8 +118,8 @@ static struct pass_queue *pass_queue_of(struct request *rq)
  * Sub-queues
  */
 
-static struct rb_root *pass_root(struct iosched *io, unsigned int tier,
-				 unsigned int dir, sector_t sector)
+static struct rb_root *pass_tree_for(struct iosched *io, unsigned int tier,
+				     unsigned int dir, sector_t sector)
 {
 	struct pass_map *map = pass_of(io)->map;
 
@@ -127,7 +127,7 @@ static struct rb_root *pass_root(struct iosched *io, unsigned int tier,
 	return &map->region[pass_index(map, sector)].queue[tier].sort[dir];
 }
 
-static struct rb_root *pass_placed(struct request *rq)
+static struct rb_root *pass_tree_of(struct request *rq)
 {
 	return &pass_queue_of(rq)->sort[rq_data_dir(rq)];
 }
@@ -596,9 +596,9 @@ static const struct iosched_policy pass_policy = {
 	.size		= sizeof(struct pass_data),
 	.init		= pass_init,
 	.exit		= pass_exit,
-	.root		= pass_root,
+	.tree_for	= pass_tree_for,
 	.place		= pass_place,
-	.placed		= pass_placed,
+	.tree_of	= pass_tree_of,
 	.removed	= pass_removed,
 	.may_merge	= pass_may_merge,
 	.may_grow	= pass_may_grow,

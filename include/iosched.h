@@ -410,15 +410,15 @@ IOSCHED_OWN_LINES(struct iosched, offsetof(struct iosched, bypassed),
  * @start: (opt) the queue, which is frozen, has the scheduler from now on. No lock.
  * @stop: (opt) the queue, which is frozen and has no request, no longer has the
  *	scheduler. Called before another scheduler's start(). No lock.
- * @root: (opt) return the tree in which a request of that tier and direction that
- *	starts at that sector would be sorted. Without this and placed(), the core
+ * @tree_for: (opt) return the tree in which a request of that tier and direction that
+ *	starts at that sector would be sorted. Without this and tree_of(), the core
  *	has a tree for each tier and direction.
  * @arrives: (opt) @rq is inserted and was not merged. Runs in the task that sent
  *	it, unless @rq was dispatched before.
  * @merged: (opt) @rq, for which arrives() was called, is merged into another one
  * @place: (opt) @rq is about to be added to its tree: set rq->elv.priv[0] and what
  *	the policy counts
- * @placed: (opt, with root()) return the tree of @rq; called after place()
+ * @tree_of: (opt, with tree_for()) return the tree of @rq; called after place()
  * @removed: (opt) @rq is taken out of its tree: to be dispatched (after
  *	dispatched()), to be placed anew, or because it was merged into another
  *	request. It is still in its FIFO. @heir is NULL, or the request that it
@@ -456,12 +456,12 @@ struct iosched_policy {
 	void (*exit)(struct iosched *io);
 	void (*start)(struct iosched *io);
 	void (*stop)(struct iosched *io);
-	struct rb_root *(*root)(struct iosched *io, unsigned int tier,
-				unsigned int dir, sector_t sector);
+	struct rb_root *(*tree_for)(struct iosched *io, unsigned int tier,
+				    unsigned int dir, sector_t sector);
 	void (*arrives)(struct iosched *io, struct request *rq);
 	void (*merged)(struct iosched *io, struct request *rq);
 	void (*place)(struct iosched *io, struct request *rq);
-	struct rb_root *(*placed)(struct request *rq);
+	struct rb_root *(*tree_of)(struct request *rq);
 	void (*removed)(struct iosched *io, struct request *rq,
 			struct request *heir);
 	void (*resized)(struct iosched *io, struct request *rq);

@@ -38,8 +38,9 @@ static struct bp_queue *bp_anticipatory_queue(struct bp_data *bd,
 	return &bd->shared[iosched_rq_tier(rq)];
 }
 
-static struct rb_root *bp_anticipatory_root(struct bp_data *bd,
-					    unsigned int tier, unsigned int dir)
+static struct rb_root *bp_anticipatory_tree_for(struct bp_data *bd,
+						unsigned int tier,
+						unsigned int dir)
 {
 	return &bd->shared[tier].sort[dir];
 }

@@ -56,8 +56,8 @@ static struct bp_queue *bp_fair_queue(struct bp_data *bd, struct request *rq)
  * The tree in which a bio of the current task most probably finds a request to
  * be merged with.
  */
-static struct rb_root *bp_fair_root(struct bp_data *bd, unsigned int tier,
-				    unsigned int dir)
+static struct rb_root *bp_fair_tree_for(struct bp_data *bd, unsigned int tier,
+					unsigned int dir)
 {
 	struct bp_process *process;
 

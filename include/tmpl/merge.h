@@ -87,8 +87,8 @@ static int iosched_request_merge(struct request_queue *q, struct request **rq,
 
 	if (!io->front_merges)
 		return ELEVATOR_NO_MERGE;
-	root = iosched_root(io, iosched_tier_of(bio->bi_ioprio),
-			    bio_data_dir(bio), bio->bi_iter.bi_sector);
+	root = iosched_tree_for(io, iosched_tier_of(bio->bi_ioprio),
+				bio_data_dir(bio), bio->bi_iter.bi_sector);
 	behind = elv_rb_find(root, bio_end_sector(bio));
 	if (!behind || !elv_bio_merge_ok(behind, bio))
 		return ELEVATOR_NO_MERGE;

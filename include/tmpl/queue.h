@@ -7,18 +7,19 @@
 #define _IOSCHED_TMPL_QUEUE_H
 
 /* The tree in which a request that starts at @sector would be sorted. */
-static struct rb_root *iosched_root(struct iosched *io, unsigned int tier,
-				    unsigned int dir, sector_t sector)
+static struct rb_root *iosched_tree_for(struct iosched *io, unsigned int tier,
+					unsigned int dir, sector_t sector)
 {
-	return IOSCHED_POLICY.root ? IOSCHED_POLICY.root(io, tier, dir, sector) :
-				     &io->sort[tier][dir];
+	return IOSCHED_POLICY.tree_for ?
+		IOSCHED_POLICY.tree_for(io, tier, dir, sector) :
+		&io->sort[tier][dir];
 }
 
 /* The tree in which @rq is sorted. */
 static struct rb_root *iosched_tree_of(struct iosched *io, struct request *rq)
 {
-	return IOSCHED_POLICY.placed ?
-		IOSCHED_POLICY.placed(rq) :
+	return IOSCHED_POLICY.tree_of ?
+		IOSCHED_POLICY.tree_of(rq) :
 		&io->sort[iosched_rq_tier(rq)][rq_data_dir(rq)];
 }
 
