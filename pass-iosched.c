@@ -247,7 +247,7 @@ static bool pass_full(struct pass_data *pd, struct pass_region *region)
 }
 
 /* Rule 5: a deadline does not override region_depth. */
-static bool pass_ready(struct iosched *io, struct request *rq, bool due)
+static bool pass_ready(struct iosched *io, struct request *rq, bool expired)
 {
 	lockdep_assert_held(&io->lock);
 	return !pass_full(pass_of(io), pass_queue_of(rq)->region);

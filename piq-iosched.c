@@ -360,14 +360,14 @@ static bool piq_settle(struct piq_data *pd)
  * Only a request whose deadline has passed is dispatched whatever holds its
  * units, and before it is in a batch (rule 6).
  */
-static bool piq_ready(struct iosched *io, struct request *rq, bool due)
+static bool piq_ready(struct iosched *io, struct request *rq, bool expired)
 {
 	unsigned int dir = rq_data_dir(rq);
 	struct piq_data *pd = piq_of(io);
 	struct cb_entry *entry = piq_entry(rq);
 
 	lockdep_assert_held(&io->lock);
-	if (due || !piq_batched(pd, dir) || piq_is_free(pd))
+	if (expired || !piq_batched(pd, dir) || piq_is_free(pd))
 		return true;
 	/* While writes leave the device to reads, select() may not have been called. */
 	piq_settle(pd);

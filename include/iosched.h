@@ -429,7 +429,7 @@ IOSCHED_OWN_LINES(struct iosched, offsetof(struct iosched, bypassed),
  * @may_grow: (opt) return what may_merge() does for @rq, which is placed, and the sector
  *	after it, at less cost
  * @ready: (opt) return true if the policy's bounds let @rq be dispatched.
- *	@due: its deadline has passed. Otherwise it was just placed, and false
+ *	@expired: its deadline has passed. Otherwise it was just placed, and false
  *	saves a queue run that could not dispatch it.
  * @select: return the request of a tier to dispatch next, which the core then
  *	dispatches; NULL to hold all of them until iosched_wake() is called.
@@ -468,7 +468,7 @@ struct iosched_policy {
 	bool (*may_merge)(struct iosched *io, unsigned int dir,
 			  sector_t start, sector_t end);
 	bool (*may_grow)(struct iosched *io, struct request *rq);
-	bool (*ready)(struct iosched *io, struct request *rq, bool due);
+	bool (*ready)(struct iosched *io, struct request *rq, bool expired);
 	struct request *(*select)(struct iosched *io, unsigned int tier,
 				  unsigned int only);
 	bool (*take_fresh)(struct iosched *io, struct request *rq);
@@ -644,7 +644,7 @@ static inline unsigned long iosched_expire(struct iosched *io,
 }
 
 /* Return true if the deadline of @rq, which may be NULL, has passed at @now, in jiffies. */
-static inline bool iosched_is_late(struct request *rq, unsigned long now)
+static inline bool iosched_has_expired(struct request *rq, unsigned long now)
 {
 	return rq && time_after_eq(now, (unsigned long)rq->fifo_time);
 }

@@ -57,9 +57,10 @@ static bool iosched_find_room(struct iosched *io)
 	return io->room;
 }
 
-static bool iosched_is_ready(struct iosched *io, struct request *rq, bool due)
+static bool iosched_is_ready(struct iosched *io, struct request *rq,
+			     bool expired)
 {
-	return !IOSCHED_POLICY.ready || IOSCHED_POLICY.ready(io, rq, due);
+	return !IOSCHED_POLICY.ready || IOSCHED_POLICY.ready(io, rq, expired);
 }
 
 #endif /* _IOSCHED_TMPL_BOUNDS_H */

@@ -49,8 +49,8 @@ static void iosched_look_around(struct iosched *io, unsigned int tier,
 	if (iosched_limit(io) == 1 || READ_ONCE(io->driver.one) ||
 	    !io->expire[READ] || !io->expire[WRITE] ||
 	    READ_ONCE(io->phases.alone) ||
-	    iosched_is_late(iosched_first(io, tier, READ), now) ||
-	    iosched_is_late(iosched_first(io, tier, WRITE), now))
+	    iosched_has_expired(iosched_first(io, tier, READ), now) ||
+	    iosched_has_expired(iosched_first(io, tier, WRITE), now))
 		return;
 	io->turns.since_us = 0;
 	io->calm_at = now;

@@ -46,8 +46,9 @@ static unsigned long iosched_deadline(struct iosched *io, struct request *rq,
  * The oldest request of a FIFO if its deadline has passed and it may be dispatched,
  * or NULL. @lower: see iosched_deadline().
  */
-static struct request *iosched_due(struct iosched *io, struct list_head *fifo,
-				   unsigned long now, bool lower)
+static struct request *iosched_expired_in(struct iosched *io,
+					  struct list_head *fifo,
+					  unsigned long now, bool lower)
 {
 	struct request *rq = list_first_entry_or_null(fifo, struct request,
 						      queuelist);
@@ -62,7 +63,8 @@ static struct request *iosched_due(struct iosched *io, struct list_head *fifo,
 }
 
 /* Of two requests, either of which may be NULL, the one with the earlier deadline. */
-static struct request *iosched_earlier(struct request *a, struct request *b)
+static struct request *iosched_earlier_deadline(struct request *a,
+						struct request *b)
 {
 	if (!a || !b)
 		return a ? a : b;
@@ -72,18 +74,20 @@ static struct request *iosched_earlier(struct request *a, struct request *b)
 
 /*
  * The request of a tier whose deadline passed first and that may be dispatched, or NULL.
- * If the device is slower than the deadlines allow, all requests are due: each direction
- * then still has its part of it (@only, see select()).
+ * If the device is slower than the deadlines allow, all requests have expired: each
+ * direction then still has its part of it (@only, see select()).
  */
-static struct request *iosched_expired(struct iosched *io, unsigned int tier,
-				       unsigned long now, unsigned int only)
+static struct request *iosched_find_expired(struct iosched *io,
+					    unsigned int tier,
+					    unsigned long now,
+					    unsigned int only)
 {
 	struct list_head *fifo = io->fifo[tier];
 
 	if (only != IOSCHED_ANY)
-		return iosched_due(io, &fifo[only], now, false);
-	return iosched_earlier(iosched_due(io, &fifo[READ], now, false),
-			       iosched_due(io, &fifo[WRITE], now, false));
+		return iosched_expired_in(io, &fifo[only], now, false);
+	return iosched_earlier_deadline(iosched_expired_in(io, &fifo[READ], now, false),
+					iosched_expired_in(io, &fifo[WRITE], now, false));
 }
 
 /* Arm the timer for @when (jiffies) unless it expires earlier. */

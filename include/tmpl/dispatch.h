@@ -16,11 +16,14 @@ static unsigned int iosched_turn(struct iosched *io, unsigned int tier)
 	return iosched_writes_turn(io) && io->nr > 1 ? WRITE : IOSCHED_ANY;
 }
 
-/* The next request of a tier: one that is late, or the policy's. @only: see select(). */
+/*
+ * The next request of a tier: one that has expired, or the policy's. @only: see
+ * select().
+ */
 static struct request *iosched_pick_only(struct iosched *io, unsigned int tier,
 					 unsigned long now, unsigned int only)
 {
-	struct request *rq = iosched_expired(io, tier, now, only);
+	struct request *rq = iosched_find_expired(io, tier, now, only);
 
 	if (!rq)
 		return IOSCHED_POLICY.select(io, tier, only);
@@ -51,16 +54,17 @@ static struct request *iosched_pick(struct iosched *io, unsigned int tier,
  * A request of a tier below the highest in use that has waited for
  * prio_aging_expire, or NULL.
  */
-static struct request *iosched_aged(struct iosched *io, unsigned long now)
+static struct request *iosched_find_aged(struct iosched *io,
+					 unsigned long now)
 {
 	unsigned int tier;
 
 	for (tier = __ffs(io->tiers) + 1; tier < IOSCHED_TIERS; tier++) {
 		struct list_head *fifo = io->fifo[tier];
-		struct request *rq = iosched_due(io, &fifo[READ], now, true);
+		struct request *rq = iosched_expired_in(io, &fifo[READ], now, true);
 
 		if (!rq)
-			rq = iosched_due(io, &fifo[WRITE], now, true);
+			rq = iosched_expired_in(io, &fifo[WRITE], now, true);
 		if (rq)
 			return rq;
 	}
@@ -87,7 +91,7 @@ static bool iosched_tier_in_use(struct iosched *io, unsigned int tier)
 static struct request *iosched_pick_by_tier(struct iosched *io,
 					    unsigned long now)
 {
-	struct request *rq = iosched_aged(io, now);
+	struct request *rq = iosched_find_aged(io, now);
 	unsigned int tier;
 
 	for (tier = 0; !rq && tier < IOSCHED_TIERS; tier++) {
@@ -152,7 +156,7 @@ static struct request *iosched_find_overdue(struct iosched *io,
 			if (time_before(now, when))
 				*next = time_before(when, *next) ? when : *next;
 			else if (dir == READ || !read_expected)
-				overdue = iosched_earlier(overdue, rq);
+				overdue = iosched_earlier_deadline(overdue, rq);
 		}
 		/* Counting what is in flight costs; skip it for the last tier. */
 		if (io->tiers >> tier > 1 && iosched_tier_in_use(io, tier))
@@ -230,7 +234,7 @@ static bool iosched_fits(struct iosched *io, struct request *rq)
 	unsigned long now = jiffies;
 
 	if (io->nr > 1 || !iosched_one_tier(io) || !iosched_find_room(io) ||
-	    iosched_is_late(rq, now))
+	    iosched_has_expired(rq, now))
 		return false;
 	/* While the time of reads is measured, the writes that follow step the phases. */
 	if (rq_data_dir(rq) == WRITE || !READ_ONCE(io->phases.counting)) {
@@ -334,7 +338,7 @@ static struct request *iosched_next_calm(struct iosched *io)
 	unsigned int dir;
 
 	if (!iosched_any_fresh(io) || !iosched_is_calm(io, now) ||
-	    iosched_is_late(rq, now) || unlikely(io->driver.sleeps) ||
+	    iosched_has_expired(rq, now) || unlikely(io->driver.sleeps) ||
 	    !(io->room || iosched_find_room(io)))
 		return NULL;
 	dir = rq_data_dir(rq);
@@ -386,7 +390,7 @@ iosched_next_request(struct iosched *io, struct blk_mq_hw_ctx *hctx)
 	if (!rq)
 		return head ? iosched_hand_over_head(io, head) : NULL;
 	iosched_let_others(io);
-	if (iosched_is_late(rq, jiffies))
+	if (iosched_has_expired(rq, jiffies))
 		iosched_rq_stats(io, rq)->expired++;
 	if (IOSCHED_POLICY.released)
 		iosched_rq_set_state(rq, iosched_rq_state(rq) |

@@ -74,7 +74,7 @@ static bool iosched_must_wait(struct iosched *io, struct request *rq)
 		return false;
 	/* It is not placed yet, or another deadline may have passed. */
 	if (iosched_any_fresh(io) || !iosched_one_tier(io) ||
-	    iosched_expired(io, iosched_rq_tier(rq), jiffies, IOSCHED_ANY))
+	    iosched_find_expired(io, iosched_rq_tier(rq), jiffies, IOSCHED_ANY))
 		return false;
 	return iosched_must_yield(io, rq) || !iosched_is_ready(io, rq, false);
 }

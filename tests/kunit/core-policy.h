@@ -79,7 +79,7 @@ static bool core_may_merge(struct iosched *io, unsigned int dir,
 	       (!longest || end - start <= longest);
 }
 
-static bool core_ready(struct iosched *io, struct request *rq, bool due)
+static bool core_ready(struct iosched *io, struct request *rq, bool expired)
 {
 	struct core_data *data = core_of(io);
 

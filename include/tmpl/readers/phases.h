@@ -192,7 +192,7 @@ static bool iosched_phase_is_cut(struct iosched *io, struct request *write)
 	return !iosched_one_tier(io) || iosched_limit(io) == 1 ||
 	       iosched_driver_limit(io) != UINT_MAX ||
 	       READ_ONCE(io->write_share) == 100 ||
-	       iosched_is_late(write, jiffies);
+	       iosched_has_expired(write, jiffies);
 }
 
 /* A request of @tier is about to be chosen: see whether a phase begins or ends. */

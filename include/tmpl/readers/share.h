@@ -76,12 +76,15 @@ static bool iosched_writes_full(struct iosched *io, unsigned int tier)
 		return false;
 	if (READ_ONCE(io->phases.alone))
 		return true;
-	if (iosched_is_late(write, jiffies))
+	if (iosched_has_expired(write, jiffies))
 		share = max(share, IOSCHED_LEAST_SHARE);
 	return iosched_share_used(io, share);
 }
 
-/* Return true if writes, late ones too, wait for the next read of a device with one tag. */
+/*
+ * Return true if writes, expired ones too, wait for the next read of a device with one
+ * tag.
+ */
 static bool iosched_read_expected(struct iosched *io)
 {
 	return iosched_limit(io) == 1 && READ_ONCE(io->write_share) < 100 &&
