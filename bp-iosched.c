@@ -269,7 +269,7 @@ static struct request *bp_select(struct iosched *io, unsigned int tier,
 
 	lockdep_assert_held(&io->lock);
 	if (only != IOSCHED_ANY)
-		return bp_take_only(bd, iosched_first(io, tier, only));
+		return bp_take_only(bd, iosched_oldest(io, tier, only));
 	queue = bp_base(bd, turn, tier);
 	return queue ? bp_take(bd, queue) : NULL;
 }

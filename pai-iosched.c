@@ -275,8 +275,8 @@ static enum hrtimer_restart pai_timeout(struct hrtimer *timer)
 /* All requests of a tier are held: arm the timer for when the first is due. */
 static void pai_arm(struct pai_data *pd, unsigned int tier)
 {
-	struct request *read = iosched_first(&pd->io, tier, READ);
-	struct request *write = iosched_first(&pd->io, tier, WRITE);
+	struct request *read = iosched_oldest(&pd->io, tier, READ);
+	struct request *write = iosched_oldest(&pd->io, tier, WRITE);
 	u64 due = read ? pai_due(pd, read) : U64_MAX;
 
 	if (write)
@@ -389,10 +389,10 @@ static struct request *pai_select(struct iosched *io, unsigned int tier,
 	lockdep_assert_held(&io->lock);
 	/* No read is held: there is no write for it to let pass. */
 	if (only == READ)
-		return pai_stream_begin(iosched_first(io, tier, READ));
+		return pai_stream_begin(iosched_oldest(io, tier, READ));
 	if (only == WRITE) {
 		rq = hold ? pai_next(pd, tier, WRITE) :
-			    iosched_first(io, tier, WRITE);
+			    iosched_oldest(io, tier, WRITE);
 	} else if (hold) {
 		read = pai_next(pd, tier, READ);
 		write = pai_next(pd, tier, WRITE);
@@ -400,7 +400,7 @@ static struct request *pai_select(struct iosched *io, unsigned int tier,
 			pai_arm(pd, tier);
 		rq = iosched_older(read, write);
 	} else {
-		rq = iosched_first_come(io, tier);
+		rq = iosched_oldest_of_tier(io, tier);
 	}
 	return pai_stream_begin(pai_in_block(pd, rq, hold));
 }

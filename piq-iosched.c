@@ -522,7 +522,7 @@ static struct request *piq_take_oldest(struct piq_data *pd, unsigned int tier,
 				       unsigned int dir)
 {
 	struct piq_map *map = piq_map_of(pd);
-	struct request *rq = iosched_first(&pd->io, tier, dir);
+	struct request *rq = iosched_oldest(&pd->io, tier, dir);
 
 	if (!rq)
 		return NULL;
@@ -601,8 +601,8 @@ static struct request *piq_select(struct iosched *io, unsigned int tier,
 	piq_try(pd);
 	/* The scheme noop holds no request. */
 	if (!piq_schemes[pd->scheme].reads_first || piq_is_free(pd))
-		return only == IOSCHED_ANY ? iosched_first_come(io, tier) :
-					     iosched_first(io, tier, only);
+		return only == IOSCHED_ANY ? iosched_oldest_of_tier(io, tier) :
+					     iosched_oldest(io, tier, only);
 	if (!piq_settle(pd) && map->stuck & BIT(tier))
 		return NULL;
 	rq = piq_in_order(pd, tier, only);

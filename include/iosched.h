@@ -612,8 +612,8 @@ static inline struct request *iosched_ascending(struct rb_root *root,
 }
 
 /* The request of a tier and direction that arrived first, or NULL. Under the lock. */
-static inline struct request *iosched_first(struct iosched *io,
-					    unsigned int tier, unsigned int dir)
+static inline struct request *iosched_oldest(struct iosched *io,
+					     unsigned int tier, unsigned int dir)
 {
 	return list_first_entry_or_null(&io->fifo[tier][dir], struct request,
 					queuelist);
@@ -629,11 +629,11 @@ static inline struct request *iosched_older(struct request *a,
 }
 
 /* The oldest request of a tier, or NULL. Under the lock. */
-static inline struct request *iosched_first_come(struct iosched *io,
-						 unsigned int tier)
+static inline struct request *iosched_oldest_of_tier(struct iosched *io,
+						     unsigned int tier)
 {
-	return iosched_older(iosched_first(io, tier, READ),
-			     iosched_first(io, tier, WRITE));
+	return iosched_older(iosched_oldest(io, tier, READ),
+			     iosched_oldest(io, tier, WRITE));
 }
 
 /* Time from the insertion of @rq to its deadline, in jiffies. Under the lock. */

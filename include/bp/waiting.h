@@ -36,7 +36,7 @@ static u32 bp_until_deadline(struct bp_data *bd, unsigned int tier)
 	unsigned int dir;
 
 	for (dir = READ; dir <= WRITE; dir++) {
-		struct request *rq = iosched_first(&bd->io, tier, dir);
+		struct request *rq = iosched_oldest(&bd->io, tier, dir);
 
 		if (rq && time_after((unsigned long)rq->fifo_time, now))
 			left = min(left, (unsigned long)rq->fifo_time - now);

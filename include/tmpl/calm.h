@@ -49,14 +49,14 @@ static void iosched_look_around(struct iosched *io, unsigned int tier,
 	if (iosched_limit(io) == 1 || READ_ONCE(io->driver.one) ||
 	    !io->expire[READ] || !io->expire[WRITE] ||
 	    READ_ONCE(io->phases.alone) ||
-	    iosched_has_expired(iosched_first(io, tier, READ), now) ||
-	    iosched_has_expired(iosched_first(io, tier, WRITE), now))
+	    iosched_has_expired(iosched_oldest(io, tier, READ), now) ||
+	    iosched_has_expired(iosched_oldest(io, tier, WRITE), now))
 		return;
 	io->turns.since_us = 0;
 	io->calm_at = now;
 	io->calm_tiers = io->tiers;
 	io->calm_dirs = BIT(READ) |
-			(iosched_first(io, tier, WRITE) ? BIT(WRITE) : 0);
+			(iosched_oldest(io, tier, WRITE) ? BIT(WRITE) : 0);
 	io->write_room = 0;
 }
 
@@ -72,9 +72,9 @@ static struct request *iosched_pick_calm(struct iosched *io)
 {
 	unsigned int tier = __ffs(io->tiers), only = IOSCHED_ANY;
 
-	if (!io->write_room && iosched_first(io, tier, WRITE) &&
+	if (!io->write_room && iosched_oldest(io, tier, WRITE) &&
 	    !iosched_find_write_room(io, tier)) {
-		if (!iosched_first(io, tier, READ))
+		if (!iosched_oldest(io, tier, READ))
 			return NULL;
 		only = READ;
 	}

@@ -14,7 +14,7 @@
  * now ends the run of the queue, so requests of a hardware queue that has refused
  * ones come last, if others are among the first IOSCHED_PASSED.
  */
-static struct request *iosched_oldest(struct list_head *fifo)
+static struct request *iosched_oldest_able(struct list_head *fifo)
 {
 	unsigned int left = IOSCHED_PASSED;
 	struct request *rq;
@@ -55,7 +55,7 @@ static struct request *iosched_expired_in(struct iosched *io,
 
 	if (!rq || time_before(now, iosched_deadline(io, rq, lower)))
 		return NULL;
-	rq = iosched_oldest(fifo);
+	rq = iosched_oldest_able(fifo);
 	if (time_before(now, iosched_deadline(io, rq, lower)) ||
 	    !iosched_is_ready(io, rq, true))
 		return NULL;

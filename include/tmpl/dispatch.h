@@ -8,7 +8,7 @@
 /* The direction whose turn it is among the requests of a tier, or IOSCHED_ANY. */
 static unsigned int iosched_turn(struct iosched *io, unsigned int tier)
 {
-	if (!iosched_first(io, tier, WRITE))
+	if (!iosched_oldest(io, tier, WRITE))
 		return IOSCHED_ANY;
 	if (iosched_writes_full(io, tier))
 		return READ;
@@ -20,8 +20,8 @@ static unsigned int iosched_turn(struct iosched *io, unsigned int tier)
  * The next request of a tier: one that has expired, or the policy's. @only: see
  * select().
  */
-static struct request *iosched_pick_only(struct iosched *io, unsigned int tier,
-					 unsigned long now, unsigned int only)
+static struct request *iosched_pick_in_dir(struct iosched *io, unsigned int tier,
+					   unsigned long now, unsigned int only)
 {
 	struct request *rq = iosched_find_expired(io, tier, now, only);
 
@@ -32,8 +32,8 @@ static struct request *iosched_pick_only(struct iosched *io, unsigned int tier,
 	return rq;
 }
 
-static struct request *iosched_pick(struct iosched *io, unsigned int tier,
-				    unsigned long now)
+static struct request *iosched_pick_in_tier(struct iosched *io, unsigned int tier,
+					    unsigned long now)
 {
 	struct request *rq;
 	unsigned int only;
@@ -42,11 +42,11 @@ static struct request *iosched_pick(struct iosched *io, unsigned int tier,
 	if (iosched_one_tier(io))
 		iosched_look_around(io, tier, now);
 	only = iosched_turn(io, tier);
-	if (only == READ && !iosched_first(io, tier, READ))
+	if (only == READ && !iosched_oldest(io, tier, READ))
 		return NULL;
-	rq = iosched_pick_only(io, tier, now, only);
+	rq = iosched_pick_in_dir(io, tier, now, only);
 	if (!rq && only == WRITE)
-		rq = iosched_pick_only(io, tier, now, IOSCHED_ANY);
+		rq = iosched_pick_in_dir(io, tier, now, IOSCHED_ANY);
 	return rq;
 }
 
@@ -96,7 +96,7 @@ static struct request *iosched_pick_by_tier(struct iosched *io,
 
 	for (tier = 0; !rq && tier < IOSCHED_TIERS; tier++) {
 		if (io->queued[tier])
-			return iosched_pick(io, tier, now);
+			return iosched_pick_in_tier(io, tier, now);
 		if (iosched_tier_in_flight(io, tier))
 			break;
 	}
@@ -114,7 +114,7 @@ static void iosched_forget_tiers(struct iosched *io)
 }
 
 /* The request to dispatch next within all bounds, or NULL. */
-static struct request *iosched_pick_bounded(struct iosched *io)
+static struct request *iosched_pick(struct iosched *io)
 {
 	unsigned long now = jiffies;
 
@@ -127,7 +127,7 @@ static struct request *iosched_pick_bounded(struct iosched *io)
 	if (iosched_one_tier(io)) {
 		unsigned int tier = __ffs(io->tiers);
 
-		return io->queued[tier] ? iosched_pick(io, tier, now) : NULL;
+		return io->queued[tier] ? iosched_pick_in_tier(io, tier, now) : NULL;
 	}
 	return iosched_pick_by_tier(io, now);
 }
@@ -147,7 +147,7 @@ static struct request *iosched_find_overdue(struct iosched *io,
 
 	for (tier = 0; io->tiers >> tier && !overdue; tier++) {
 		for (dir = READ; dir <= WRITE; dir++) {
-			rq = iosched_oldest(&io->fifo[tier][dir]);
+			rq = iosched_oldest_able(&io->fifo[tier][dir]);
 			if (!rq)
 				continue;
 			when = iosched_deadline(io, rq, lower);
@@ -212,15 +212,15 @@ static noinline struct request *iosched_hold(struct iosched *io,
 	WRITE_ONCE(io->held, 1);
 	/* Pairs with iosched_wake(). */
 	smp_mb();
-	rq = iosched_pick_bounded(io);
+	rq = iosched_pick(io);
 	if (!rq && iosched_overlook(io))
-		rq = iosched_pick_bounded(io);
+		rq = iosched_pick(io);
 	if (!rq)
 		rq = iosched_overdue_or_arm(io);
 	if (!rq && io->phases.alone)
 		iosched_turns_arm(io, IOSCHED_SLICE_US);
 	else if (!rq && iosched_turns_hold(io))
-		rq = iosched_pick_bounded(io);
+		rq = iosched_pick(io);
 	return rq;
 }
 
@@ -291,13 +291,13 @@ iosched_hand_over_head(struct iosched *io, struct request *rq)
 }
 
 /* The request of the FIFOs to dispatch next, or NULL: those queued are held. */
-static struct request *iosched_pick_queued(struct iosched *io,
-					   struct blk_mq_hw_ctx *hctx)
+static struct request *iosched_pick_or_hold(struct iosched *io,
+					    struct blk_mq_hw_ctx *hctx)
 {
 	struct request *rq = iosched_take_fresh(io);
 
 	if (!rq)
-		rq = iosched_pick_bounded(io);
+		rq = iosched_pick(io);
 	return rq ? rq : iosched_hold(io, hctx);
 }
 
@@ -383,7 +383,7 @@ iosched_next_request(struct iosched *io, struct blk_mq_hw_ctx *hctx)
 	if (iosched_driver_starts(io) || iosched_task_would_wait(io, hctx))
 		return NULL;
 	if (!head)
-		rq = iosched_pick_queued(io, hctx);
+		rq = iosched_pick_or_hold(io, hctx);
 	else if (iosched_any_queued(io))
 		rq = iosched_overtake(io, head);
 	io->overtaken = head && rq;

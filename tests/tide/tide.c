@@ -19,8 +19,8 @@ static struct request *tide_select(struct iosched *io, unsigned int tier,
 				   unsigned int only)
 {
 	lockdep_assert_held(&io->lock);
-	return only == IOSCHED_ANY ? iosched_first_come(io, tier) :
-				     iosched_first(io, tier, only);
+	return only == IOSCHED_ANY ? iosched_oldest_of_tier(io, tier) :
+				     iosched_oldest(io, tier, only);
 }
 
 static bool tide_take_fresh(struct iosched *io, struct request *rq)

@@ -198,7 +198,7 @@ static bool iosched_phase_is_cut(struct iosched *io, struct request *write)
 /* A request of @tier is about to be chosen: see whether a phase begins or ends. */
 static void iosched_phases_step(struct iosched *io, unsigned int tier)
 {
-	struct request *write = iosched_first(io, tier, WRITE);
+	struct request *write = iosched_oldest(io, tier, WRITE);
 	struct iosched_phases *phases = &io->phases;
 	bool go_on;
 	u32 now;

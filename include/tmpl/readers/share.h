@@ -31,7 +31,7 @@
 /* Return true if there are reads of a tier, or were just now. */
 static bool iosched_reads_beside(struct iosched *io, unsigned int tier)
 {
-	return iosched_first(io, tier, READ) ||
+	return iosched_oldest(io, tier, READ) ||
 	       time_before(jiffies, READ_ONCE(io->last[READ]) +
 				    IOSCHED_READS_RECENT);
 }
@@ -63,13 +63,13 @@ static bool iosched_share_used(struct iosched *io, unsigned int share)
 /* Return true if the writes of a tier must leave the device to reads. */
 static bool iosched_writes_full(struct iosched *io, unsigned int tier)
 {
-	struct request *write = iosched_first(io, tier, WRITE);
+	struct request *write = iosched_oldest(io, tier, WRITE);
 	unsigned int share = READ_ONCE(io->write_share);
 
 	if (share == 100)
 		return false;
 	if (iosched_limit(io) == 1)
-		return iosched_reads_turn(io, iosched_first(io, tier, READ));
+		return iosched_reads_turn(io, iosched_oldest(io, tier, READ));
 	if (READ_ONCE(io->phases.alone) && iosched_dir_in_flight(io, READ))
 		return true;
 	if (!iosched_reads_beside(io, tier))
