@@ -146,16 +146,43 @@ static void *bp_key(void)
 #include "bp/fair.h"
 
 /*
- * Call the base's version of a function: queue, tree_for, limits, meet, join, leave, turn
- * or take_fresh.
+ * What the base decides: each of these calls its bp_anticipatory_*() or bp_fair_*()
  */
-#define bp_base(bd, what, ...)						\
-({									\
-	struct bp_data *_bd = (bd);					\
-									\
-	_bd->base == BP_FAIR ? bp_fair_##what(_bd, ##__VA_ARGS__) :	\
-			       bp_anticipatory_##what(_bd, ##__VA_ARGS__); \
-})
+
+static bool bp_is_fair(struct bp_data *bd)
+{
+	return bd->base == BP_FAIR;
+}
+
+/* The queue of a request. */
+static struct bp_queue *bp_queue_of(struct bp_data *bd, struct request *rq)
+{
+	return bp_is_fair(bd) ? bp_fair_queue(bd, rq) :
+				bp_anticipatory_queue(bd, rq);
+}
+
+/* The queue to serve, or NULL to wait for a process. */
+static struct bp_queue *bp_turn(struct bp_data *bd, unsigned int tier)
+{
+	return bp_is_fair(bd) ? bp_fair_turn(bd, tier) :
+				bp_anticipatory_turn(bd, tier);
+}
+
+/* What is worth waiting for. */
+static struct bp_limits bp_limits_of(struct bp_data *bd)
+{
+	return bp_is_fair(bd) ? bp_fair_limits(bd) : bp_anticipatory_limits(bd);
+}
+
+/* @process, while one is waited for, inserts @rq. */
+static void bp_meet(struct bp_data *bd, struct bp_process *process,
+		    struct request *rq)
+{
+	if (bp_is_fair(bd))
+		bp_fair_meet(bd, process, rq);
+	else
+		bp_anticipatory_meet(bd, process, rq);
+}
 
 /*
  * Insertion
@@ -166,22 +193,25 @@ static struct rb_root *bp_tree_of(struct request *rq)
 	struct bp_data *bd = bp_of(iosched_of(rq->q));
 
 	lockdep_assert_held(&bd->io.lock);
-	return &bp_base(bd, queue, rq)->sort[rq_data_dir(rq)];
+	return &bp_queue_of(bd, rq)->sort[rq_data_dir(rq)];
 }
 
 /* For front merges of bios only. */
 static struct rb_root *bp_tree_for(struct iosched *io, unsigned int tier,
 				   unsigned int dir, sector_t sector)
 {
+	struct bp_data *bd = bp_of(io);
+
 	lockdep_assert_held(&io->lock);
-	return bp_base(bp_of(io), tree_for, tier, dir);
+	return bp_is_fair(bd) ? bp_fair_tree_for(bd, tier, dir) :
+				bp_anticipatory_tree_for(bd, tier, dir);
 }
 
 /* Learn from a request that a process inserts. */
 static void bp_learn_from(struct bp_data *bd, struct bp_process *process,
 			  struct request *rq)
 {
-	struct bp_limits limits = bp_base(bd, limits);
+	struct bp_limits limits = bp_limits_of(bd);
 	struct bp_think *think = &process->think;
 	bool back = bp_process_idle(process);
 
@@ -209,7 +239,7 @@ static void bp_identify(struct bp_data *bd, struct request *rq)
 	process->pid = current->pid;
 	rq->elv.priv[0] = process;
 	if (bd->antic.awaited)
-		bp_base(bd, meet, process, rq);
+		bp_meet(bd, process, rq);
 	bp_learn_from(bd, process, rq);
 }
 
@@ -230,17 +260,24 @@ static void bp_merged(struct iosched *io, struct request *rq)
 		bp_process_of(rq)->queued--;
 }
 
+/* A queue that all share needs no turn. */
 static void bp_place(struct iosched *io, struct request *rq)
 {
+	struct bp_data *bd = bp_of(io);
+
 	lockdep_assert_held(&io->lock);
-	bp_base(bp_of(io), join, rq);
+	if (bp_is_fair(bd))
+		bp_fair_join(bd, rq);
 }
 
 static void bp_removed(struct iosched *io, struct request *rq,
 		       struct request *heir)
 {
+	struct bp_data *bd = bp_of(io);
+
 	lockdep_assert_held(&io->lock);
-	bp_base(bp_of(io), leave, rq);
+	if (bp_is_fair(bd))
+		bp_fair_leave(bd, rq);
 }
 
 /*
@@ -253,7 +290,7 @@ static void bp_removed(struct iosched *io, struct request *rq,
  */
 static struct request *bp_take_only(struct bp_data *bd, struct request *oldest)
 {
-	struct bp_queue *queue = bp_base(bd, queue, oldest);
+	struct bp_queue *queue = bp_queue_of(bd, oldest);
 	unsigned int dir = rq_data_dir(oldest);
 	struct request *rq = bp_next(bd, queue, dir);
 
@@ -270,14 +307,17 @@ static struct request *bp_select(struct iosched *io, unsigned int tier,
 	lockdep_assert_held(&io->lock);
 	if (only != IOSCHED_ANY)
 		return bp_take_only(bd, iosched_oldest(io, tier, only));
-	queue = bp_base(bd, turn, tier);
+	queue = bp_turn(bd, tier);
 	return queue ? bp_take(bd, queue) : NULL;
 }
 
+/* With the base fair, even the only request needs its queue and a slice. */
 static bool bp_take_fresh(struct iosched *io, struct request *rq)
 {
+	struct bp_data *bd = bp_of(io);
+
 	lockdep_assert_held(&io->lock);
-	return bp_base(bp_of(io), take_fresh, rq);
+	return !bp_is_fair(bd) && bp_anticipatory_take_fresh(bd, rq);
 }
 
 static void bp_dispatched(struct iosched *io, struct request *rq)

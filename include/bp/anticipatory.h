@@ -45,15 +45,6 @@ static struct rb_root *bp_anticipatory_tree_for(struct bp_data *bd,
 	return &bd->shared[tier].sort[dir];
 }
 
-/* A queue that all share needs no turn. */
-static void bp_anticipatory_join(struct bp_data *bd, struct request *rq)
-{
-}
-
-static void bp_anticipatory_leave(struct bp_data *bd, struct request *rq)
-{
-}
-
 /* Return what is worth waiting for. */
 static struct bp_limits bp_anticipatory_limits(struct bp_data *bd)
 {

@@ -163,12 +163,6 @@ static struct bp_queue *bp_fair_turn(struct bp_data *bd, unsigned int tier)
 	return bp_queue_empty(queue) ? NULL : queue;
 }
 
-/* Even the only request needs its queue and a slice. */
-static bool bp_fair_take_fresh(struct bp_data *bd, struct request *rq)
-{
-	return false;
-}
-
 /* Rule 4: the process that is waited for came back. Others do not end the wait. */
 static void bp_fair_meet(struct bp_data *bd, struct bp_process *process,
 			 struct request *rq)

@@ -733,7 +733,7 @@ static void bp_test_levels(struct kunit *test)
 				IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, i));
 		KUNIT_EXPECT_EQ(test, bp_level(rq), i);
 		fake_insert_request(rq, false);
-		KUNIT_EXPECT_PTR_EQ(test, bp_base(bd, queue, rq),
+		KUNIT_EXPECT_PTR_EQ(test, bp_queue_of(bd, rq),
 				    &bd->async[IOSCHED_BE][i]);
 	}
 	bp_end();
