@@ -188,40 +188,43 @@ static ssize_t iosched_tunable_store(struct elevator_queue *eq,
 	return count;
 }
 
-#define IOSCHED_TUNABLE_PARAM(tunable_name, text, ...)			\
-static struct iosched_tunable tunable_name##_tunable = { __VA_ARGS__ };	\
+#define IOSCHED_TUNABLE_PARAM(type, tunable_name, text, ...)		\
+static struct iosched_tunable type##_##tunable_name##_tunable = {	\
+	__VA_ARGS__							\
+};									\
 module_param_cb(tunable_name, &iosched_param_ops,			\
-		&tunable_name##_tunable, 0644);				\
+		&type##_##tunable_name##_tunable, 0644);		\
 MODULE_PARM_DESC(tunable_name, text);
 
 #define IOSCHED_NUMBER_PARAM(type, name, def, lowest, highest, setter, desc) \
-	IOSCHED_TUNABLE_PARAM(name,					\
+	IOSCHED_TUNABLE_PARAM(type, name,				\
 		desc " (" __stringify(lowest) ".." __stringify(highest)	\
 		", default " #def ")",					\
 		.value = def, .min = lowest, .max = highest,		\
 		.offset = offsetof(struct type, name), .set = setter)
 
 #define IOSCHED_CHOICE_PARAM(type, name, def, choices, setter, desc)	\
-	IOSCHED_TUNABLE_PARAM(name, desc, .value = def,			\
+	IOSCHED_TUNABLE_PARAM(type, name, desc, .value = def,		\
 		.max = ARRAY_SIZE(choices) - 1, .names = choices,	\
 		.offset = offsetof(struct type, name), .set = setter)
 
 #define IOSCHED_TUNABLE_FILE(type, name, ...)				\
-static ssize_t name##_show(struct elevator_queue *eq, char *page)	\
+static ssize_t type##_##name##_show(struct elevator_queue *eq, char *page) \
 {									\
-	return iosched_tunable_show(eq, &name##_tunable, page);		\
+	return iosched_tunable_show(eq, &type##_##name##_tunable, page); \
 }									\
-static ssize_t name##_store(struct elevator_queue *eq,			\
-			    const char *page, size_t count)		\
+static ssize_t type##_##name##_store(struct elevator_queue *eq,		\
+				     const char *page, size_t count)	\
 {									\
-	return iosched_tunable_store(eq, &name##_tunable, page, count);	\
+	return iosched_tunable_store(eq, &type##_##name##_tunable, page, \
+				     count);				\
 }
 
 #define IOSCHED_TUNABLE_ATTR(type, name, ...)				\
-	__ATTR(name, 0644, name##_show, name##_store),
+	__ATTR(name, 0644, type##_##name##_show, type##_##name##_store),
 
 #define IOSCHED_TUNABLE_ENTRY(type, name, ...)				\
-	&name##_tunable,
+	&type##_##name##_tunable,
 
 /* Most ms of a time: an hour, longer than any device takes for a request. */
 #define IOSCHED_MS_MAX		3600000

@@ -1898,9 +1898,9 @@ static void core_test_tunables(struct kunit *test)
 	};
 	struct core_data *data = core_begin(test);
 	char *page = fake_zalloc(test, PAGE_SIZE);
-	const struct kernel_param kp = { .arg = &limit_tunable };
-	const struct kernel_param choice = { .arg = &flavour_tunable };
-	unsigned int i, limit = limit_tunable.value;
+	const struct kernel_param kp = { .arg = &core_data_limit_tunable };
+	const struct kernel_param choice = { .arg = &core_data_flavour_tunable };
+	unsigned int i, limit = core_data_limit_tunable.value;
 
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
 		KUNIT_EXPECT_EQ_MSG(test, fake_try_set("read_expire", bad[i]),
@@ -1913,24 +1913,24 @@ static void core_test_tunables(struct kunit *test)
 				-EINVAL);
 	}
 	KUNIT_EXPECT_EQ(test, data->io.read_expire, 500U);
-	KUNIT_EXPECT_EQ(test, limit_tunable.value, limit);
+	KUNIT_EXPECT_EQ(test, core_data_limit_tunable.value, limit);
 	KUNIT_EXPECT_EQ(test, fake_try_set("limit", "101"),
 			(ssize_t)-EINVAL);
 	fake_set(test, "limit", "0x10\n");
 	KUNIT_EXPECT_EQ(test, data->limit, 16U);
-	limit_show(fake.q->elevator, page);
+	core_data_limit_show(fake.q->elevator, page);
 	KUNIT_EXPECT_STREQ(test, page, "16\n");
 	KUNIT_EXPECT_EQ(test, iosched_param_set("7", &kp), 0);
-	KUNIT_EXPECT_EQ(test, limit_tunable.value, 7U);
-	limit_tunable.value = limit;
+	KUNIT_EXPECT_EQ(test, core_data_limit_tunable.value, 7U);
+	core_data_limit_tunable.value = limit;
 
 	fake_set(test, "flavour", "salted\n");
-	flavour_show(fake.q->elevator, page);
+	core_data_flavour_show(fake.q->elevator, page);
 	KUNIT_EXPECT_STREQ(test, page, "salted\n");
 	KUNIT_EXPECT_EQ(test, iosched_param_set("salted", &choice), 0);
 	iosched_param_get(page, &choice);
 	KUNIT_EXPECT_STREQ(test, page, "salted\n");
-	flavour_tunable.value = 0;
+	core_data_flavour_tunable.value = 0;
 	fake_stop();
 }
 
@@ -2022,9 +2022,9 @@ static void core_test_tags(struct kunit *test)
 	struct blk_mq_tags *tags = fake.hctx->sched_tags;
 	struct sbitmap_queue *bits;
 
-	async_depth_tunable.value = 5;
+	iosched_async_depth_tunable.value = 5;
 	core_begin(test);
-	async_depth_tunable.value = 0;
+	iosched_async_depth_tunable.value = 0;
 	fake.hctx->sched_tags = fake.hctx->tags;
 	KUNIT_EXPECT_EQ(test, fake_ops()->init_hctx(fake.hctx, 0), 0);
 	fake_ops()->depth_updated(compat_depth_handle(fake.hctx));

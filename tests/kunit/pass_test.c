@@ -13,7 +13,7 @@
 
 static int pass_test_init(struct kunit *test)
 {
-	region_size_mb_tunable.value = 1;
+	pass_data_region_size_mb_tunable.value = 1;
 	return 0;
 }
 

@@ -16,11 +16,11 @@
 /* A drive of four units, as in the paper's figures. */
 static int piq_test_init(struct kunit *test)
 {
-	channels_tunable.value = 4;
-	chips_tunable.value = 1;
-	dies_tunable.value = 1;
-	planes_tunable.value = 1;
-	trials_tunable.value = 0;
+	piq_data_channels_tunable.value = 4;
+	piq_data_chips_tunable.value = 1;
+	piq_data_dies_tunable.value = 1;
+	piq_data_planes_tunable.value = 1;
+	piq_data_trials_tunable.value = 0;
 	return 0;
 }
 
@@ -509,15 +509,15 @@ static void piq_test_fit(struct kunit *test)
 {
 	struct piq_data *pd;
 
-	channels_tunable.value = 4;
-	planes_tunable.value = 257;
-	page_size_kb_tunable.value = 15;
+	piq_data_channels_tunable.value = 4;
+	piq_data_planes_tunable.value = 257;
+	piq_data_page_size_kb_tunable.value = 15;
 	pd = piq_begin(test, PIQ_PLUS);
 	KUNIT_EXPECT_EQ(test, piq_test_map(pd)->lv.units, 4U);
 	KUNIT_EXPECT_EQ(test, pd->planes, 1U);
 	KUNIT_EXPECT_EQ(test, pd->page_size_kb, 8U);
 	fake_stop();
-	page_size_kb_tunable.value = 4;
+	piq_data_page_size_kb_tunable.value = 4;
 }
 
 /* A discard moves no data, so it counts as its first page. */
