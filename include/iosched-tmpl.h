@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The elevator as a template. Each scheduler includes it last, after it has
- * defined the template's parameters:
+ * The elevator as a template, in the form of net/netfilter/ipset/ip_set_hash_gen.h.
+ * Each scheduler includes it last, after it has defined the template's parameters:
  *
  * IOSCHED_NAME			name of the scheduler, a string
  * IOSCHED_POLICY		its struct iosched_policy

@@ -99,10 +99,36 @@ enum {
 /* Sectors in a KB. */
 #define IOSCHED_KB_SECTORS	(SZ_1K >> SECTOR_SHIFT)
 
-/* rq->elv.priv[1]: zero until the request was inserted, or is to bypass the queue. */
+/*
+ * rq->elv.priv[1]: the state of a request, and its tier with OURS. These are all:
+ *
+ * 0			set by prepare_request() (on 6.1 take_over(), late); after
+ *			requests_merged(), leave() and bypass_done(). Held by
+ *			the plug or the task that allocated it, or by nothing.
+ * OURS			set by take_over() on insertion, and by requeue_request().
+ *			Held by io->head (RB_EMPTY_NODE), or by io->fresh, or by its
+ *			FIFO and its tree and, if it may be merged, the hash.
+ *			Requeued, by the block layer until it is inserted again; the
+ *			block layer may also issue it without the elevator.
+ * OURS, IN_FLIGHT	set by next_calm() or hand_over(), until leave() or
+ *			requeue_request(). Held by the block layer and the driver.
+ *  with COUNTED	by next_calm() or next_request(), if the policy has
+ *			released(). Not for a request of io->head.
+ *  with TIMED		by turn_begins(), called by hand_over()
+ *  with POLLED		by hand_over(), for a request of io->head. Without the others.
+ * BYPASS		set by try_bypass(), until bypass_done(), or make_ordinary()
+ *			on insertion. Held by the task that allocated it, then the
+ *			block layer and the driver.
+ *  with BYPASS_WRITE	by try_bypass()
+ *  with OVERLOOKED	by overlook_one(), if it is not issued in time
+ *
+ * Each function is iosched_*(). They run under iosched.lock, but for prepare_request(),
+ * try_bypass(), bypass_done(), leave() and requeue_request(). Against these,
+ * overlook_one() uses cmpxchg() and bypass_done() xchg().
+ */
 #define IOSCHED_RQ_OURS		BIT(0)	/* inserted, not yet finished */
 #define IOSCHED_RQ_IN_FLIGHT	BIT(1)	/* dispatched, not yet completed */
-#define IOSCHED_RQ_COUNTED	BIT(2)	/* released() is due */
+#define IOSCHED_RQ_COUNTED	BIT(2)	/* released() has to be called */
 #define IOSCHED_RQ_POLLED	BIT(3)	/* in flight, in no bound */
 #define IOSCHED_RQ_TIMED	BIT(4)	/* of a device that takes one at a time */
 #define IOSCHED_RQ_BYPASS	BIT(5)	/* counted in bypassed; no other bits but: */

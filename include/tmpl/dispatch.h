@@ -1,6 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Dispatch. A part of iosched-tmpl.h.
+ * Dispatch: which request is next. A part of iosched-tmpl.h. iosched_dispatch_request()
+ * descends this ladder and takes the first request that a rung has:
+ *
+ *  1. a fresh request in a calm jiffy, if the bounds leave room and the policy agrees:
+ *     iosched_next_calm(). Most requests end here.
+ *  2. none while a driver that sleeps has not started the last one, or would let this
+ *     task wait: iosched_driver_starts(), iosched_task_would_wait()
+ *  3. with requests in the head, an overdue one, though not twice in a row unless the
+ *     driver refuses the head: iosched_overtake(). Then the first one of the head:
+ *     iosched_hand_over_head(). The rungs below are for an empty head.
+ *  4. the first fresh request, as in 1: iosched_take_fresh(). If it may not be
+ *     dispatched, all fresh ones are sorted.
+ *  5. none below while the device is full: iosched_find_room(), called by
+ *     iosched_pick(), which tries 6 to 8
+ *  6. in a calm jiffy, the policy's request of the only tier, a read if writes have
+ *     their share: iosched_pick_calm()
+ *  7. with several tiers, an aged request of a lower one: iosched_find_aged(). Otherwise
+ *     only the highest tier that is in use: iosched_pick_by_tier()
+ *  8. of a tier, and of the direction whose turn it is (iosched_turn()), the one that
+ *     has expired and is ready(), otherwise what the policy's select() returns:
+ *     iosched_pick_in_tier()
+ *  9. iosched_hold() sets @held and repeats 5 to 8, a second time if the requests that
+ *     were to bypass the queue are overlooked: iosched_overlook()
+ * 10. an overdue request, whatever the bounds, if the device has a tag:
+ *     iosched_overdue_or_arm(). If there is none, all stay held, the timer is armed,
+ *     and at most a wait for the next read that is now over lets 5 to 8 be tried again:
+ *     iosched_turns_hold().
  */
 #ifndef _IOSCHED_TMPL_DISPATCH_H
 #define _IOSCHED_TMPL_DISPATCH_H

@@ -1,6 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Insertion. A part of iosched-tmpl.h.
+ * Insertion: where a request is queued. A part of iosched-tmpl.h. Each decision is made
+ * only if those before it let the request pass:
+ *
+ *  1. A bio is merged into a queued request and needs none of its own: iosched_bio_merge().
+ *  2. A request that is allocated while nothing is queued may bypass the queue: the block
+ *     layer issues it. iosched_prepare_request() calls iosched_try_bypass().
+ *  3. Each other request is inserted by iosched_insert(). If it was requeued, or was to
+ *     bypass the queue, it becomes an ordinary one: iosched_take_over().
+ *  4. Polled, passthrough and requeued requests, which obey no bound, are added to the
+ *     head: iosched_enqueue_first().
+ *  5. It is merged with a queued request: iosched_append().
+ *  6. It is added to the fresh ones, in order of arrival, if it is the only request or the
+ *     device has room for all and none is sorted: iosched_stays_fresh().
+ *  7. Otherwise it is sorted, after all fresh ones: iosched_enqueue() calls iosched_sort().
+ *  8. If all were held, they stay so if this one cannot be dispatched either:
+ *     iosched_may_release().
+ *  9. With several hardware queues, the timer is armed: iosched_watch().
+ * 10. A task without a plug runs the queue itself: iosched_runs_at_once(). Otherwise the
+ *     block layer does.
  */
 #ifndef _IOSCHED_TMPL_INSERT_H
 #define _IOSCHED_TMPL_INSERT_H
