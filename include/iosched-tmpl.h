@@ -11,6 +11,10 @@
  * The compiler turns each hook into a direct call, or omits it. The template
  * defines the elevator_type and the module's entry points.
  */
+#if !defined(IOSCHED_NAME) || !defined(IOSCHED_POLICY) || !defined(IOSCHED_POLICY_TUNABLES)
+#error "a parameter of the template is missing"
+#endif
+
 #include "iosched.h"
 #include "iosched-debugfs.h"
 

@@ -6,6 +6,10 @@
 #ifndef _IOSCHED_TMPL_BOUNDS_H
 #define _IOSCHED_TMPL_BOUNDS_H
 
+#include "tmpl/driver.h"
+#include "tmpl/in-flight.h"
+#include "tmpl/policy.h"
+
 /*
  * The dispatch limit when it was last counted: the device's tags, or @depth if that is less.
  * Unless @depth is set, it is less for a driver that gives its device one request at a time.

@@ -42,6 +42,11 @@
 #ifndef _IOSCHED_TMPL_BYPASS_H
 #define _IOSCHED_TMPL_BYPASS_H
 
+#include "tmpl/bounds.h"
+#include "tmpl/in-flight.h"
+#include "tmpl/policy.h"
+#include "tmpl/readers/share.h"
+
 /* Classes other than best-effort are in use for this long after a request. */
 #define IOSCHED_CLASSES_RECENT	HZ
 

@@ -14,6 +14,11 @@
 #ifndef _IOSCHED_TMPL_CALM_H
 #define _IOSCHED_TMPL_CALM_H
 
+#include "tmpl/bounds.h"
+#include "tmpl/in-flight.h"
+#include "tmpl/policy.h"
+#include "tmpl/readers/share.h"
+
 /* Something has changed: look at all of it before the next dispatch. Under the lock. */
 static void iosched_end_calm(struct iosched *io)
 {

@@ -5,6 +5,12 @@
 #ifndef _IOSCHED_TMPL_COMPLETE_H
 #define _IOSCHED_TMPL_COMPLETE_H
 
+#include "tmpl/bypass.h"
+#include "tmpl/driver.h"
+#include "tmpl/policy.h"
+#include "tmpl/readers/phases.h"
+#include "tmpl/readers/turns.h"
+
 /*
  * Run the queue once the block layer has freed the tag of @rq, which is about to
  * be freed: the block layer then runs a hardware queue that is marked for

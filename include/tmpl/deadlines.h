@@ -6,6 +6,9 @@
 #ifndef _IOSCHED_TMPL_DEADLINES_H
 #define _IOSCHED_TMPL_DEADLINES_H
 
+#include "iosched.h"
+#include "tmpl/bounds.h"
+
 /* Most requests that are passed over for one of another hardware queue: each takes time. */
 #define IOSCHED_PASSED	1024
 

@@ -31,6 +31,18 @@
 #ifndef _IOSCHED_TMPL_DISPATCH_H
 #define _IOSCHED_TMPL_DISPATCH_H
 
+#include "tmpl/bounds.h"
+#include "tmpl/bypass.h"
+#include "tmpl/calm.h"
+#include "tmpl/deadlines.h"
+#include "tmpl/driver.h"
+#include "tmpl/in-flight.h"
+#include "tmpl/policy.h"
+#include "tmpl/queue.h"
+#include "tmpl/readers/phases.h"
+#include "tmpl/readers/share.h"
+#include "tmpl/readers/turns.h"
+
 /* The direction whose turn it is among the requests of a tier, or IOSCHED_ANY. */
 static unsigned int iosched_turn(struct iosched *io, unsigned int tier)
 {

@@ -28,6 +28,9 @@
 #ifndef _IOSCHED_TMPL_DRIVER_H
 #define _IOSCHED_TMPL_DRIVER_H
 
+#include "iosched.h"
+#include "tmpl/in-flight.h"
+
 /* Least time for which queue_rq() keeps a request that must wait, in us. */
 #define IOSCHED_DRIVER_US	200U
 

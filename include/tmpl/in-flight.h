@@ -10,6 +10,8 @@
 #ifndef _IOSCHED_TMPL_IN_FLIGHT_H
 #define _IOSCHED_TMPL_IN_FLIGHT_H
 
+#include "tmpl/policy.h"
+
 /* Return true if requests may bypass the queue, as far as policy and driver decide. */
 static bool iosched_bypasses(struct iosched *io)
 {

@@ -23,6 +23,18 @@
 #ifndef _IOSCHED_TMPL_INSERT_H
 #define _IOSCHED_TMPL_INSERT_H
 
+#include "tmpl/bounds.h"
+#include "tmpl/bypass.h"
+#include "tmpl/calm.h"
+#include "tmpl/deadlines.h"
+#include "tmpl/in-flight.h"
+#include "tmpl/merge.h"
+#include "tmpl/policy.h"
+#include "tmpl/queue.h"
+#include "tmpl/readers/share.h"
+#include "tmpl/readers/turns.h"
+#include "tmpl/seal.h"
+
 static void iosched_clear_request(struct request *rq)
 {
 	rq->elv.priv[0] = NULL;

@@ -5,6 +5,15 @@
 #ifndef _IOSCHED_TMPL_LIFECYCLE_H
 #define _IOSCHED_TMPL_LIFECYCLE_H
 
+#include "tmpl/bounds.h"
+#include "tmpl/bypass.h"
+#include "tmpl/deadlines.h"
+#include "tmpl/driver.h"
+#include "tmpl/in-flight.h"
+#include "tmpl/policy.h"
+#include "tmpl/readers/turns.h"
+#include "tmpl/tunables.h"
+
 /*
  * The queue may still have another elevator, and keep it if the switch fails. It
  * may be frozen, so reclaim must not write to it.

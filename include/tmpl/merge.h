@@ -12,6 +12,12 @@
 
 #include <linux/hashtable.h>
 
+#include "tmpl/bypass.h"
+#include "tmpl/in-flight.h"
+#include "tmpl/policy.h"
+#include "tmpl/queue.h"
+#include "tmpl/seal.h"
+
 /*
  * Return true if @rq, about to be inserted, may be appended to a queued request,
  * after sealing the requests that must not join these. Discards that merge wherever

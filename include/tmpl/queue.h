@@ -6,6 +6,9 @@
 #ifndef _IOSCHED_TMPL_QUEUE_H
 #define _IOSCHED_TMPL_QUEUE_H
 
+#include "tmpl/policy.h"
+#include "tmpl/seal.h"
+
 /* The tree in which a request that starts at @sector would be sorted. */
 static struct rb_root *iosched_tree_for(struct iosched *io, unsigned int tier,
 					unsigned int dir, sector_t sector)

@@ -9,6 +9,8 @@
 
 #include <linux/hashtable.h>
 
+#include "tmpl/policy.h"
+
 static bool iosched_may_join(struct iosched *io, struct request *front,
 			     struct request *back)
 {

@@ -6,6 +6,9 @@
 #ifndef _IOSCHED_TMPL_TAGS_H
 #define _IOSCHED_TMPL_TAGS_H
 
+#include "iosched.h"
+#include "tmpl/in-flight.h"
+
 /*
  * Requests other than synchronous reads may hold async_depth tags: otherwise deep writers
  * take all, and a reader waits for one before the elevator sees its request. The default

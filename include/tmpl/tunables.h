@@ -18,6 +18,11 @@
 
 #include <linux/stringify.h>
 
+#include "tmpl/bounds.h"
+#include "tmpl/calm.h"
+#include "tmpl/policy.h"
+#include "tmpl/queue.h"
+
 /**
  * struct iosched_tunable - a setting of a scheduler
  * @value: the module parameter: what a device starts with

@@ -27,6 +27,11 @@
 #ifndef _IOSCHED_TMPL_READERS_PHASES_H
 #define _IOSCHED_TMPL_READERS_PHASES_H
 
+#include "iosched.h"
+#include "tmpl/bounds.h"
+#include "tmpl/driver.h"
+#include "tmpl/in-flight.h"
+
 /* Mean time of a read from which phases are tried, in us. */
 #define IOSCHED_SLOW_READ_US	(2 * USEC_PER_MSEC)
 
@@ -55,6 +60,17 @@
 
 /* The time between phases is four times as long so many times at most. */
 #define IOSCHED_FAILED_MAX	3U
+
+/* Reads are recent for this long after one was dispatched, in jiffies. */
+#define IOSCHED_READS_RECENT	(HZ / 10)
+
+/* Return true if there are reads of a tier, or were just now. */
+static bool iosched_reads_beside(struct iosched *io, unsigned int tier)
+{
+	return iosched_oldest(io, tier, READ) ||
+	       time_before(jiffies, READ_ONCE(io->last[READ]) +
+				    IOSCHED_READS_RECENT);
+}
 
 /* How a phase ends: with fast reads, without, or before that could be seen. */
 enum iosched_phase_end {

@@ -22,22 +22,11 @@
 #ifndef _IOSCHED_TMPL_READERS_SHARE_H
 #define _IOSCHED_TMPL_READERS_SHARE_H
 
-/* Reads are recent for this long after one was dispatched, in jiffies. */
-#define IOSCHED_READS_RECENT	(HZ / 10)
-
-/* Writes past their deadline, and those of a device with one tag, have this share. */
-#define IOSCHED_LEAST_SHARE	50U	/* percent */
-
-/* Return true if there are reads of a tier, or were just now. */
-static bool iosched_reads_beside(struct iosched *io, unsigned int tier)
-{
-	return iosched_oldest(io, tier, READ) ||
-	       time_before(jiffies, READ_ONCE(io->last[READ]) +
-				    IOSCHED_READS_RECENT);
-}
-
-#include "turns.h"
-#include "phases.h"
+#include "iosched.h"
+#include "tmpl/bounds.h"
+#include "tmpl/in-flight.h"
+#include "tmpl/readers/phases.h"
+#include "tmpl/readers/turns.h"
 
 /* The share of writes of the dispatch limit, which is above 1. */
 static unsigned int iosched_write_limit(struct iosched *io, unsigned int share)

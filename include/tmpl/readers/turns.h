@@ -23,6 +23,12 @@
 #ifndef _IOSCHED_TMPL_READERS_TURNS_H
 #define _IOSCHED_TMPL_READERS_TURNS_H
 
+#include "iosched.h"
+#include "tmpl/bounds.h"
+
+/* Writes past their deadline, and those of a device with one tag, have this share. */
+#define IOSCHED_LEAST_SHARE	50U	/* percent */
+
 /* Most time owed to reads, in us. */
 #define IOSCHED_OWED_US		((unsigned int)USEC_PER_SEC)
 
