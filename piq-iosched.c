@@ -17,7 +17,8 @@
  *     (include/location-vector.h). (IV.A)
  *  2. Reads and writes apart, a request joins the first batch in which no request
  *     needs one of its units, or opens a new one (include/piq/conflict-batch.h).
- *     The oldest `window` requests of a direction are in batches. (IV.B.1, 2)
+ *     The oldest `window` requests of a direction are in batches
+ *     (include/piq/window.h). (IV.B.1, 2)
  *  3. Batches are dispatched in order, reads before writes. A request is dispatched
  *     when no request in flight holds one of its units. Until then later requests
  *     may be dispatched, of later batches or writes, so no unit idles that a queued
@@ -49,14 +50,7 @@
  * three write cycles. Here: {0011, 1100}, {0110} of the reads, then of the writes:
  * two and two.
  *
- * The paper's six schemes (section V), each of which adds to another:
- *
- *	noop	all requests in order of arrival; none is held
- *	rws	reads before writes, each in order of arrival
- *	piq-r	rws, reads in batches
- *	piq-w	rws, writes in batches
- *	piq	both in batches
- *	piq+	piq, and rule 5
+ * The paper's six schemes (section V) are in include/piq/schemes.h.
  *
  * Data: a map for the geometry, with the units that are held and the batches; it is
  * replaced as a whole (include/piq/map.h). Completions give units back without a
@@ -64,66 +58,11 @@
  */
 #include <linux/ktime.h>
 
-#include "iosched-debugfs.h"
-#include "piq/map.h"
-#include "piq/trial.h"
+#include "piq/data.h"
+#include "piq/debugfs.h"
+#include "piq/window.h"
 
 #define IOSCHED_NAME "piq"
-
-/* Most requests of a direction in batches, as in the paper's figure 18 and more. */
-#define PIQ_MAX_WINDOW 1024
-
-/* Batch sizes are counted by their log2; each request of a batch has a unit. */
-#define PIQ_SIZES (const_ilog2(LV_MAX_UNITS) + 1)
-
-/* Kinds of conflicts: between reads, between writes, between the two. */
-enum {
-	PIQ_RR,
-	PIQ_WW,
-	PIQ_RW,
-	PIQ_KINDS,
-};
-
-/**
- * struct piq_scheme - what a scheme does
- * @batches: by direction: requests are in batches; otherwise only the oldest may be
- *	dispatched
- * @reads_first: reads before writes, and requests that conflict are held
- * @write_wait: rule 5
- */
-struct piq_scheme {
-	bool batches[IOSCHED_DIRS];
-	bool reads_first;
-	bool write_wait;
-};
-
-enum {
-	PIQ_NOOP,
-	PIQ_RWS,
-	PIQ_READS,
-	PIQ_WRITES,
-	PIQ_BOTH,
-	PIQ_PLUS,
-};
-
-static const struct piq_scheme piq_schemes[] = {
-	[PIQ_NOOP]	= { },
-	[PIQ_RWS]	= { { false, false }, .reads_first = true },
-	[PIQ_READS]	= { { true, false }, .reads_first = true },
-	[PIQ_WRITES]	= { { false, true }, .reads_first = true },
-	[PIQ_BOTH]	= { { true, true }, .reads_first = true },
-	[PIQ_PLUS]	= { { true, true }, .reads_first = true,
-			    .write_wait = true },
-};
-
-static const char * const piq_scheme_names[] = {
-	[PIQ_NOOP]	= "noop",
-	[PIQ_RWS]	= "rws",
-	[PIQ_READS]	= "piq-r",
-	[PIQ_WRITES]	= "piq-w",
-	[PIQ_BOTH]	= "piq",
-	[PIQ_PLUS]	= "piq+",
-};
 
 static const char * const piq_level_names[] = { "chip", "plane" };
 
@@ -134,58 +73,8 @@ static const char * const piq_allocation_names[] = {
 	"pcwd", "pcdw", "pwcd", "pwdc", "pdcw", "pdwc",
 };
 
-struct piq_data {
-	struct iosched io;		/* first: the core's */
-
-	/* run-time data, under io.lock */
-	struct piq_map __rcu *map;
-	struct piq_trial trial;
-	/* first in the core's FIFO of those that found the window full */
-	struct request *outside[IOSCHED_TIERS][IOSCHED_DIRS];
-	u64 write_turn[IOSCHED_TIERS];	/* ns, end of the last prioritised batch */
-	bool read_turn[IOSCHED_TIERS];	/* no read batch has ended since then */
-	unsigned int conflicts[PIQ_KINDS];
-	unsigned int batches[IOSCHED_DIRS];
-	unsigned int sizes[IOSCHED_DIRS][PIQ_SIZES];
-	unsigned int prioritised;
-
-	/* settings */
-	unsigned int page_size_kb;
-	unsigned int channels;
-	unsigned int chips;
-	unsigned int dies;
-	unsigned int planes;
-	unsigned int allocation;
-	unsigned int level;
-	unsigned int window;
-	unsigned int scheme;
-	unsigned int write_wait_us;
-	unsigned int claim_us;
-	unsigned int buffered_writes;
-	unsigned int trials;
-};
-
-static struct piq_data *piq_of(struct iosched *io)
-{
-	return container_of(io, struct piq_data, io);
-}
-
-/* The map, under io.lock. */
-static struct piq_map *piq_map_of(struct piq_data *pd)
-{
-	return rcu_dereference_protected(pd->map, lockdep_is_held(&pd->io.lock));
-}
-
-static bool piq_batched(struct piq_data *pd, unsigned int dir)
-{
-	return piq_schemes[pd->scheme].batches[dir];
-}
-
-/* Rule 8: return true if requests of this direction neither hold nor need units. */
-static bool piq_buffered(struct piq_data *pd, unsigned int dir)
-{
-	return dir == WRITE && pd->buffered_writes;
-}
+/* Most requests of a direction in batches, as in the paper's figure 18 and more. */
+#define PIQ_MAX_WINDOW 1024
 
 /*
  * The map
@@ -262,55 +151,6 @@ static int piq_set_wait(struct iosched *io, unsigned int *field,
  * Where requests wait
  */
 
-/* Count the conflicts of @rq, which enters the batches. */
-static void piq_count_conflicts(struct piq_data *pd, struct request *rq,
-				const unsigned long *vector)
-{
-	unsigned int dir = rq_data_dir(rq);
-	bool with[IOSCHED_DIRS];
-
-	piq_conflicts(piq_map_of(pd), iosched_rq_tier(rq), vector, with);
-	pd->conflicts[dir == READ ? PIQ_RR : PIQ_WW] += with[dir];
-	pd->conflicts[PIQ_RW] += with[!dir];
-}
-
-/* Rule 2: add @rq to a batch. */
-static void piq_enter(struct piq_data *pd, struct cb_queue *queue,
-		      struct request *rq)
-{
-	struct cb_entry *entry = cb_get(queue);
-	struct piq_map *map = piq_map_of(pd);
-
-	lv_set_span(&map->lv, piq_span(map, rq), entry->vector);
-	piq_count_conflicts(pd, rq, entry->vector);
-	entry->item = rq;
-	entry->since = rq->start_time_ns;
-	rq->elv.priv[0] = entry;
-	cb_place(queue, entry);
-}
-
-/* The request after @rq in its FIFO, or NULL. */
-static struct request *piq_behind(struct iosched *io, struct request *rq)
-{
-	struct list_head *fifo = &io->fifo[iosched_rq_tier(rq)][rq_data_dir(rq)];
-
-	return list_is_last(&rq->queuelist, fifo) ? NULL :
-	       list_next_entry(rq, queuelist);
-}
-
-/* Rule 2: add requests outside the window to batches while there is room. */
-static void piq_admit(struct piq_data *pd, unsigned int tier, unsigned int dir)
-{
-	struct cb_queue *queue = &piq_map_of(pd)->queue[tier][dir];
-	struct request *rq;
-
-	while ((rq = pd->outside[tier][dir]) && !cb_full(queue)) {
-		pd->outside[tier][dir] = piq_behind(&pd->io, rq);
-		if (!piq_entry(rq))
-			piq_enter(pd, queue, rq);
-	}
-}
-
 static void piq_place(struct iosched *io, struct request *rq)
 {
 	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
@@ -327,22 +167,6 @@ static void piq_place(struct iosched *io, struct request *rq)
 		else
 			piq_enter(pd, queue, rq);
 	}
-}
-
-/* Rule 7: return true if no request is held. */
-static bool piq_is_free(struct piq_data *pd)
-{
-	return pd->trials && pd->trial.free;
-}
-
-/* Return true if the units of @vector are free, or a request needs none (rule 8). */
-static bool piq_units_free(struct piq_data *pd, unsigned int dir,
-			   const unsigned long *vector)
-{
-	struct piq_map *map = piq_map_of(pd);
-
-	return piq_buffered(pd, dir) || piq_is_free(pd) ||
-	       !lv_meet(vector, map->units.held, map->lv.units);
 }
 
 /* Free the units of completed requests. Return true if there were any. */
@@ -372,51 +196,6 @@ static bool piq_ready(struct iosched *io, struct request *rq, bool expired)
 	/* While writes leave the device to reads, select() may not have been called. */
 	piq_settle(pd);
 	return entry && piq_units_free(pd, dir, entry->vector);
-}
-
-static void piq_count_batch(struct piq_data *pd, unsigned int dir,
-			    unsigned int size)
-{
-	pd->batches[dir]++;
-	pd->sizes[dir][ilog2(size)]++;
-}
-
-/*
- * The batch that @rq was in has ended, after @size of its requests were dispatched.
- * @size is 0 if it continues, or if none was. Rule 5: the wait of the next write
- * batch begins.
- */
-static void piq_end_batch(struct piq_data *pd, struct request *rq,
-			  unsigned int size, bool prioritised)
-{
-	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
-
-	if (!size)
-		return;
-	piq_count_batch(pd, dir, size);
-	if (prioritised) {
-		pd->prioritised++;
-		pd->write_turn[tier] = ktime_get_ns();
-		pd->read_turn[tier] = true;
-	} else if (dir == READ) {
-		pd->read_turn[tier] = false;
-	}
-}
-
-/* @heir moves to the place of @rq: into its batch, if @rq is in one. */
-static void piq_inherit(struct piq_data *pd, struct request *rq,
-			struct request *heir)
-{
-	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
-	struct cb_entry *entry = piq_entry(rq);
-
-	if (!entry || piq_entry(heir))
-		return;
-	if (pd->outside[tier][dir] == heir)
-		pd->outside[tier][dir] = piq_behind(&pd->io, heir);
-	entry->item = heir;
-	heir->elv.priv[0] = entry;
-	rq->elv.priv[0] = NULL;
 }
 
 static void piq_removed(struct iosched *io, struct request *rq,
@@ -618,34 +397,6 @@ static struct request *piq_select(struct iosched *io, unsigned int tier,
  * Accounting
  */
 
-/* Trace @rq, and its batch of @size requests if it is the first of them. */
-static void piq_trace(struct piq_data *pd, struct request *rq,
-		      unsigned int number, unsigned int size, bool prioritised)
-{
-	unsigned int tier = iosched_rq_tier(rq);
-	char dir = rq_data_dir(rq) == READ ? 'R' : 'W';
-
-	if (size)
-		iosched_note(&pd->io, "piq batch %u %c %u size %u%s", tier, dir,
-			     number, size, prioritised ? " prioritised" : "");
-	iosched_note(&pd->io, "piq %u %c %u %llu", tier, dir, number,
-		     (unsigned long long)blk_rq_pos(rq));
-}
-
-/* @rq is dispatched from its batch. */
-static void piq_leave(struct piq_data *pd, struct request *rq,
-		      struct cb_entry *entry)
-{
-	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
-	struct cb_batch *batch = entry->batch;
-	bool prioritised = batch->prioritised;
-
-	piq_trace(pd, rq, batch->number, batch->gone ? 0 : batch->size,
-		  prioritised);
-	piq_end_batch(pd, rq, cb_take(&piq_map_of(pd)->queue[tier][dir], entry),
-		      prioritised);
-}
-
 /* Hold the units of @rq's @span, which are @vector. */
 static void piq_take(struct piq_data *pd, struct request *rq,
 		     struct lv_span span, const unsigned long *vector)
@@ -801,77 +552,6 @@ static void piq_exit(struct iosched *io)
 	kvfree(rcu_dereference_protected(piq_of(io)->map, true));
 }
 
-#ifdef CONFIG_BLK_DEBUG_FS
-static void piq_counts(struct iosched *io, struct seq_file *m)
-{
-	struct piq_data *pd = piq_of(io);
-	unsigned int dir, i;
-
-	seq_printf(m, "conflicts rr %u ww %u rw %u\n", pd->conflicts[PIQ_RR],
-		   pd->conflicts[PIQ_WW], pd->conflicts[PIQ_RW]);
-	seq_printf(m, "batches read %u write %u prioritised %u\n",
-		   pd->batches[READ], pd->batches[WRITE], pd->prioritised);
-	seq_printf(m, "holding %u trials %u changes %u\n", !piq_is_free(pd),
-		   pd->trial.trials, pd->trial.changes);
-	for (dir = READ; dir <= WRITE; dir++) {
-		seq_printf(m, "%s_sizes_log2", iosched_dir_names[dir]);
-		for (i = 0; i < PIQ_SIZES; i++)
-			seq_printf(m, " %u", pd->sizes[dir][i]);
-		seq_putc(m, '\n');
-	}
-}
-
-IOSCHED_SHOW(piq_counts)
-
-static void piq_show_batch(struct seq_file *m, unsigned int nr,
-			   struct cb_queue *queue, struct cb_batch *batch)
-{
-	seq_printf(m, "%s %s %u %u %u %lld %*pbl %*pbl\n",
-		   iosched_tier_names[nr / IOSCHED_DIRS],
-		   iosched_dir_names[nr % IOSCHED_DIRS], batch->number,
-		   batch->size, batch->gone,
-		   div_s64(ktime_get_ns() - batch->since, NSEC_PER_USEC),
-		   queue->units, cb_waiting(queue, batch), queue->units,
-		   batch->vectors);
-}
-
-static bool piq_batches(struct iosched *io, struct seq_file *m,
-			unsigned int row)
-{
-	struct cb_queue *queue = &piq_map_of(piq_of(io))->queue[0][0];
-	unsigned int nr, before = 0;
-	struct cb_batch *batch;
-
-	if (!row)
-		seq_puts(m, "tier dir batch size gone age_us waiting units\n");
-	for (nr = 0; nr < IOSCHED_TIERS * IOSCHED_DIRS; nr++)
-		list_for_each_entry(batch, &queue[nr].batches, list)
-			if (before++ == row) {
-				piq_show_batch(m, nr, &queue[nr], batch);
-				return true;
-			}
-	return false;
-}
-
-IOSCHED_SHOW_ROWS(piq_batches)
-
-static bool piq_units(struct iosched *io, struct seq_file *m, unsigned int row)
-{
-	struct piq_map *map = piq_map_of(piq_of(io));
-
-	if (!row)
-		seq_printf(m, "# %u units of %u planes\nunit served in_flight\n",
-			   map->lv.units, map->lv.planes);
-	if (row >= map->lv.units)
-		return false;
-	seq_printf(m, "%u %u %d\n", row, map->units.served[row],
-		   atomic_read(&map->units.holders[row]));
-	return true;
-}
-
-IOSCHED_SHOW_ROWS(piq_units)
-#endif
-
 static const struct iosched_policy piq_policy = {
 	.size		= sizeof(struct piq_data),
 	.init		= piq_init,
@@ -888,9 +568,7 @@ static const struct iosched_policy piq_policy = {
 
 #define IOSCHED_POLICY		piq_policy
 #define IOSCHED_POLICY_TUNABLES	PIQ_TUNABLES
-#define IOSCHED_POLICY_DEBUGFS	{ "piq", 0400, piq_counts_show },	\
-				{ "batches", 0400, piq_batches_show },	\
-				{ "units", 0400, piq_units_show }
+#define IOSCHED_POLICY_DEBUGFS	PIQ_DEBUGFS
 #include "iosched-tmpl.h"
 
 MODULE_AUTHOR("The ssd-iosched developers");

@@ -26,6 +26,8 @@
 #include <linux/log2.h>
 #include <linux/time64.h>
 
+#include "iosched.h"
+
 /* ns from the end of a trial to the next one */
 #define PIQ_TRIAL_FIRST		((u64)NSEC_PER_SEC)
 #define PIQ_TRIAL_LAST		(16ULL * NSEC_PER_SEC)
