@@ -52,7 +52,8 @@
  * the next request of its region. Without the bound R3, Q3, R4 and Q4 would follow
  * at once and crowd both regions.
  *
- * Data: a map (include/pass/map.h) leads from a sector to its region. A region
+ * Data: a map (include/pass/map.h) leads from a sector to its region; another one replaces
+ * it if the size of regions or of the device changes (include/pass/resize.h). A region
  * has a count of its requests in flight and, for each I/O priority tier, a
  * sub-queue: two trees sorted by sector, for reads and for writes. Each tier
  * has a ring of the sub-queues that have reads, and one of those that have
@@ -60,54 +61,15 @@
  * Arrival order and deadlines are the core's (include/iosched.h). The paper has
  * FIFOs in each sub-queue, but a FIFO for all regions finds the same requests.
  */
-#include <linux/mutex.h>
-#include <linux/workqueue.h>
-
 #include "iosched-debugfs.h"
+#include "pass/data.h"
 #include "pass/map.h"
+#include "pass/resize.h"
 
 #define IOSCHED_NAME "pass"
 
 /* Rule 1: most sub-queues that are compared before a request is dispatched. */
 #define PASS_COMPARED	16
-
-/**
- * struct pass_lap - the rings of a tier, and its lap
- * @ring: sub-queues that have requests of each direction
- * @nr: number of them
- * @dir: direction of the lap
- * @left: turns left in it, the current one included, at most @nr; 0 if it has not
- *	begun
- */
-struct pass_lap {
-	struct list_head ring[IOSCHED_DIRS];
-	unsigned int nr[IOSCHED_DIRS];
-	unsigned int dir;
-	unsigned int left;
-};
-
-struct pass_data {
-	struct iosched io;		/* must be first */
-
-	/* run-time data, under io.lock */
-	struct pass_map *map;
-	sector_t capacity;		/* of @map, or for which none could be made */
-	struct pass_lap lap[IOSCHED_TIERS];
-	struct list_head retired;	/* former maps in use; under resize_lock */
-	struct work_struct resize_work;
-	struct mutex resize_lock;	/* serialises changes of the map */
-
-	/* settings */
-	unsigned int region_size_mb;
-	unsigned int read_batch;
-	unsigned int write_batch;
-	unsigned int region_depth;
-};
-
-static struct pass_data *pass_of(struct iosched *io)
-{
-	return container_of(io, struct pass_data, io);
-}
 
 static struct pass_queue *pass_queue_of(struct request *rq)
 {
@@ -414,108 +376,6 @@ static bool pass_take_fresh(struct iosched *io, struct request *rq)
 	if (unlikely(iosched_traced(io->q)))
 		pass_note(pd, queue, dir, 1);
 	return true;
-}
-
-/*
- * Changes of the map
- */
-
-/*
- * Free the former maps whose requests have all completed. Under resize_lock, or at the
- * end. Requests are placed in the present map only, so an idle one stays idle: to look at
- * all regions needs no lock that others wait for.
- */
-static void pass_reap(struct pass_data *pd)
-{
-	struct pass_map *map, *next;
-
-	list_for_each_entry_safe(map, next, &pd->retired, list)
-		if (pass_map_idle(map)) {
-			list_del(&map->list);
-			kvfree(map);
-		}
-}
-
-static void pass_use_map(struct pass_data *pd, struct pass_map *map)
-{
-	pd->map = map;
-	WRITE_ONCE(pd->capacity, map->capacity);
-}
-
-static void pass_map_switch(struct iosched *io, void *map)
-{
-	struct pass_data *pd = pass_of(io);
-
-	lockdep_assert_held(&io->lock);
-	list_add(&pd->map->list, &pd->retired);
-	pass_use_map(pd, map);
-}
-
-/*
- * The present size of regions, in MB, or the least that the capacity allows if that is
- * larger: init() must not fail for it.
- */
-static unsigned int pass_fit_mb(struct pass_data *pd, sector_t capacity)
-{
-	unsigned int least = pass_least_mb(capacity);
-
-	if (pd->region_size_mb >= least)
-		return pd->region_size_mb;
-	pr_warn("pass: region_size_mb=%u makes more than %u regions of %s: uses %u\n",
-		pd->region_size_mb, PASS_MAX_REGIONS, pd->io.q->disk->disk_name,
-		least);
-	return least;
-}
-
-/*
- * Replace the map by one for the present capacity of the device, with regions
- * of @size_mb, or of a size that fits if that is 0.
- */
-static int pass_resize(struct pass_data *pd, unsigned int size_mb)
-{
-	struct pass_map *map;
-	sector_t capacity;
-	int ret = 0;
-
-	mutex_lock(&pd->resize_lock);
-	capacity = pass_capacity(pd->io.q);
-	if (!size_mb)
-		size_mb = pass_fit_mb(pd, capacity);
-	map = pass_map_alloc(capacity, size_mb);
-	if (IS_ERR(map)) {
-		ret = PTR_ERR(map);
-	} else {
-		WRITE_ONCE(pd->region_size_mb, size_mb);
-		iosched_replace_all(&pd->io, pass_map_switch, map);
-		pass_reap(pd);
-	}
-	mutex_unlock(&pd->resize_lock);
-	return ret;
-}
-
-static void pass_resize_work(struct work_struct *work)
-{
-	struct pass_data *pd = container_of(work, struct pass_data,
-					    resize_work);
-
-	if (pass_resize(pd, 0)) {
-		/* Keep the map for this capacity, instead of trying again. */
-		spin_lock(&pd->io.lock);
-		WRITE_ONCE(pd->capacity, pass_capacity(pd->io.q));
-		spin_unlock(&pd->io.lock);
-	}
-}
-
-static int pass_set_region_size(struct iosched *io, unsigned int *field,
-				unsigned int value)
-{
-	int ret = pass_resize(pass_of(io), value);
-
-	if (ret == -EINVAL)
-		pr_err("pass: region_size_mb=%u makes more than %u regions of %s: the least is %u\n",
-		       value, PASS_MAX_REGIONS, io->q->disk->disk_name,
-		       pass_least_mb(pass_capacity(io->q)));
-	return ret;
 }
 
 /*
