@@ -31,6 +31,10 @@
 #ifndef _BP_ANTICIPATORY_H
 #define _BP_ANTICIPATORY_H
 
+#include "bp/data.h"
+#include "bp/order.h"
+#include "bp/waiting.h"
+
 /* Rule 1: the queue of a request. */
 static struct bp_queue *bp_anticipatory_queue(struct bp_data *bd,
 					      struct request *rq)

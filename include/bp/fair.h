@@ -31,6 +31,9 @@
 #ifndef _BP_FAIR_H
 #define _BP_FAIR_H
 
+#include "bp/data.h"
+#include "bp/waiting.h"
+
 /* A priority level more or less is this part of a slice. */
 #define BP_LEVEL_PART	5
 

@@ -22,6 +22,8 @@
 #ifndef _BP_ORDER_H
 #define _BP_ORDER_H
 
+#include "bp/data.h"
+
 static u32 bp_block_sectors(struct bp_data *bd)
 {
 	return bd->block_size_kb * IOSCHED_KB_SECTORS;

@@ -15,6 +15,8 @@
 #ifndef _BP_WAITING_H
 #define _BP_WAITING_H
 
+#include "bp/data.h"
+
 static u32 bp_now(void)
 {
 	return div_u64(ktime_get_ns(), NSEC_PER_USEC);
