@@ -224,7 +224,7 @@ static bool iosched_make_ordinary(struct iosched *io, struct request *rq)
 /* Overlook @rq if it bypasses the queue and ought to have been issued long ago. */
 static bool iosched_overlook_one(struct iosched *io, struct request *rq)
 {
-	/* Pairs with iosched_bypass(). */
+	/* Pairs with iosched_try_bypass(). */
 	void *priv = smp_load_acquire(&rq->elv.priv[1]);
 	unsigned long state = (unsigned long)priv;
 

@@ -27,7 +27,7 @@ static unsigned int iosched_bypassing(struct iosched *io, unsigned int dir)
 		return 0;
 	done = atomic_read(&io->bypass_done[dir]);
 	/*
-	 * Pairs with the way of a request from iosched_bypass() to its completion, which
+	 * Pairs with the way of a request from iosched_try_bypass() to its completion, which
 	 * comes later: the other way round, the difference could be too low.
 	 */
 	smp_rmb();

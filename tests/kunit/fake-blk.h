@@ -56,11 +56,6 @@ static inline unsigned long fake_jiffies(void)
 	return FAKE_FIRST_JIFFIES + fake_ns / NSEC_PER_MSEC;
 }
 
-static inline ktime_t fake_ktime_get(void)
-{
-	return ns_to_ktime(fake_ns);
-}
-
 static inline u64 fake_ktime_get_ns(void)
 {
 	return fake_ns;
@@ -247,16 +242,13 @@ static inline void fake_cond_resched(void)
 #define jiffies				fake_jiffies()
 #define msecs_to_jiffies(ms)		((unsigned long)(ms))
 #define jiffies_to_usecs(j)		((unsigned int)((j) * USEC_PER_MSEC))
-#define ktime_get			fake_ktime_get
 #define ktime_get_ns			fake_ktime_get_ns
 #define mod_timer			fake_mod_timer
 #define timer_pending			fake_timer_pending
 #define timer_delete_sync		fake_timer_delete
 #define hrtimer_start			fake_hrtimer_start
 #define hrtimer_cancel			fake_hrtimer_cancel
-#define hrtimer_try_to_cancel		fake_hrtimer_cancel
 #define hrtimer_is_queued		fake_hrtimer_is_set
-#define hrtimer_active			fake_hrtimer_is_set
 #define hrtimer_get_expires		fake_hrtimer_expires
 #define cond_resched			fake_cond_resched
 #define schedule_work			fake_schedule_work
