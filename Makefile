@@ -95,7 +95,7 @@ DKMS_SCRIPTS := scripts/check-abi scripts/find-compiler scripts/find-headers \
 .DEFAULT_GOAL := modules
 .PHONY: modules tools install install-modules install-tools uninstall dkms dkms-source \
 	dkms-remove check-abi upstream-modules link demo bench check check-all check-bench \
-	check-kernels check-packages soak lint docs deb release clean help
+	check-kernels check-packages soak lint docs deb release compile_commands.json clean help
 
 modules: $(BUILD)/iosched-kernel.h $(if $(BLOCK),$(BUILD)/.block) ## build all modules (KVER=<release> or KDIR=<tree>)
 	+$(KBUILD) modules
@@ -274,12 +274,15 @@ docs: ## rewrite the tables of tunables, the pictures and real-drives.md in Docu
 	scripts/real-drives
 	Documentation/pictures/draw
 
+compile_commands.json: modules ## what clangd reads (KVER=<release>), see .clangd
+	scripts/compile-commands $(BUILD) $(HEADERS) >$@ || { rm $@; exit 1; }
+
 clean: ## remove build/
 	rm -rf build
 
 help: ## this list
 	@echo 'Targets:'
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z_.-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 24
 	@echo 'Variables:'
 	@echo '  KVER=<release>  an installed or fetched kernel; default: the running one'
 	@echo '  KDIR=<tree>     a full, built kernel tree instead'
