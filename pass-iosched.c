@@ -27,7 +27,8 @@
  *     when none can dispatch one: their regions are full, or writes use their
  *     share of the device (include/tmpl/readers/). (Not in the paper,
  *     where a sub-queue alternates by itself. But then some read while others
- *     write, and the device has both at any time.)
+ *     write, and the device has both at any time. With laps=0 it is as in the paper:
+ *     pass_alternate().)
  *  3. A turn dispatches in ascending order, from where the last turn of its
  *     direction stopped, and continues with the lowest address after the
  *     highest. (3.3; the paper does not say what follows the highest. A turn
@@ -119,8 +120,9 @@ static void pass_place(struct iosched *io, struct request *rq)
 	unsigned int dir = rq_data_dir(rq);
 
 	lockdep_assert_held(&io->lock);
-	queue->nr++;
-	if (RB_EMPTY_ROOT(&queue->sort[dir])) {
+	if (!queue->nr++ && !pd->laps)
+		list_add_tail(&queue->ring[READ], &lap->ring[READ]);
+	if (pd->laps && RB_EMPTY_ROOT(&queue->sort[dir])) {
 		list_add_tail(&queue->ring[dir], &lap->ring[dir]);
 		lap->nr[dir]++;
 	}
@@ -165,20 +167,24 @@ static void pass_end_turn(struct pass_data *pd, struct pass_queue *queue,
 static void pass_removed(struct iosched *io, struct request *rq,
 			 struct request *heir)
 {
-	struct pass_lap *lap = &pass_of(io)->lap[iosched_rq_tier(rq)];
+	struct pass_data *pd = pass_of(io);
+	struct pass_lap *lap = &pd->lap[iosched_rq_tier(rq)];
 	struct pass_queue *queue = pass_queue_of(rq);
 	unsigned int dir = rq_data_dir(rq);
 
 	lockdep_assert_held(&io->lock);
-	queue->nr--;
-	if (RB_EMPTY_ROOT(&queue->sort[dir])) {
+	if (!--queue->nr && !pd->laps)
+		list_del_init(&queue->ring[READ]);
+	if (!RB_EMPTY_ROOT(&queue->sort[dir]))
+		return;
+	if (pd->laps) {
 		list_del_init(&queue->ring[dir]);
 		lap->nr[dir]--;
 		if (dir == lap->dir)
 			pass_shorten(lap);
-		if (queue->taken[dir])
-			pass_end_turn(pass_of(io), queue, dir);
 	}
+	if (queue->taken[dir])
+		pass_end_turn(pd, queue, dir);
 }
 
 /* Rule 6: both sides of a border may work in parallel. */
@@ -255,23 +261,20 @@ static struct request *pass_ahead(struct pass_queue *queue, unsigned int dir)
 }
 
 /*
- * Rule 2: count @rq, which is dispatched next, in a turn of the lap. The turn ends
- * with a full batch, or with the @last request of its direction. Return true if it
- * has ended.
+ * Count @rq, which is dispatched next, in the turn of its sub-queue. The turn ends with a
+ * full batch, or with the last request of its direction. Return true if it has ended.
  */
-static bool pass_advance(struct pass_data *pd, struct pass_lap *lap,
-			 struct pass_queue *queue, struct request *rq,
-			 bool last)
+static bool pass_count(struct pass_data *pd, struct pass_queue *queue,
+		       struct request *rq)
 {
-	unsigned int dir = lap->dir;
+	unsigned int dir = rq_data_dir(rq);
 	unsigned int batch = dir == READ ? pd->read_batch : pd->write_batch;
+	bool last = !iosched_next(rq) && !iosched_prev(rq);
 
 	queue->pos[dir] = iosched_rq_end(rq);
 	if (++queue->taken[dir] < batch && !last)
 		return false;
 	pass_end_turn(pd, queue, dir);
-	if (!--lap->left)
-		pass_next_lap(lap);
 	return true;
 }
 
@@ -287,9 +290,11 @@ static struct request *pass_take(struct pass_data *pd, struct pass_lap *lap,
 
 	if (!lap->left)
 		lap->left = lap->nr[dir];
-	if (pass_advance(pd, lap, queue, rq,
-			 !iosched_next(rq) && !iosched_prev(rq)))
+	if (pass_count(pd, queue, rq)) {
+		if (!--lap->left)
+			pass_next_lap(lap);
 		list_move_tail(&queue->ring[dir], &lap->ring[dir]);
+	}
 	return rq;
 }
 
@@ -336,6 +341,48 @@ static struct request *pass_go_on(struct pass_data *pd, struct pass_lap *lap,
 	return queue ? pass_take(pd, lap, queue) : NULL;
 }
 
+/*
+ * Without laps: the direction of the turn of a sub-queue, or IOSCHED_ANY if it has none:
+ * that of the turn that has begun, otherwise the one that its last turn did not have,
+ * if it has requests of it.
+ */
+static unsigned int pass_turn_of(struct pass_queue *queue, unsigned int only)
+{
+	unsigned int dir = queue->dir;
+
+	if (!queue->taken[dir] &&
+	    (only == !dir || RB_EMPTY_ROOT(&queue->sort[dir])))
+		dir = !dir;
+	return (only == IOSCHED_ANY || only == dir) &&
+	       !RB_EMPTY_ROOT(&queue->sort[dir]) ? dir : IOSCHED_ANY;
+}
+
+/*
+ * Rules 1 and 2 as in the paper: the first sub-queue in the ring has its turn, then moves
+ * to the end and changes its direction.
+ */
+static noinline struct request *
+pass_alternate(struct pass_data *pd, struct pass_lap *lap, unsigned int only)
+{
+	struct pass_queue *queue;
+
+	list_for_each_entry(queue, &lap->ring[READ], ring[READ]) {
+		unsigned int dir = pass_turn_of(queue, only);
+		struct request *rq;
+
+		if (dir == IOSCHED_ANY || pass_full(pd, queue->region))
+			continue;
+		rq = pass_ahead(queue, dir);
+		queue->dir = dir;
+		if (pass_count(pd, queue, rq)) {
+			queue->dir = !dir;
+			list_move_tail(&queue->ring[READ], &lap->ring[READ]);
+		}
+		return rq;
+	}
+	return NULL;
+}
+
 static struct request *pass_select(struct iosched *io, unsigned int tier,
 				   unsigned int only)
 {
@@ -345,6 +392,8 @@ static struct request *pass_select(struct iosched *io, unsigned int tier,
 	struct request *rq;
 
 	lockdep_assert_held(&io->lock);
+	if (unlikely(!pd->laps))
+		return pass_alternate(pd, lap, only);
 	rq = pass_go_on(pd, lap, only);
 	if (rq)
 		return rq;
@@ -371,6 +420,7 @@ static bool pass_take_fresh(struct iosched *io, struct request *rq)
 	if (pass_full(pd, queue->region))
 		return false;
 	queue->pos[dir] = iosched_rq_end(rq);
+	queue->dir = !dir;
 	lap->dir = !dir;
 	lap->left = 0;
 	if (unlikely(iosched_traced(io->q)))
@@ -381,6 +431,28 @@ static bool pass_take_fresh(struct iosched *io, struct request *rq)
 /*
  * Tunables and lifecycle
  */
+
+/* No request is in the rings, which are others from now on. */
+static void pass_switch_laps(struct iosched *io, void *laps)
+{
+	struct pass_data *pd = pass_of(io);
+
+	lockdep_assert_held(&io->lock);
+	WRITE_ONCE(pd->laps, *(unsigned int *)laps);
+}
+
+static int pass_set_laps(struct iosched *io, unsigned int *field,
+			 unsigned int value)
+{
+	struct pass_data *pd = pass_of(io);
+
+	/* One call at a time places requests anew. */
+	mutex_lock(&pd->resize_lock);
+	if (*field != value)
+		iosched_replace_all(io, pass_switch_laps, &value);
+	mutex_unlock(&pd->resize_lock);
+	return 0;
+}
 
 /* Largest region: 1 TB. */
 #define PASS_REGION_MB_MAX	1048576
@@ -393,7 +465,9 @@ static bool pass_take_fresh(struct iosched *io, struct request *rq)
 	T(pass_data, write_batch, 16, 1, IOSCHED_REQUESTS_MAX, iosched_set,	\
 	  "most writes in a turn")					\
 	T(pass_data, region_depth, 0, 0, IOSCHED_REQUESTS_MAX, iosched_set,	\
-	  "most requests of a region in flight, 0: no bound")
+	  "most requests of a region in flight, 0: no bound")		\
+	T(pass_data, laps, 1, 0, 1, pass_set_laps,			\
+	  "whether all regions have the same direction in turn (0: each its own, as in the paper)")
 
 static int pass_init(struct iosched *io)
 {

@@ -13,7 +13,8 @@
 
 /**
  * struct pass_lap - the rings of a tier, and its lap
- * @ring: sub-queues that have requests of each direction
+ * @ring: sub-queues that have requests of each direction; without laps, those that have
+ *	requests are in the first one
  * @nr: number of them
  * @dir: direction of the lap
  * @left: turns left in it, the current one included, at most @nr; 0 if it has not
@@ -35,13 +36,14 @@ struct pass_data {
 	struct pass_lap lap[IOSCHED_TIERS];
 	struct list_head retired;	/* former maps in use; under resize_lock */
 	struct work_struct resize_work;
-	struct mutex resize_lock;	/* serialises changes of the map */
+	struct mutex resize_lock;	/* serialises changes of the map and of @laps */
 
 	/* settings */
 	unsigned int region_size_mb;
 	unsigned int read_batch;
 	unsigned int write_batch;
 	unsigned int region_depth;
+	unsigned int laps;
 };
 
 static struct pass_data *pass_of(struct iosched *io)

@@ -25,8 +25,10 @@
 /**
  * struct pass_queue - a sub-queue: the requests of a region and a tier
  * @sort: requests by sector, for each direction
- * @ring: entry in pass_lap.ring while it has requests of that direction
+ * @ring: entry in pass_lap.ring while it has requests of that direction; without laps, the
+ *	first one while it has requests
  * @nr: number of requests
+ * @dir: without laps, the direction of the present or next turn
  * @pos: where the last turn of each direction stopped, in sectors
  * @taken: requests dispatched in the turn of each direction, 0 between turns
  * @region: the region
@@ -35,6 +37,7 @@ struct pass_queue {
 	struct rb_root sort[IOSCHED_DIRS];
 	struct list_head ring[IOSCHED_DIRS];
 	unsigned int nr;
+	unsigned int dir;
 	sector_t pos[IOSCHED_DIRS];
 	unsigned int taken[IOSCHED_DIRS];
 	struct pass_region *region;

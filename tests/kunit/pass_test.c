@@ -91,6 +91,83 @@ static void pass_test_figure_6_unbound(struct kunit *test)
 }
 
 /*
+ * Without laps, as in the paper: one sub-queue after the other has its whole turn, and each
+ * alternates between reads and writes by itself. Laps may be switched at any time.
+ */
+static void pass_test_alternate(struct kunit *test)
+{
+	static const unsigned int pages[] = { 0, 2, 4, 6 };
+	struct pass_data *pd = pass_begin(test, 2 * MB);
+	unsigned int i;
+
+	fake_set(test, "laps", "0");
+	pd->read_batch = 2;
+	pd->write_batch = 3;
+	pass_fill(0, REQ_OP_READ, pages, NULL, 4);
+	pass_fill(1, REQ_OP_WRITE, pages, NULL, 4);
+	pass_fill(0, REQ_OP_WRITE, pages + 1, NULL, 1);
+	/* Region 0 has a turn of two reads, region 1 one of three writes. */
+	pass_expect(test, 0, 0);
+	pass_expect(test, 0, 2);
+	for (i = 0; i < 3; i++)
+		pass_expect(test, 1, pages[i]);
+	/* Region 0 writes, region 1 has no reads, region 0 reads. */
+	pass_expect(test, 0, 2);
+	pass_expect(test, 1, 6);
+	pass_expect(test, 0, 4);
+	/* A lap begins with the reads; a setting in a turn loses nothing. */
+	pass_fill(1, REQ_OP_READ, pages, NULL, 4);
+	fake_set(test, "laps", "1");
+	pass_expect(test, 0, 6);
+	pass_expect(test, 1, 0);
+	fake_set(test, "laps", "0");
+	pass_expect(test, 1, 2);
+	pass_expect(test, 1, 4);
+	pass_expect(test, 1, 6);
+	fake_expect_none(test);
+	KUNIT_EXPECT_EQ(test, pd->io.nr, 0U);
+	fake_finish();
+}
+
+/* Without laps, random requests, merges and switches of laps lose nothing. */
+static void pass_test_alternate_random(struct kunit *test)
+{
+	struct pass_data *pd = pass_begin(test, REGIONS * MB);
+	unsigned int i, inserted = 0, dispatched = 0;
+	struct request *rq;
+
+	pd->read_batch = 2;
+	pd->write_batch = 2;
+	for (i = 0; i < 2000; i++) {
+		if (!fake_random(50))
+			fake_set(test, "laps", fake_random(3) ? "0" : "1");
+		if (!fake_random(100))
+			fake_set(test, "region_size_mb",
+				 fake_random(2) ? "1" : "2");
+		pd->region_depth = fake_random(3);
+		if (fake_random(2) && pd->io.nr < 30) {
+			/* Odd pages apart: none is merged. */
+			fake_insert(fake_random(2) ? REQ_OP_READ : REQ_OP_WRITE,
+				    fake_random(REGIONS * 128) * 2 * PAGE, PAGE);
+			inserted++;
+			continue;
+		}
+		rq = fake_dispatch();
+		if (rq) {
+			dispatched++;
+			fake_complete(rq);
+		}
+	}
+	pd->region_depth = 0;
+	while ((rq = fake_dispatch())) {
+		dispatched++;
+		fake_complete(rq);
+	}
+	KUNIT_EXPECT_EQ(test, dispatched, inserted);
+	fake_finish();
+}
+
+/*
  * Without region_depth, the region with fewer requests in flight is next, the first in the
  * ring if both have as many.
  */
@@ -702,6 +779,8 @@ static void pass_test_random(struct kunit *test)
 static struct kunit_case pass_cases[] = {
 	KUNIT_CASE(pass_test_figure_6),
 	KUNIT_CASE(pass_test_figure_6_unbound),
+	KUNIT_CASE(pass_test_alternate),
+	KUNIT_CASE(pass_test_alternate_random),
 	KUNIT_CASE(pass_test_balance),
 	KUNIT_CASE(pass_test_compared),
 	KUNIT_CASE(pass_test_compared_full),
