@@ -9,6 +9,22 @@ import guests
 import model
 import storage
 
+# What the papers' schedulers lack, as far as a tunable turns it off (Documentation/papers.md):
+# requests that bypass the scheduler or are not sorted, and shares of the device for reads; then
+# what a policy adds, and values that a paper names.
+CORE_MODE = {"bypass": 0, "write_share": 100, "depth": 0}
+MODES = {"bp": {"lookahead": 2}, "pai": {"well_split": "paper"},
+         "pass": {"region_size_mb": 4096, "read_batch": 16, "write_batch": 16, "region_depth": 0},
+         # Batches claim units after the longest time that can be set.
+         "piq": {"trials": 0, "claim_us": 60_000_000}}
+
+
+def mode(scheduler: str, **settings: int | str) -> dict[str, int | str]:
+    """Return the attributes of a queue with which one of our @scheduler's is its paper's;
+    @settings are further tunables, or other values of these."""
+    tunables = CORE_MODE | MODES[scheduler] | settings
+    return {f"iosched/{name}": value for name, value in tunables.items()}
+
 
 def group_arguments(name: str, text: str, groups: dict) -> argparse.Namespace:
     """Parse the command line of tests/bench/@name, which measures all of @groups or those

@@ -110,8 +110,7 @@ SEVERAL = {"SIZE": "16m", "SIZES": "4k/50:16k/30:64k/20"}
 
 def bp(base, preference=1, label=None, **tunables):
     """Return the scheduler, tunables and label of BP."""
-    settings = {"iosched/base": BASES[base], "iosched/preference": preference}
-    settings.update({f"iosched/{key}": value for key, value in tunables.items()})
+    settings = paper.mode("bp", base=BASES[base], preference=preference, **tunables)
     return "bp", settings, label or f"bp {BASES[base]}, preference={preference}"
 
 

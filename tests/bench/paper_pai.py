@@ -109,8 +109,7 @@ def pai(preset, split, **more):
         settings = dict(zip(names, PARAMETERS[preset], strict=True))
     else:
         settings = probed.tunables("pai", preset)
-    settings.update(split=split, **more)
-    return {**REQUESTS, **{f"iosched/{name}": value for name, value in settings.items()}}
+    return REQUESTS | paper.mode("pai", **{**settings, "split": split, **more})
 
 
 def run(preset, job, label, tunables=None, **variables):

@@ -10,7 +10,6 @@ Groups (default: all), results in build/pass/:
 import guests
 import model
 import paper
-import probed
 from tables import Column, Table, counter, labelled
 
 HEADING = "## Figures\n"
@@ -128,10 +127,9 @@ def wear(title, rows):
 
 
 def one(preset, job, scheduler, variables, label="", **tunables):
-    """A run. PASS has the tunables that fit the drive, and @tunables."""
+    """A run. PASS is its paper's, but for laps, with @tunables."""
     if scheduler == "pass":
-        tunables = {**probed.tunables(scheduler, preset), **tunables}
-    tunables = {f"iosched/{name}": value for name, value in tunables.items()}
+        tunables = paper.mode(scheduler, **tunables)
     return model.Run(preset, job, scheduler, label=label,
                      tunables={**model.UNTHROTTLED, **tunables},
                      variables={name: str(value) for name, value in variables.items()})
@@ -217,7 +215,7 @@ def depths():
     once"""
     def rows(cells):
         return {name: [one(preset, job, "pass", variables, f"region_depth={depth}",
-                           **({"region_depth": depth} if depth else {})) for depth in DEPTHS]
+                           region_depth=depth) for depth in DEPTHS]
                 for name, (preset, job, variables) in cells.items()}
 
     return [by_scheduler(f"{PAPER_DRIVE}, MB/s", rows({

@@ -151,7 +151,7 @@ def run(preset, job, scheduler, **more):
     tunables = dict(more.pop("tunables", {}))
     label = more.pop("label", scheduler)
     if scheduler in SCHEMES:
-        tunables = {"iosched/scheme": scheduler, **tunables}
+        tunables = paper.mode("piq", scheme=scheduler) | tunables
         scheduler = "piq"
     if scheduler != "none":
         tunables = {"nr_requests": TAGS, **tunables}
