@@ -14,7 +14,7 @@ sys.path.insert(0, str(TESTS / "lib"))
 from checks import check  # noqa: E402  (in a folder added above)
 
 # Functions of ours that the pages name; those of the kernel are checked by no source here.
-OURS = ("papers.md", "contributing.md")
+OURS = ("papers.md", "architecture.md", "contributing.md")
 FUNCTION = re.compile(r"`(\w+)\(\)`")
 PATH = re.compile(r"`((?:include|tests|scripts|tools|Documentation)/[\w./-]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
