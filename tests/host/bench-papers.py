@@ -64,7 +64,8 @@ def check_script(name):
 
 def main():
     for name in model.ours():
-        check_script(name)
+        if (model.BENCH / f"paper_{name}.py").exists():
+            check_script(name)
 
 
 if __name__ == "__main__":
