@@ -245,7 +245,7 @@ check-packages: ## the packages in whole Debian systems, lintian, rpm and makepk
 	tests/run install packages packages-others \
 		$(basename $(notdir $(wildcard tests/host/system-*)))
 
-check-kernels: ## build for all kernels that Debian's suites have, boot the newest; writes install.md's table
+check-kernels: ## build for all kernels that Debian's suites have, boot the newest; writes kernels.md's table
 	scripts/setup build lab arm64 rt
 	tests/kernels
 

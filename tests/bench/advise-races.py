@@ -7,7 +7,7 @@
 Prints for each kind of race (tests/lib/advise_races.py) in what share of them it was decided and
 wrong, and decided and right, and what share of the time was used. --former: the rule of that
 commit, whose observations were rounds, races too. --write: replace the table in
-Documentation/advise.md.
+Documentation/results/advise.md.
 """
 import argparse
 import concurrent.futures
@@ -29,7 +29,7 @@ import judging  # noqa: E402
 import numpy  # noqa: E402
 import tables  # noqa: E402
 
-PAGE = PROJECT / "Documentation/advise.md"
+PAGE = PROJECT / "Documentation/results/advise.md"
 RULE = "tools/ssdctl/ssd_ctl/advice/sequential.py"
 # What the table is between.
 FROM, TO = "<!-- tests/bench/advise-races.py --write -->\n\n", "\n\n<!-- end -->"

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-"""Write what probe-score.py has found into Documentation/probe.md, and draw its pictures.
+"""Write what probe-score.py has found into Documentation/results/probe.md, and draw its pictures.
 
     tests/bench/probe-publish.py [FOLDER]      (default: build/probe-score/)
 
@@ -18,7 +18,7 @@ import model
 
 score = importlib.import_module("probe-score")
 
-PAGE = model.PROJECT / "Documentation/probe.md"
+PAGE = model.PROJECT / "Documentation/results/probe.md"
 PICTURES = model.PROJECT / "Documentation/pictures"
 END = "<!-- end -->\n"
 COLOURS = {"right": "#2e7d32", "cannot tell": "#b8c0c8", "wrong": "#c2571a"}

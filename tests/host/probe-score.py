@@ -15,7 +15,7 @@ sys.path.insert(0, str(PROJECT / "tests/lib"))
 
 from checks import check  # noqa: E402  (in a folder added above)
 
-# Drives of which no answer was wrong: how many are on others is in Documentation/probe.md.
+# Drives of which no answer was wrong: how many are on others is in Documentation/results/probe.md.
 SEEDS = (5002, 5006, 5012)
 # Share of the answers that are right there. Fewer than the bound would be by chance once in a
 # thousand times.
