@@ -114,16 +114,15 @@ class Row:
 
 
 README = (
-    Row("PC or server, NVMe or SATA SSD", "none of these",
+    Row("PC or server, NVMe or SATA SSD", "none of those below",
         "no: keep `none`, an elevator costs CPU time", ("nvme", "sata")),
-    Row("QLC SSD", "reads wait beside a constant writer, as a backup", "`pass`",
-        ("qlc", "qlc-other")),
-    Row("SATA or NVMe SSD", "the same", "`pass`, or `bfq`: it takes more CPU time",
-        ("sata", "uas", "nvme")),
+    Row("SATA or NVMe SSD", "reads wait beside a constant writer, as a backup",
+        "`pass`, or `bfq`, which takes more CPU time", ("sata", "uas", "nvme")),
+    Row("SATA or NVMe SSD", "programs start slowly beside a copy",
+        "no: keep what you have, unless `wbt_lat_usec` is 0", ("nvme", "sata")),
+    Row("QLC SSD", "reads wait beside a constant writer", "`pass`", ("qlc", "qlc-other")),
     Row("QLC SSD, slow SSD", "programs start slowly beside a copy", "`pass` or `bfq`",
         ("qlc", "qlc-other")),
-    Row("SATA or NVMe SSD", "the same", "no: keep what you have, unless `wbt_lat_usec` is 0",
-        ("nvme", "sata")),
     Row("SD or MMC card", "programs on it start slowly beside a copy",
         "`pass`: the copy takes twice as long meanwhile", ("sd", "emmc")),
     Row("USB stick, CF card, early SSD", "several streams of writes are slow",
