@@ -13,7 +13,7 @@ from ssd_probe.drive import Drive, read
 
 OK = 0
 KEEP = "keep what it has"
-PAGE = "Documentation/recommend.md"
+PAGE = "Documentation/results/kinds.md"
 # {fact: file below the drive's folder in sysfs}.
 FACTS = {"rotational": "queue/rotational", "zoned": "queue/zoned", "removable": "removable",
          "tags": "mq/0/nr_tags", "queue_depth": "device/queue_depth", "card": "device/type",
