@@ -116,7 +116,7 @@ def agree():
     """The documents say what the table says; the rows of README.md name schedulers that are
     recommended for their kinds, or instead."""
     run(PROJECT / "scripts/doc-kinds", "--check")
-    check(True, "README.md, ssdctl(8), recommend.md and the evidence are as the table has them")
+    check(True, "README.md, ssdctl(8), the documents and the evidence are as the table has them")
     named = {kind.name: {kind.scheduler, *(each.scheduler for each in kind.instead)}
              for kind in (*kinds.KINDS, kinds.OTHER)}
     recommended = {kind.name: kind.scheduler for kind in (*kinds.KINDS, kinds.OTHER)}
