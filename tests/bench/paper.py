@@ -14,7 +14,8 @@ import storage
 # what a policy adds, and values that a paper names.
 CORE_MODE = {"bypass": 0, "write_share": 100, "depth": 0}
 MODES = {"bp": {"lookahead": 2}, "pai": {"well_split": "paper"},
-         "pass": {"region_size_mb": 4096, "read_batch": 16, "write_batch": 16, "region_depth": 0},
+         "pass": {"laps": 0, "region_size_mb": 4096, "read_batch": 16, "write_batch": 16,
+                  "region_depth": 0},
          # Batches claim units after the longest time that can be set.
          "piq": {"trials": 0, "claim_us": 60_000_000}}
 

@@ -127,7 +127,7 @@ def wear(title, rows):
 
 
 def one(preset, job, scheduler, variables, label="", **tunables):
-    """A run. PASS is its paper's, but for laps, with @tunables."""
+    """A run. PASS is its paper's, with @tunables."""
     if scheduler == "pass":
         tunables = paper.mode(scheduler, **tunables)
     return model.Run(preset, job, scheduler, label=label,
