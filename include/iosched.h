@@ -150,7 +150,7 @@ enum {
  * @expired: dispatches after read_expire or write_expire
  *
  * Under iosched.lock. With struct iosched_done: inserted = merged + queued +
- * in flight + polled + completed, at any time.
+ * in flight + polled + completed, but while requests are being placed anew.
  */
 struct iosched_stats {
 	unsigned int inserted;
@@ -794,7 +794,7 @@ static unsigned int iosched_all_in_flight(struct iosched *io);
  * For a setting that decides where requests are placed. Requests in flight stay
  * counted where they were. Takes the lock for IOSCHED_PIECE requests at a time, so that
  * I/O does not wait for all of them; may sleep between. The caller sees to it that
- * no two calls run at a time. Defined in tmpl/queue.h.
+ * no two calls run at a time. Defined in tmpl/replace.h.
  */
 static void iosched_replace_all(struct iosched *io,
 				void (*change)(struct iosched *, void *),

@@ -11,13 +11,14 @@
  *  4. Polled, passthrough and requeued requests, which obey no bound, are added to the
  *     head: iosched_enqueue_first().
  *  5. It is merged with a queued request: iosched_append().
- *  6. It is added to the fresh ones, in order of arrival, if it is the only request or the
+ *  6. While others are being placed anew, it waits behind them: tmpl/replace.h.
+ *  7. It is added to the fresh ones, in order of arrival, if it is the only request or the
  *     device has room for all and none is sorted: iosched_stays_fresh().
- *  7. Otherwise it is sorted, after all fresh ones: iosched_enqueue() calls iosched_sort().
- *  8. If all were held, they stay so if this one cannot be dispatched either:
+ *  8. Otherwise it is sorted, after all fresh ones: iosched_enqueue() calls iosched_sort().
+ *  9. If all were held, they stay so if this one cannot be dispatched either:
  *     iosched_may_release().
- *  9. With several hardware queues, the timer is armed: iosched_watch().
- * 10. A task without a plug runs the queue itself: iosched_runs_at_once(). Otherwise the
+ * 10. With several hardware queues, the timer is armed: iosched_watch().
+ * 11. A task without a plug runs the queue itself: iosched_runs_at_once(). Otherwise the
  *     block layer does.
  */
 #ifndef _IOSCHED_TMPL_INSERT_H

@@ -7,6 +7,12 @@
 #ifndef _IOSCHED_TMPL_REPLACE_H
 #define _IOSCHED_TMPL_REPLACE_H
 
+#include "tmpl/calm.h"
+#include "tmpl/deadlines.h"
+#include "tmpl/policy.h"
+#include "tmpl/queue.h"
+#include "tmpl/seal.h"
+
 /* Requests that are taken out, or placed, while the lock is held once. */
 #define IOSCHED_PIECE	32U
 
