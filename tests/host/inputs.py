@@ -32,7 +32,8 @@ from ssd_ctl import CtlError, advise, saved, status  # noqa: E402
 from ssd_ctl import command as ssdctl  # noqa: E402
 from ssd_ctl.advice import candidates  # noqa: E402
 from ssd_ctl.advice import report as advice  # noqa: E402
-from ssd_probe import ProbeError, arguments, checked, former, report, state  # noqa: E402
+from ssd_probe import (  # noqa: E402
+    ProbeError, arguments, checked, former, probe_report, report, state)
 from ssd_probe import command as ssd_probe  # noqa: E402
 
 PROGRAMS = {"ssd-probe": PROJECT / "tools/ssd-probe/ssd-probe",
@@ -100,7 +101,7 @@ def bad_reports(path):
         path.write_bytes(text.encode("utf-8" if text != "\xff" else "latin-1", "surrogatepass"))
         if "[" * 900 + "]" in text:
             # Fields that the schema does not name are allowed, as long as they can be read.
-            check(report.read_json(str(path))["schema"] == 1, "nested, but read")
+            check(probe_report.read_json(str(path))["schema"] == 1, "nested, but read")
             continue
         one_line(ssd_probe.main, "is no report of ssd-probe", "--from", path)
         try:

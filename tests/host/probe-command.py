@@ -25,7 +25,7 @@ from iosched import Disk, ours, remove_all  # noqa: E402
 from probing import (  # noqa: E402
     COMMAND, FAKE, STATES, probe, queue_settings, skip_without_parts, start, states, wait_for_line)
 from ssd import Device, NullBlk  # noqa: E402
-from ssd_probe import report, settings  # noqa: E402
+from ssd_probe import probe_report, settings  # noqa: E402
 from ssd_probe.drive import in_flight, read  # noqa: E402
 from terminal import Terminal  # noqa: E402
 
@@ -99,7 +99,7 @@ def interrupted(dev, number):
     made = json.loads(JSON.read_text())
     # The estimate reads 128 times, the second procedure 8 times.
     check(reads in [128 + 8 * n for n in RUNS], f"{what}: {reads} reads")
-    found = report.values(made)
+    found = probe_report.values(made)
     check(found == {"alpha": 100, "beta": 200, "gamma": None, "delta": None},
           f"{what}: all findings are there: {found}")
     check(not states(), f"{what}: the state is removed")

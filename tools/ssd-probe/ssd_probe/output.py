@@ -3,6 +3,7 @@
 it."""
 import contextlib
 import io
+import json
 import os
 import select
 import signal
@@ -34,6 +35,11 @@ def say(text: str, end: str = "\n"):
             print(text, end=end, file=sys.stderr, flush=True)
     except OSError:
         discard(sys.stderr)
+
+
+def as_json(report: dict) -> str:
+    """Return a report for a file."""
+    return json.dumps(report, indent=1) + "\n"
 
 
 def is_terminal(stream) -> bool:

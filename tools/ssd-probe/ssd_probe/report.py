@@ -1,23 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a run has found: a table for eyes, JSON, and one HTML file with the figures.
-
-A report is a dictionary of JSON's types, the one that report.json holds: SCHEMA is the version of
-its form. "findings" is {name: {value, unit, confidence, why, curve}}; a value of null means "cannot
-tell". A curve is {title, x, y, lines: {name: [x values, y values]}, marks, log_x, log_y}.
-"""
+"""What a run has found: a table for eyes, JSON, and one HTML file with the figures. probe_report.py
+describes a report."""
 import argparse
-import base64
 import importlib.util
-import io
 import json
 import os
-import pathlib
 import textwrap
 
-from ssd_probe import ProbeError, checked, files, output, pages, settings
+from ssd_probe import ProbeError, files, output, pages, settings
+from ssd_probe.figures import NO_FIGURES, address, drawing, literal
+from ssd_probe.output import as_json
+from ssd_probe.probe_report import read_json
 
-SCHEMA = 1
-FORM = pathlib.Path(__file__).resolve().parent / "schemas/report.json"
 # What it has beside the findings.
 WHOLE = ("version", "date", "kernel", "options", "drive", "written_before", "left_out",
          "procedures", "schedulers")
@@ -40,20 +34,6 @@ def value_text(finding: dict) -> str:
 def sure_text(finding: dict) -> str:
     """Return the confidence of a stored finding, rounded down: nothing is quite sure."""
     return "" if finding["value"] is None else f"{min(99, int(finding['confidence'] * 100))}%"
-
-
-def values(report: dict) -> dict:
-    """Return {name: value} of a report, as settings.tunables() takes it."""
-    return {name: finding["value"] for name, finding in report["findings"].items()}
-
-
-def read_json(path: str) -> dict:
-    """Return the report in a file."""
-    try:
-        return checked.parse(files.read_named(path), FORM)
-    except ValueError as error:
-        why = "it is no JSON" if isinstance(error, json.JSONDecodeError | UnicodeError) else error
-        raise ProbeError(f"{path} is no report of ssd-probe of version {SCHEMA}: {why}") from None
 
 
 def read_whole(path: str) -> dict:
@@ -93,11 +73,6 @@ def outputs(args: argparse.Namespace, name: str) -> dict[str, str]:
                  for kind in ("json", "html")}
         check_files(named)
     return named
-
-
-def as_json(report: dict) -> str:
-    """Return a report for a file."""
-    return json.dumps(report, indent=1) + "\n"
 
 
 def show(report: dict, named: dict[str, str]):
@@ -196,20 +171,6 @@ def curves(report: dict) -> dict[str, tuple[dict, list[str]]]:
     return found
 
 
-def address(drawn, pyplot, form: str, **how) -> str:
-    """Return a figure as an image's address that holds the image itself. @form: svg or png."""
-    image = io.BytesIO()
-    drawn.savefig(image, format=form, **how)
-    pyplot.close(drawn)
-    kind = "svg+xml" if form == "svg" else form
-    return f"data:image/{kind};base64,{base64.b64encode(image.getvalue()).decode()}"
-
-
-def literal(text: str) -> str:
-    """Return a text for a figure, where a dollar would begin a formula."""
-    return text.replace("$", r"\$")
-
-
 def figure(curve: dict, pyplot) -> str:
     """Return a curve as an image's address."""
     drawn, axes = pyplot.subplots(figsize=(6, 3.8), layout="constrained")
@@ -235,19 +196,6 @@ def figure(curve: dict, pyplot) -> str:
     return address(drawn, pyplot, "svg", metadata={"Date": None})
 
 
-def drawing():
-    """Return pyplot, which opens no window; None if matplotlib is missing."""
-    try:
-        import matplotlib
-        matplotlib.use("Agg")
-        # The same report makes the same file.
-        matplotlib.rcParams["svg.hashsalt"] = "ssd-probe"
-        from matplotlib import pyplot
-    except ImportError:
-        return None
-    return pyplot
-
-
 def figures(report: dict) -> list[dict[str, str]]:
     """Return all figures as images' addresses, with what they show; none without matplotlib."""
     pyplot = drawing()
@@ -257,9 +205,6 @@ def figures(report: dict) -> list[dict[str, str]]:
              "caption": ", ".join(f"{name}: {value_text(report['findings'][name])}"
                                   for name in names)}
             for curve, names in curves(report).values()]
-
-
-NO_FIGURES = "no figures: matplotlib is missing (install python3-matplotlib)"
 
 
 def amounts(record: dict) -> list[str]:

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Run procedures on a drive: in which order, how often, within which bounds, and with what
 progress."""
-import contextlib
 import dataclasses
-import os
-import sys
 import time
 import zlib
 
@@ -12,7 +9,8 @@ import numpy
 
 from ssd_probe import ProbeError, engine, load, state
 from ssd_probe.drive import Drive, amount
-from ssd_probe.output import is_terminal, say
+from ssd_probe.lines import Line, duration
+from ssd_probe.output import say
 from ssd_probe.probe import Bench, Finding, Procedure
 from ssd_probe.report import value_text
 
@@ -72,32 +70,6 @@ def name_of(procedure: Procedure) -> str:
     return procedure.function.__name__
 
 
-class Line:
-    """A line on stderr that says what runs now; on a terminal it is written again and again."""
-    # Seconds after which it is written again there.
-    AGAIN_S = 0.2
-
-    def __init__(self, quiet: bool):
-        self.quiet, self.terminal = quiet, is_terminal(sys.stderr)
-
-    def fitted(self, text: str) -> str:
-        """Return what of a text fits: a line that is wrapped could not be written over."""
-        columns = 0
-        with contextlib.suppress(OSError):
-            columns = os.get_terminal_size(sys.stderr.fileno()).columns
-        return text[:(columns or 80) - 1]
-
-    def put(self, text: str, end: str):
-        """Print over the last line of a terminal."""
-        before = "\r\033[K" if self.terminal else ""
-        say(before + text, end)
-
-    def clear(self):
-        """Remove an unfinished line."""
-        if self.terminal and not self.quiet:
-            self.put("", "")
-
-
 class Progress(Line):
     """Lines on stderr: what runs now, and how long all of it will take."""
 
@@ -141,15 +113,6 @@ class Progress(Line):
         passed, mean = time.monotonic() - self.began, self.seconds / self.alike
         rest = passed / part - passed if part > 0.05 else max(0.0, mean - passed)
         return f", about {duration(rest + mean * (self.steps - self.done - 1))} left"
-
-
-def duration(seconds: float) -> str:
-    """Return a time for eyes."""
-    if seconds < 100:
-        return f"{max(1, round(seconds))} s"
-    if seconds < 6000:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
 
 
 @dataclasses.dataclass

@@ -6,11 +6,12 @@ import datetime
 import importlib
 import os
 
-from ssd_probe import (ProbeError, asking, engine, former, load, output, probe, report, run,
-                       state)
+from ssd_probe import (ProbeError, asking, engine, former, load, output, probe, probe_report,
+                       report, run, state)
 from ssd_probe.drive import Drive, amount
 from ssd_probe.engine import awake_cpus
 from ssd_probe.holding import Held
+from ssd_probe.lines import duration
 from ssd_probe.run import name_of
 from ssd_probe.signals import Interrupted, interruptible
 from ssd_probe.version import VERSION
@@ -133,7 +134,7 @@ class Session:
         left = [item for item in self.chosen if name_of(item) not in data["procedures"]]
         with run.MeteredEngine(self.descriptor, False, self.program) as player:
             will = run.estimate(self.bench(player), filled)
-        takes = run.duration(will.filling + will.each * len(left))
+        takes = duration(will.filling + will.each * len(left))
         if not self.args.destroy:
             say(f"{self.drive.describe()}: reads only; takes about {takes}")
             return will
@@ -175,7 +176,7 @@ class Session:
         findings = {name: state.stored(found[name]) for name in order}
         values = {name: finding["value"] for name, finding in findings.items()}
         return state.plain({
-            "schema": report.SCHEMA, "version": VERSION,
+            "schema": probe_report.SCHEMA, "version": VERSION,
             "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
             "kernel": os.uname().release, "options": self.options(),
             "drive": {"text": self.drive.describe(), **self.drive.identity()},

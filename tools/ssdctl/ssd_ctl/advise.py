@@ -14,8 +14,8 @@ from ssd_ctl.report import contributed
 from ssd_probe import files, former, load, output, packages
 from ssd_probe.asking import confirmed
 from ssd_probe.drive import Drive, amount, device_number
-from ssd_probe.report import as_json
-from ssd_probe.run import duration
+from ssd_probe.lines import duration
+from ssd_probe.output import as_json
 from ssd_probe.signals import Interrupted, interruptible
 
 OK, UNDECIDED = 0, 3

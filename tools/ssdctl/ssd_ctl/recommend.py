@@ -8,7 +8,7 @@ import json
 from ssd_ctl import CtlError, drives, evidence, hwdb, kinds, saved, schedulers
 from ssd_ctl.choice import Choice
 from ssd_ctl.said import add_option
-from ssd_probe import ProbeError
+from ssd_probe import ProbeError, probe_report, settings
 from ssd_probe.drive import Drive, read
 
 OK = 0
@@ -147,9 +147,7 @@ def by_model(known: dict[str, str], made: Recommendation):
 
 def probed(path: str, made: Recommendation):
     """Add what a report of ssd-probe says of the drive."""
-    # It needs Python modules that nothing else here does.
-    from ssd_probe import report, settings
-    values = report.values(report.read_json(path))
+    values = probe_report.values(probe_report.read_json(path))
     tunables = settings.tunables(values)
     made.others += [
         Other(f"by ssd-probe, {why}", Choice.recommended(name, tunables.get(name)))

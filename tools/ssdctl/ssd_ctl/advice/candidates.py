@@ -6,7 +6,7 @@ import dataclasses
 from ssd_ctl import CtlError, schedulers
 from ssd_ctl.choice import Choice
 from ssd_ctl.schedulers import NONE, WBT
-from ssd_probe import report, settings
+from ssd_probe import probe_report, settings
 from ssd_probe.drive import Drive, read
 
 
@@ -19,7 +19,7 @@ class Candidate:
 
 def probed_tunables(path: str | None) -> dict[str, dict[str, int | str]]:
     """Return the tunables of our schedulers by a report of ssd-probe."""
-    return settings.tunables(report.values(report.read_json(path))) if path else {}
+    return settings.tunables(probe_report.values(probe_report.read_json(path))) if path else {}
 
 
 def candidates(available: list[str], probed: dict[str, dict]) -> list[Candidate]:

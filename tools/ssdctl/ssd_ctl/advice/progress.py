@@ -2,7 +2,7 @@
 """What is shown on stderr while a drive is measured."""
 import time
 
-from ssd_probe.run import Line
+from ssd_probe.lines import Line
 
 
 class Shown(Line):

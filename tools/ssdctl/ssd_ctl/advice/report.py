@@ -32,8 +32,8 @@ from ssd_ctl.advice.workload import NAMED, READ, WAYS
 from ssd_ctl.choice import Choice
 from ssd_probe import pages
 from ssd_probe.drive import Drive
-from ssd_probe.report import NO_FIGURES, address, drawing, literal
-from ssd_probe.run import duration
+from ssd_probe.figures import NO_FIGURES, address, drawing, literal
+from ssd_probe.lines import duration
 from ssd_probe.version import VERSION
 
 # Warn if the p99 of reads under the recommended one is so many times that under none.
