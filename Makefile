@@ -154,7 +154,7 @@ install-tools: tools ## install only ssdctl, ssd-probe and trace-to-fio, below P
 	for file in $(LIBRARY); do \
 		install -D -m 644 tools/$$file $(DESTDIR)$(LIB)/$${file#*/} || exit 1; done
 	printf '%s\n' '"""The version of the project."""' 'VERSION = "$(VERSION)"' | \
-		install -m 644 /dev/stdin $(DESTDIR)$(LIB)/ssd_probe/version.py
+		install -m 644 /dev/stdin $(DESTDIR)$(LIB)/ssd_common/version.py
 	install $(PROGRAMS) $(DESTDIR)$(LIB)
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin
 	for link in $(LINKS); do \

@@ -21,7 +21,7 @@ import types
 # The matrices are small: threads cost more than they save.
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(PROJECT / path) for path in ("tools/ssdctl", "tools/ssd-probe", "tests/lib")]
+sys.path[:0] = [str(PROJECT / path) for path in ("tools/ssdctl", "tools/common", "tests/lib")]
 
 import advise_races as races  # noqa: E402  (in a folder added above)
 import guests  # noqa: E402

@@ -43,9 +43,9 @@ import probe_draw
 import storage
 import tables
 
-sys.path.insert(0, str(model.PROJECT / "tools/ssd-probe"))
+sys.path.insert(0, str(model.PROJECT / "tools/common"))
 
-from ssd_probe import settings  # noqa: E402  (in a folder added above)
+from ssd_common import settings  # noqa: E402  (in a folder added above)
 
 score = importlib.import_module("probe-score")
 
@@ -53,7 +53,7 @@ FOLDER = model.PROJECT / "build/advise-score"
 PUBLISHED = model.PROJECT / "Documentation/results/advise.json.xz"
 PROGRAM = "advise_runs.py"
 # What the guest has beside the files of the benchmark.
-IN_GUEST = ("tools/ssdctl", "tools/ssd-probe", "tests/ssdemu/presets")
+IN_GUEST = ("tools/ssdctl", "tools/common", "tests/ssdemu/presets")
 MARGIN = math.log(1.02)
 # Cases of a guest.
 BATCH = 5

@@ -38,7 +38,7 @@ LABEL = "real drives, wall-clock time"
 TAGS = 64
 # What is sent to a machine, each after what it imports.
 AGENT = pathlib.Path(__file__).with_name("fleet_agent.py")
-PROBE = model.PROJECT / "tools/ssd-probe/ssd_probe"
+COMMON = model.PROJECT / "tools/common/ssd_common"
 PARTS = ("drive", "output", "packages", "checked", "files", "signals", "former", "openers",
          "holding", "asking")
 # Reads that from its input and starts it. It has no single quotes: the shell takes it as it is.
@@ -76,8 +76,8 @@ class Drive:
 
 def modules() -> str:
     """Return the agent and what it imports, as START reads them: a line."""
-    files = [("ssd_probe", PROBE / "__init__.py"),
-             *((f"ssd_probe.{name}", PROBE / f"{name}.py") for name in PARTS),
+    files = [("ssd_common", COMMON / "__init__.py"),
+             *((f"ssd_common.{name}", COMMON / f"{name}.py") for name in PARTS),
              ("fleet_agent", AGENT)]
     return json.dumps([(name, path.read_text(encoding="utf-8")) for name, path in files])
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Runs on another machine, as root, as long as a drive of it is measured: holds the drive, checks
 it before each job, selects the scheduler and runs fio. fleet.py sends this file there, with the
-modules of ssd_probe that check, hold and restore for ssd-probe and ssdctl, too.
+modules of ssd_common that check, hold and restore for ssd-probe and ssdctl, too.
 
 Reads and prints a line of JSON at a time. At first it prints what the drive is; then it answers
 {"job": text, "scheduler": name} with {"fio": fio's output}, {"missing": true} without the
@@ -22,10 +22,10 @@ import shutil
 import subprocess
 import sys
 
-from ssd_probe import ProbeError, asking, former
-from ssd_probe.drive import Drive, chosen, read
-from ssd_probe.holding import Held
-from ssd_probe.signals import Interrupted, interruptible, uninterrupted
+from ssd_common import ProbeError, asking, former
+from ssd_common.drive import Drive, chosen, read
+from ssd_common.holding import Held
+from ssd_common.signals import Interrupted, interruptible, uninterrupted
 
 # Seconds between two looks whether the caller has gone.
 LOOK_S = 1

@@ -9,9 +9,9 @@ import sys
 
 import model
 
-sys.path.insert(0, str(model.PROJECT / "tools/ssd-probe"))
+sys.path.insert(0, str(model.PROJECT / "tools/common"))
 
-from ssd_probe import settings  # noqa: E402  (in a folder added above)
+from ssd_common import settings  # noqa: E402  (in a folder added above)
 
 FOLDER = model.BENCH / "probed"
 

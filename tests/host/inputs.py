@@ -21,19 +21,19 @@ import unittest.mock
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
-                str(PROJECT / "tools/ssd-probe")]
+                str(PROJECT / "tools/common"), str(PROJECT / "tools/ssd-probe")]
 
 from host import need  # noqa: E402  (in a folder added above)
 
 need("jinja2", "jsonschema", "numpy", "scipy")
 
 from checks import SEED, check  # noqa: E402  (in a folder added above)
+from ssd_common import ProbeError, arguments, checked, former, probe_report  # noqa: E402
 from ssd_ctl import CtlError, advise, saved, status  # noqa: E402
 from ssd_ctl import command as ssdctl  # noqa: E402
 from ssd_ctl.advice import candidates  # noqa: E402
 from ssd_ctl.advice import report as advice  # noqa: E402
-from ssd_probe import (  # noqa: E402
-    ProbeError, arguments, checked, former, probe_report, report, state)
+from ssd_probe import report, state  # noqa: E402
 from ssd_probe import command as ssd_probe  # noqa: E402
 
 PROGRAMS = {"ssd-probe": PROJECT / "tools/ssd-probe/ssd-probe",

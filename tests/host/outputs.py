@@ -16,11 +16,11 @@ import tempfile
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
-                str(PROJECT / "tools/ssd-probe")]
+                str(PROJECT / "tools/common")]
 
 from checks import check  # noqa: E402  (in a folder added above)
+from ssd_common import ProbeError, files  # noqa: E402
 from ssd_ctl import saved  # noqa: E402
-from ssd_probe import ProbeError, files  # noqa: E402
 
 SKIP = 4
 OTHER = 65534
@@ -158,8 +158,8 @@ def opened(folder):
     os.close(reader)
     os.close(writer)
     refused(lambda: files.check_named(f"/dev/fd/{writer}"), "Bad file descriptor")
-    script = (f"import sys; sys.path.insert(0, '{PROJECT}/tools/ssd-probe'); "
-              "from ssd_probe import files; files.write_named('/dev/stdout', 'report')")
+    script = (f"import sys; sys.path.insert(0, '{PROJECT}/tools/common'); "
+              "from ssd_common import files; files.write_named('/dev/stdout', 'report')")
     with (folder / "out").open("wb") as out:
         out.write(b"first ")
         out.flush()

@@ -112,10 +112,11 @@ for program in ssdctl ssd-probe trace-to-fio; do
 	said=$(PYTHONDONTWRITEBYTECODE=1 "$work/root/usr/lib/ssd-iosched/$program" --version)
 	[ "$said" = "$program $version" ] || fail "$program says $said"
 done
-(cd tools && find ssdctl/{ssd_ctl,jobs} ssd-probe/ssd_probe trace-to-fio/trace_to_fio -name __pycache__ \
-	-prune -o -type f -print |
+(cd tools && find common/ssd_common ssdctl/{ssd_ctl,jobs} ssd-probe/ssd_probe \
+	trace-to-fio/trace_to_fio -name __pycache__ -prune -o -type f -print |
 	sed 's|^[^/]*/||' | sort) >"$work/want"
-(cd "$work/root/usr/lib/ssd-iosched" && find ssd_ctl jobs ssd_probe trace_to_fio -type f | sort) >"$work/have"
+(cd "$work/root/usr/lib/ssd-iosched" &&
+	find ssd_common ssd_ctl jobs ssd_probe trace_to_fio -type f | sort) >"$work/have"
 diff "$work/want" "$work/have" || fail "not all of the programs' files are in the package"
 
 # Run dkms.conf as DKMS does for the build of kernel $1 with headers $2; print what DKMS is told.

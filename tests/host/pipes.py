@@ -83,10 +83,10 @@ def others_fail():
     """A pipe of the program's own that breaks is no quiet end."""
     with tempfile.TemporaryDirectory() as place:
         for folder, call in (("scripts", "quiet.finish(main)"),
-                             ("tools/ssd-probe", "sys.exit(output.finish('x', main))")):
+                             ("tools/common", "sys.exit(output.finish('x', main))")):
             script = pathlib.Path(place, "script.py")
             script.write_text(f"import sys\nsys.path.insert(0, '{PROJECT / folder}')\n" + (
-                "import quiet\n" if folder == "scripts" else "from ssd_probe import output\n") +
+                "import quiet\n" if folder == "scripts" else "from ssd_common import output\n") +
                 f"def main():\n    raise BrokenPipeError(32, 'Broken pipe')\n{call}\n")
             done = subprocess.run([sys.executable, "-B", script], capture_output=True, text=True,
                                   check=False)

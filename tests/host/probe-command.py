@@ -18,15 +18,15 @@ import subprocess
 import sys
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssd-probe")]
+sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/common")]
 
 from checks import check, modprobe, run, wait_for  # noqa: E402  (in a folder added above)
 from iosched import Disk, ours, remove_all  # noqa: E402
 from probing import (  # noqa: E402
     COMMAND, FAKE, STATES, probe, queue_settings, skip_without_parts, start, states, wait_for_line)
 from ssd import Device, NullBlk  # noqa: E402
-from ssd_probe import probe_report, settings  # noqa: E402
-from ssd_probe.drive import in_flight, read  # noqa: E402
+from ssd_common import probe_report, settings  # noqa: E402
+from ssd_common.drive import in_flight, read  # noqa: E402
 from terminal import Terminal  # noqa: E402
 
 JSON, HTML = pathlib.Path("/tmp/report.json"), pathlib.Path("/tmp/report.html")
@@ -419,12 +419,14 @@ def missing(dev):
                "from ssd_probe.command import main; sys.exit(main())")
     done = subprocess.run(["/usr/bin/python3", "-c", without, "--from", JSON, "--html", HTML],
                           capture_output=True, text=True, check=False,
-                          env={**os.environ, "PYTHONPATH": COMMAND.parent})
+                          env={**os.environ,
+                               "PYTHONPATH": f"{COMMAND.parent}:{PROJECT}/tools/common"})
     check(done.returncode == 0 and done.stderr.count("\n") == 1 and
           "install python3-matplotlib" in done.stderr, done.stderr)
     copy = pathlib.Path("/tmp/copy/of/tools")
-    shutil.copytree(COMMAND.parent, copy)
-    status, _, errors = probe(dev.path, program=copy / COMMAND.name)
+    for name in ("common", "ssd-probe"):
+        shutil.copytree(PROJECT / "tools" / name, copy / name)
+    status, _, errors = probe(dev.path, program=copy / "ssd-probe/ssd-probe")
     check(status == 1 and errors.count("\n") == 1 and "make tools" in errors, errors)
 
 

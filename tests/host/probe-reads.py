@@ -13,7 +13,7 @@ import sys
 import numpy
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssd-probe")]
+sys.path[:0] = [str(PROJECT / name) for name in ("tests/lib", "tools/common", "tools/ssd-probe")]
 
 from checks import check  # noqa: E402  (beside this folder)
 from ssd_probe import pairs, reads, regions, units  # noqa: E402  (in a folder added above)

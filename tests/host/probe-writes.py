@@ -11,11 +11,12 @@ import pathlib
 import sys
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(TOP / "tests/lib"), str(TOP / "tools/ssd-probe")]
+sys.path[:0] = [str(TOP / name) for name in ("tests/lib", "tools/common", "tools/ssd-probe")]
 
 import numpy  # noqa: E402
 from checks import check  # noqa: E402  (beside this folder)
-from ssd_probe import blocks, change, slc, strides, write_buffer, writes  # noqa: E402
+from ssd_common import change  # noqa: E402
+from ssd_probe import blocks, slc, strides, write_buffer, writes  # noqa: E402
 
 KB = 1024
 TRIALS = 300

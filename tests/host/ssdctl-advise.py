@@ -26,7 +26,7 @@ import types
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
-                str(PROJECT / "tools/ssd-probe")]
+                str(PROJECT / "tools/common")]
 SIMULATED = os.environ.get("LAB_SIMULATED") == "1"
 if not SIMULATED:
     from host import need
@@ -728,7 +728,7 @@ def one_gains(dev):
 def counts_agree(dev):
     """fio's logs hold what the kernel counts, window by window."""
     from ssd_ctl.advice import rounds, target
-    from ssd_probe.drive import Drive
+    from ssd_common.drive import Drive
     # A whole ms, which logs have, is 0.5 % of a window.
     plan = rounds.Plan(least_s=0.2, limit_s=8, enough=20)
     found = candidates.candidates(["none", "kyber"], {})

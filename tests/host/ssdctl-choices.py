@@ -15,13 +15,13 @@ import types
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
-                str(PROJECT / "tools/ssd-probe")]
+                str(PROJECT / "tools/common")]
 
 from checks import check  # noqa: E402  (in a folder added above)
+from ssd_common import drive as probed  # noqa: E402
 from ssd_ctl import (  # noqa: E402
     CtlError, apply, drives, persist, rules, schedulers, status, udev, uses)
 from ssd_ctl.choice import Choice, parse  # noqa: E402
-from ssd_probe import drive as probed  # noqa: E402
 
 MOUNTS = r"""21 1 8:1 / / rw - ext4 /dev/sda1 rw
 30 21 0:39 / /mnt/my\040pool rw - btrfs /dev/dm-0 rw

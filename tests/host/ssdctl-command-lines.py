@@ -11,7 +11,7 @@ import sys
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
-                str(PROJECT / "tools/ssd-probe")]
+                str(PROJECT / "tools/common")]
 
 from host import need  # noqa: E402  (in a folder added above)
 
@@ -19,9 +19,9 @@ need("numpy")
 
 import job_fuzz  # noqa: E402  (in a folder added above)
 from checks import SEED, check  # noqa: E402
+from ssd_common.arguments import Parser  # noqa: E402
 from ssd_ctl import CtlError, UsageError, advise_options  # noqa: E402
 from ssd_ctl.advice import workload  # noqa: E402
-from ssd_probe.arguments import Parser  # noqa: E402
 
 COMMANDS = 500
 # A command line as a report has it.

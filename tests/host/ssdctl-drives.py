@@ -23,18 +23,18 @@ import types
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
-                str(PROJECT / "tools/ssd-probe")]
+                str(PROJECT / "tools/common")]
 
 from checks import check  # noqa: E402  (in a folder added above)
+from ssd_common import ProbeError, asking, former, holding, openers, signals  # noqa: E402
+from ssd_common.drive import device_number, page_text  # noqa: E402
+from ssd_common.openers import Nodes  # noqa: E402
 from ssd_ctl import (  # noqa: E402
     CtlError, advise, apply, command, drives, persist, revert, rules, saved, schedulers, status,
     udev, undo_all)
 from ssd_ctl.advice import engine, target, workload  # noqa: E402
 from ssd_ctl.choice import Choice, parse  # noqa: E402
 from ssd_ctl.said import Said  # noqa: E402
-from ssd_probe import ProbeError, asking, former, holding, openers, signals  # noqa: E402
-from ssd_probe.drive import device_number, page_text  # noqa: E402
-from ssd_probe.openers import Nodes  # noqa: E402
 
 MOUNTS = r"""21 1 8:1 / / rw - ext4 /dev/sda1 rw
 30 21 0:39 / /mnt/my\040pool rw - btrfs {device} rw

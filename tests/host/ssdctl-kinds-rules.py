@@ -17,7 +17,7 @@ import types
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
-                str(PROJECT / "tools/ssd-probe")]
+                str(PROJECT / "tools/common")]
 
 from checks import check, run  # noqa: E402  (in a folder added above)
 from made_drives import DRIVES, made, write  # noqa: E402

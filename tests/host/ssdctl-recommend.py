@@ -14,13 +14,13 @@ import tempfile
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
-                str(PROJECT / "tools/ssd-probe")]
+                str(PROJECT / "tools/common")]
 
 from checks import check, run  # noqa: E402  (in a folder added above)
 from made_drives import DISK, made  # noqa: E402
+from ssd_common import ProbeError  # noqa: E402
 from ssd_ctl import evidence, kinds, recommend, saved, schedulers  # noqa: E402
 from ssd_ctl.choice import Choice  # noqa: E402
-from ssd_probe import ProbeError  # noqa: E402
 
 
 def gains():

@@ -15,7 +15,7 @@ import time
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
-                str(PROJECT / "tools/ssd-probe")]
+                str(PROJECT / "tools/common")]
 
 from host import need  # noqa: E402  (in a folder added above)
 

@@ -18,7 +18,7 @@ import types
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
-                str(PROJECT / "tools/ssd-probe")]
+                str(PROJECT / "tools/common")]
 
 from host import need  # noqa: E402  (in a folder added above)
 
@@ -27,11 +27,11 @@ need("jsonschema")
 from checks import check, wait_for  # noqa: E402  (in a folder added above)
 from reported import (  # noqa: E402
     HOST, PERSON, SECRETS, SERIAL, SOON, TOOL, WWN, called, fake_root, gone)
+from ssd_common import checked  # noqa: E402
 from ssd_ctl import CtlError, report_command, udev  # noqa: E402
 from ssd_ctl.report import (  # noqa: E402
     Section, bounded, contributed, facts, kernel_log, machine, of_drive, tasks)
 from ssd_ctl.report.bounded import Budget, answer, answers  # noqa: E402
-from ssd_probe import checked  # noqa: E402
 
 def hang(_):
     """Sleep uninterruptibly: the child that is started here opens a pipe that nothing writes to,

@@ -12,7 +12,7 @@ import time
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
-                str(PROJECT / "tools/ssd-probe")]
+                str(PROJECT / "tools/common")]
 
 from checks import check  # noqa: E402  (in a folder added above)
 from setter_files import LOOP, MAY, TO_NONE, finds, made_drive, service  # noqa: E402

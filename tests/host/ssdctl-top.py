@@ -12,7 +12,7 @@ import time
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
-                str(PROJECT / "tools/ssd-probe")]
+                str(PROJECT / "tools/common")]
 from checks import check, fail  # noqa: E402
 from ssd_ctl import bpf, btf, latencies, sched_files, top_lines, top_view  # noqa: E402
 from ssd_ctl.top_sample import by_way  # noqa: E402

@@ -12,13 +12,14 @@ import sys
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 TOOL = PROJECT / "tools/ssdctl"
-sys.path[:0] = [str(PROJECT / "tests/lib"), str(TOOL), str(PROJECT / "tools/ssd-probe")]
+sys.path[:0] = [str(PROJECT / "tests/lib"), str(TOOL), str(PROJECT / "tools/common"),
+                str(PROJECT / "tools/ssd-probe")]
 
 from checks import check, run  # noqa: E402  (in a folder added above)
 from host import man_page_is_clean  # noqa: E402
+from ssd_common import arguments  # noqa: E402
 from ssd_ctl import command, drives, schedulers  # noqa: E402
 from ssd_ctl.choice import QUEUE  # noqa: E402
-from ssd_probe import arguments  # noqa: E402
 from ssd_probe import command as probe  # noqa: E402
 from terminal import Terminal  # noqa: E402
 
@@ -161,7 +162,7 @@ def same_schedulers():
             ("Kconfig", r'The scheduler is called "(\w+)"'),
             ("debian/control", r"^ modules: (.+?)\. "),
             ("packaging/ssd-iosched.spec.in", r"^The I/O schedulers (.+?), which"),
-            ("tools/ssd-probe/ssd_probe/settings.py", r"^SCHEDULERS = (.+)"),
+            ("tools/common/ssd_common/settings.py", r"^SCHEDULERS = (.+)"),
             ("tools/ssdctl/completion/ssdctl.bash", r'local schedulers="(.+)"'),
             ("tools/ssdctl/completion/_ssdctl", r"local schedulers='(.+)'"),
             ("tools/ssdctl/udev/60-ssd-iosched.hwdb", r"^# SCHEDULER +(.+)")):

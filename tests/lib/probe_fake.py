@@ -9,7 +9,8 @@ import pathlib
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/ssd-probe"))
+TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
+sys.path[:0] = [str(TOOLS / "ssd-probe"), str(TOOLS / "common")]
 
 from ssd_probe import command, engine, session  # noqa: E402
 from ssd_probe.probe import Curve, Finding, procedure  # noqa: E402

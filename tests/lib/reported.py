@@ -8,7 +8,7 @@ import sys
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 TOOL = PROJECT / "tools/ssdctl"
-sys.path[:0] = [str(TOOL), str(PROJECT / "tools/ssd-probe")]
+sys.path[:0] = [str(TOOL), str(PROJECT / "tools/common")]
 
 from checks import check  # noqa: E402  (in a folder added above)
 from ssd_ctl import command  # noqa: E402

@@ -9,7 +9,7 @@ import tempfile
 import types
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(PROJECT / "tools/ssdctl"), str(PROJECT / "tools/ssd-probe")]
+sys.path[:0] = [str(PROJECT / "tools/ssdctl"), str(PROJECT / "tools/common")]
 
 from checks import check  # noqa: E402  (in a folder added above)
 from ssd_ctl import keeping, udev  # noqa: E402

@@ -15,7 +15,7 @@ from checks import check, is_added, run, wait_for
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 TOOL = PROJECT / "tools/ssdctl"
-sys.path[:0] = [str(TOOL), str(PROJECT / "tools/ssd-probe")]
+sys.path[:0] = [str(TOOL), str(PROJECT / "tools/common")]
 
 from ssd_ctl import STATE, command, rules  # noqa: E402  (in a folder added above)
 from ssd_ctl.udev import reload as tell_udev  # noqa: E402

@@ -8,7 +8,7 @@ import typing
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 TOOL = PROJECT / "tools/trace-to-fio"
-sys.path[:0] = [str(TOOL), str(PROJECT / "tools/ssd-probe")]
+sys.path[:0] = [str(TOOL), str(PROJECT / "tools/common")]
 
 from trace_to_fio import command  # noqa: E402  (in a folder added above)
 

@@ -17,7 +17,7 @@ import sys
 import time
 
 BENCH = pathlib.Path(__file__).resolve().parent.parent / "bench"
-sys.path[:0] = [str(BENCH), str(BENCH / "guest"), str(BENCH.parent.parent / "tools/ssd-probe")]
+sys.path[:0] = [str(BENCH), str(BENCH / "guest"), str(BENCH.parent.parent / "tools/common")]
 
 import load  # noqa: E402  (the guest's)
 import matrix  # noqa: E402  (beside the benchmark)
@@ -26,7 +26,7 @@ from blktrace import record  # noqa: E402
 from checks import check, near  # noqa: E402
 from iosched import Disk  # noqa: E402
 from ssd import Device  # noqa: E402
-from ssd_probe.drive import REQUESTS, WAYS, counters  # noqa: E402  (in a folder added above)
+from ssd_common.drive import REQUESTS, WAYS, counters  # noqa: E402  (in a folder added above)
 
 # A drive that is slow enough for fio in a guest, with 32 tags.
 PRESET, SCHEDULER = "pass-ssd1", "mq-deadline"

@@ -18,12 +18,12 @@ import sys
 from checks import check, modprobe, run, wait_for
 from ssd import PROJECT, Device
 
-sys.path[:0] = [str(PROJECT / "tools/ssdctl"), str(PROJECT / "tools/ssd-probe")]
+sys.path[:0] = [str(PROJECT / "tools/ssdctl"), str(PROJECT / "tools/common")]
 
 from ssd_ctl import CtlError  # noqa: E402  (in a folder added above)
+from ssd_common import ProbeError  # noqa: E402
+from ssd_common.drive import Drive  # noqa: E402
 from ssd_ctl.advice import target  # noqa: E402
-from ssd_probe import ProbeError  # noqa: E402
-from ssd_probe.drive import Drive  # noqa: E402
 
 MB = 1 << 20
 SIZE = 64 * MB

@@ -30,15 +30,15 @@ import time
 import types
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(PROJECT / "tools/ssdctl"), str(PROJECT / "tools/ssd-probe")]
+sys.path[:0] = [str(PROJECT / "tools/ssdctl"), str(PROJECT / "tools/common")]
 
 import job_fuzz  # noqa: E402
 import numpy  # noqa: E402
 from checks import SEED, check, run, wait_for  # noqa: E402
 from job_fuzz import CRAFTED, DRIVE, FOLDER, PORT, PROGRAM  # noqa: E402
 from ssd_ctl import CtlError  # noqa: E402  (in a folder added above)
+from ssd_common.drive import Drive  # noqa: E402
 from ssd_ctl.advice import candidates, engine, report, rounds, sandbox, workload  # noqa: E402
-from ssd_probe.drive import Drive  # noqa: E402
 
 DURATION = float(os.environ.get("DURATION") or 0)
 JOBS, RUN_S = (10000, DURATION) if DURATION else (300, 1)

@@ -19,7 +19,7 @@ from probing import (
     COMMAND, forked, probe, queue_settings, skip_without_parts, start, wait_for_line)
 from ssd import PROJECT, Device
 
-sys.path.insert(0, str(PROJECT / "tools/ssd-probe"))
+sys.path[:0] = [str(PROJECT / "tools/ssd-probe"), str(PROJECT / "tools/common")]
 
 from ssd_probe import command  # noqa: E402  (in a folder added above)
 

@@ -16,7 +16,7 @@ from iosched import Disk, insert, ours, remove_all
 from ssd import Device
 from ssdctl import PROGRAM, State, as_nobody, has, link, nothing_left, refused, ssdctl, status_of
 
-from ssd_probe.drive import Drive  # (in a folder that ssdctl.py has added)
+from ssd_common.drive import Drive  # (in a folder that ssdctl.py has added)
 
 DEBUG = "/sys/kernel/debug"
 

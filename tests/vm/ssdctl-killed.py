@@ -17,9 +17,9 @@ from ssd import Device
 from ssdctl import State, has, nothing_left, ssdctl
 
 from ssd_ctl import schedulers  # (in folders that ssdctl.py has added)
+from ssd_common import former
+from ssd_common.drive import Drive
 from ssd_ctl.choice import Choice
-from ssd_probe import former
-from ssd_probe.drive import Drive
 
 CANDIDATES = (Choice("kyber", {"read_lat_nsec": 5000000}), Choice.recommended("bp"))
 UNUSUAL = {"iosched/slice_idle_us": 33, "nr_requests": 77, "wbt_lat_usec": 5000,

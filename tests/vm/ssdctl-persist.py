@@ -24,9 +24,9 @@ from ssdctl import (State, has, nothing_left, refused, reload, replug, settle, s
                     status_of, udev)
 
 from ssd_ctl import CtlError, drives, hwdb, saved, schedulers, status  # (in a folder of ssdctl.py)
+from ssd_common.drive import Drive
+from ssd_common.files import write_ours
 from ssd_ctl.choice import Choice
-from ssd_probe.drive import Drive
-from ssd_probe.files import write_ours
 
 RULES = pathlib.Path("/etc/udev/rules.d")
 WEIRD = 'We*rd [x] "?" | \\ ü$kernel'

@@ -22,7 +22,7 @@ from iosched import Disk
 from ssd import PROJECT, NullBlk
 from terminal import Terminal
 
-sys.path[:0] = [str(PROJECT / "tools/ssdctl"), str(PROJECT / "tools/ssd-probe")]
+sys.path[:0] = [str(PROJECT / "tools/ssdctl"), str(PROJECT / "tools/common")]
 from ssd_ctl import bpf  # noqa: E402
 
 SSDCTL = [str(PROJECT / "tools/ssdctl/ssdctl"), "top"]

@@ -25,13 +25,13 @@ import load as ioload
 from common import PROJECT, command
 from ssd import Device
 
-sys.path[:0] = [str(PROJECT / "tools/ssdctl"), str(PROJECT / "tools/ssd-probe")]
+sys.path[:0] = [str(PROJECT / "tools/ssdctl"), str(PROJECT / "tools/common")]
 
 import numpy  # noqa: E402
 from ssd_ctl import advise_options, schedulers  # noqa: E402  (in a folder added above)
+from ssd_common.drive import Drive  # noqa: E402
 from ssd_ctl.advice import (  # noqa: E402
     candidates, engine, rounds, sequential, target, workload)
-from ssd_probe.drive import Drive  # noqa: E402
 
 # Limits of advise: its default, but for the shortest window and the I/Os: a guest has to get by
 # with fewer than a fast drive makes. Of undecided cases they may be raised (--patience).

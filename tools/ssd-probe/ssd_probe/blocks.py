@@ -11,7 +11,8 @@ import dataclasses
 import numpy
 import scipy.stats
 
-from ssd_probe import change, engine, writing
+from ssd_common import change
+from ssd_probe import engine, writing
 from ssd_probe.engine import WRITE
 from ssd_probe.probe import Bench, Curve, Finding, procedure
 from ssd_probe.writing import KB, cannot, value

@@ -7,7 +7,8 @@ its size becomes a multiple of the clustered page, and rises when it grows beyon
 """
 import numpy
 
-from ssd_probe import change, writing
+from ssd_common import change
+from ssd_probe import writing
 from ssd_probe.probe import Bench, Curve, Finding, procedure
 from ssd_probe.writing import KB, Places, cannot, value
 

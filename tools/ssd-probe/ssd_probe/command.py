@@ -7,10 +7,11 @@ import argparse
 import os
 import sys
 
-from ssd_probe import ProbeError, holding, load, output, packages, report
-from ssd_probe.arguments import Parser, parse_size
-from ssd_probe.drive import Drive
-from ssd_probe.version import VERSION
+from ssd_common import ProbeError, holding, load, output, packages
+from ssd_common.arguments import Parser, parse_size
+from ssd_common.drive import Drive
+from ssd_common.version import VERSION
+from ssd_probe import report
 
 # Seconds of --load.
 LOAD_S = 5

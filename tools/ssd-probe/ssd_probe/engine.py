@@ -8,7 +8,7 @@ import subprocess
 
 import numpy
 
-from ssd_probe import DriveFailed, ProbeError
+from ssd_common import DriveFailed, ProbeError
 
 READ, WRITE, FLUSH = range(3)
 BARRIER = 1

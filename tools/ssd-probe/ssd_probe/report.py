@@ -5,18 +5,20 @@ import argparse
 import importlib.util
 import json
 import os
+import pathlib
 import textwrap
 
-from ssd_probe import ProbeError, files, output, pages, settings
-from ssd_probe.figures import NO_FIGURES, address, drawing, literal
-from ssd_probe.output import as_json
-from ssd_probe.probe_report import read_json
+from ssd_common import ProbeError, files, output, pages, settings
+from ssd_common.figures import NO_FIGURES, address, drawing, literal
+from ssd_common.output import as_json
+from ssd_common.probe_report import read_json
 
 # What it has beside the findings.
 WHOLE = ("version", "date", "kernel", "options", "drive", "written_before", "left_out",
          "procedures", "schedulers")
 OF_FINDING = ("unit", "confidence", "why", "curve")
 WIDTH = 100
+TEMPLATES = pathlib.Path(__file__).resolve().parent / "templates"
 
 
 def value_text(finding: dict) -> str:
@@ -216,6 +218,7 @@ def amounts(record: dict) -> list[str]:
 def page(report: dict) -> str:
     """Return a report as one HTML file that needs no other."""
     return pages.render(
-        "report.html", report=report, notes=notes(report), use=advice_text(report).splitlines()[0],
-        options=json.dumps(report["options"]), value=value_text, sure=sure_text, amounts=amounts,
-        figures=figures(report), no_figures=NO_FIGURES)
+        "report.html", TEMPLATES, report=report, notes=notes(report),
+        use=advice_text(report).splitlines()[0], options=json.dumps(report["options"]),
+        value=value_text, sure=sure_text, amounts=amounts, figures=figures(report),
+        no_figures=NO_FIGURES)

@@ -7,10 +7,11 @@ import zlib
 
 import numpy
 
-from ssd_probe import ProbeError, engine, load, state
-from ssd_probe.drive import Drive, amount
-from ssd_probe.lines import Line, duration
-from ssd_probe.output import say
+from ssd_common import ProbeError, load
+from ssd_common.drive import Drive, amount
+from ssd_common.lines import Line, duration
+from ssd_common.output import say
+from ssd_probe import engine, state
 from ssd_probe.probe import Bench, Finding, Procedure
 from ssd_probe.report import value_text
 

@@ -6,15 +6,15 @@ import datetime
 import importlib
 import os
 
-from ssd_probe import (ProbeError, asking, engine, former, load, output, probe, probe_report,
-                       report, run, state)
-from ssd_probe.drive import Drive, amount
+from ssd_common import ProbeError, asking, former, load, output, probe_report
+from ssd_common.drive import Drive, amount
+from ssd_common.holding import Held
+from ssd_common.lines import duration
+from ssd_common.signals import Interrupted, interruptible
+from ssd_common.version import VERSION
+from ssd_probe import engine, probe, report, run, state
 from ssd_probe.engine import awake_cpus
-from ssd_probe.holding import Held
-from ssd_probe.lines import duration
 from ssd_probe.run import name_of
-from ssd_probe.signals import Interrupted, interruptible
-from ssd_probe.version import VERSION
 
 # Modules that register procedures, in the order of the table.
 MODULES = ("reads", "units", "regions", "writes", "slc", "clusters", "write_buffer", "blocks",

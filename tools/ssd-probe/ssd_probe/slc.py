@@ -6,7 +6,8 @@ other reasons for writes to slow down, such as garbage collection.
 """
 import numpy
 
-from ssd_probe import change, engine, writing
+from ssd_common import change
+from ssd_probe import engine, writing
 from ssd_probe.engine import READ, WRITE
 from ssd_probe.probe import Bench, Curve, Finding, procedure
 from ssd_probe.writing import KB, MB, cannot, value

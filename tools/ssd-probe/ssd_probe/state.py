@@ -11,7 +11,7 @@ import math
 import pathlib
 import re
 
-from ssd_probe import checked, files
+from ssd_common import checked, files
 from ssd_probe.probe import Curve, Finding
 
 STATES = pathlib.Path("/var/lib/ssd-probe")

@@ -9,7 +9,8 @@ another block.
 import numpy
 import scipy.stats
 
-from ssd_probe import change, writing
+from ssd_common import change
+from ssd_probe import writing
 from ssd_probe.engine import WRITE, ios
 from ssd_probe.probe import Bench, Curve, Finding, procedure
 from ssd_probe.writing import KB, MB

@@ -7,7 +7,8 @@ behind figure 3 of PASS, section 2.
 """
 import numpy
 
-from ssd_probe import change, engine, writing
+from ssd_common import change
+from ssd_probe import engine, writing
 from ssd_probe.engine import FLUSH, READ, WRITE
 from ssd_probe.probe import Bench, Curve, Finding, procedure
 from ssd_probe.writing import KB, MB, cannot, value

@@ -7,7 +7,8 @@ flush: its programs are seen only once the buffer is full.
 """
 import numpy
 
-from ssd_probe import change, engine
+from ssd_common import change
+from ssd_probe import engine
 from ssd_probe.engine import FLUSH, READ, WRITE
 from ssd_probe.probe import Bench, Finding
 

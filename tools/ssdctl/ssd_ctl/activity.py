@@ -4,10 +4,10 @@ import dataclasses
 import os
 import time
 
+from ssd_common.drive import (BUSY_MS, REQUESTS, SECTOR, SECTORS, TICKS, WAYS, Drive, counters,
+                             in_flight, read)
 from ssd_ctl import CtlError, schedulers
 from ssd_ctl.debugfs import debugfs
-from ssd_probe.drive import (BUSY_MS, REQUESTS, SECTOR, SECTORS, TICKS, WAYS, Drive, counters,
-                             in_flight, read)
 
 Stat = tuple[float, list[int]]
 

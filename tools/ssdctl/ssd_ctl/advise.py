@@ -4,6 +4,12 @@ import argparse
 import contextlib
 import os
 
+from ssd_common import files, former, load, output, packages
+from ssd_common.asking import confirmed
+from ssd_common.drive import Drive, amount, device_number
+from ssd_common.lines import duration
+from ssd_common.output import as_json
+from ssd_common.signals import Interrupted, interruptible
 from ssd_ctl import CtlError, UsageError, apply, drives, saved, schedulers, udev
 from ssd_ctl.advice import (candidates, engine, report, rounds, sandbox, sequential, target,
                             workload)
@@ -11,12 +17,6 @@ from ssd_ctl.advice.progress import Shown
 from ssd_ctl.advise_options import DEFAULT, check_options
 from ssd_ctl.choice import Choice
 from ssd_ctl.report import contributed
-from ssd_probe import files, former, load, output, packages
-from ssd_probe.asking import confirmed
-from ssd_probe.drive import Drive, amount, device_number
-from ssd_probe.lines import duration
-from ssd_probe.output import as_json
-from ssd_probe.signals import Interrupted, interruptible
 
 OK, UNDECIDED = 0, 3
 # What is measured with: the kernel counts what the drive does.

@@ -10,10 +10,10 @@ restored.
 """
 import argparse
 
+from ssd_common import files, pages
+from ssd_common.arguments import Parser, parse_size
 from ssd_ctl import UsageError
 from ssd_ctl.apply import add_even_unsure
-from ssd_probe import files, pages
-from ssd_probe.arguments import Parser, parse_size
 
 DEFAULT = "desktop"
 MINUTES, MOST_MINUTES = 30.0, 100_000

@@ -4,11 +4,11 @@ import argparse
 import contextlib
 from collections.abc import Callable
 
+from ssd_common import ProbeError, former, output
+from ssd_common.drive import Drive, read
 from ssd_ctl import CtlError, UsageError, drives, rules, saved, schedulers
 from ssd_ctl.choice import QUEUE, Choice, parse
 from ssd_ctl.said import Said, add_option
-from ssd_probe import ProbeError, former, output
-from ssd_probe.drive import Drive, read
 
 OK = 0
 EVEN_UNSURE = "--even-unsure"

@@ -7,11 +7,11 @@ import json
 import pathlib
 from collections.abc import Mapping
 
+from ssd_common.drive import Drive
 from ssd_ctl import CtlError, hwdb, kinds, udev
 from ssd_ctl.choice import Choice, parse
 from ssd_ctl.rule_lines import (
     ABOUT, FIRST, KEPT, PREFIX, PROGRAM, assignments, meant, retried)
-from ssd_probe.drive import Drive
 
 NAME = f"{PREFIX}each-kind.rules"
 END = 'LABEL="ssd_iosched_end"'

@@ -5,9 +5,9 @@ import dataclasses
 import mmap
 import re
 
+from ssd_common.drive import Drive
+from ssd_common.settings import echo_lines
 from ssd_ctl import CtlError
-from ssd_probe.drive import Drive
-from ssd_probe.settings import echo_lines
 
 # Settings of the queue that are part of a choice. The kernel takes some values silently and makes
 # others of them, so these are refused: {name: (the least, the greatest, a divisor)}, None: any.

@@ -8,11 +8,11 @@ import importlib
 import pathlib
 import sys
 
+from ssd_common import ProbeError, output, packages
+from ssd_common.arguments import USAGE, Parser
+from ssd_common.signals import handled, ignore
+from ssd_common.version import VERSION
 from ssd_ctl import CtlError, UsageError
-from ssd_probe import ProbeError, output, packages
-from ssd_probe.arguments import USAGE, Parser
-from ssd_probe.signals import handled, ignore
-from ssd_probe.version import VERSION
 
 # {command: (its module, what it does)}. The module has add_options(parser) and run(args), which
 # returns the exit status.

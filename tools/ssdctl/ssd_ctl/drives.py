@@ -6,9 +6,9 @@ import os
 import pathlib
 import re
 
+from ssd_common import ProbeError
+from ssd_common.drive import BLOCK, Drive, device_number, place_of, read
 from ssd_ctl import CtlError, udev
-from ssd_probe import ProbeError
-from ssd_probe.drive import BLOCK, Drive, device_number, place_of, read
 
 # What is no drive, by its name: made of files (loop), of memory (ram, zram, pmem, nullb), of other
 # drives (dm-, md, bcache, zvols), by a program (ublkb, nbd), of bare flash (mtdblock, ubiblock) or

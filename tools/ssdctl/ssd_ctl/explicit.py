@@ -3,11 +3,11 @@
 is: by a rule of udev in /etc that comes before them, or by ssdctl apply."""
 import re
 
+from ssd_common.drive import Drive
 from ssd_ctl import CtlError, by_kind, keeping, rules, saved, schedulers
 from ssd_ctl.choice import Choice
 from ssd_ctl.setters import Setter
 from ssd_ctl.setters import rules as events
-from ssd_probe.drive import Drive
 
 RULE = re.compile(r"/(etc|run|(?:usr/(?:local/)?)?lib)/udev/rules\.d/([^/]+):\d+")
 

@@ -8,11 +8,11 @@ import pathlib
 import re
 from collections.abc import Mapping
 
+from ssd_common import files, output
+from ssd_common.drive import Drive
 from ssd_ctl import CtlError, drives, saved, udev
 from ssd_ctl.choice import Choice, parse
 from ssd_ctl.said import Said, add_option
-from ssd_probe import files, output
-from ssd_probe.drive import Drive
 
 OK, FAILED = 0, 1
 # 60-ssd-iosched-hwdb.rules does nothing without it.

@@ -5,12 +5,12 @@ import contextlib
 import time
 import types
 
+from ssd_common.drive import Drive
+from ssd_common.former import SETTLE_S
 from ssd_ctl import CtlError, rules, schedulers, udev
 from ssd_ctl.choice import Choice, canonical
 from ssd_ctl.setters import Setter, boot
 from ssd_ctl.setters import rules as others
-from ssd_probe.drive import Drive
-from ssd_probe.former import SETTLE_S
 
 
 # By their rules a change event of such a drive or partition starts the array that it belongs to

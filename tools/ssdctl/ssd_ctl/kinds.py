@@ -10,10 +10,10 @@ import contextlib
 import dataclasses
 import pathlib
 
+from ssd_common.drive import Drive, read
 from ssd_ctl import CtlError, drives, udev
 from ssd_ctl.choice import Choice, parse
 from ssd_ctl.setters import rules as events
-from ssd_probe.drive import Drive, read
 
 # How sure a recommendation is: by ssdctl advise on the drive, by a measurement of the model in the
 # hardware database, by an emulated drive of the kind, by one that is like it, or nothing is known.

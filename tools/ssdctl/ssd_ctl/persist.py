@@ -8,13 +8,13 @@ import pathlib
 import shutil
 import sys
 
+from ssd_common.drive import Drive
 from ssd_ctl import (
     CtlError, UsageError, apply, by_kind, drives, keeping, persist_kinds, recommend, rules, saved,
     schedulers, udev)
 from ssd_ctl.choice import Choice, parse
 from ssd_ctl.said import Said, add_option
 from ssd_ctl.setters import Setter, boot
-from ssd_probe.drive import Drive
 
 OK = 0
 

@@ -7,13 +7,13 @@ import dataclasses
 import fcntl
 import pathlib
 
+from ssd_common.drive import Drive
 from ssd_ctl import (
     CtlError, apply, by_kind, drives, evidence, explicit, explicit_rules, keeping, kinds, revert,
     rules, saved, schedulers, udev)
 from ssd_ctl.choice import Choice
 from ssd_ctl.said import Said
 from ssd_ctl.setters import Setter, boot
-from ssd_probe.drive import Drive
 
 # Where the hardware database of the project is, as a file: installed, or in a checkout.
 DATABASE = "60-ssd-iosched.hwdb"

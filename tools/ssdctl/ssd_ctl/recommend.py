@@ -5,11 +5,11 @@ import argparse
 import dataclasses
 import json
 
+from ssd_common import ProbeError, probe_report, settings
+from ssd_common.drive import Drive, read
 from ssd_ctl import CtlError, drives, evidence, hwdb, kinds, saved, schedulers
 from ssd_ctl.choice import Choice
 from ssd_ctl.said import add_option
-from ssd_probe import ProbeError, probe_report, settings
-from ssd_probe.drive import Drive, read
 
 OK = 0
 KEEP = "keep what it has"

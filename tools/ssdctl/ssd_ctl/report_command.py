@@ -11,14 +11,14 @@ import datetime
 import json
 import os
 
+from ssd_common import files, output, packages
+from ssd_common.version import VERSION
 from ssd_ctl import CtlError, UsageError, schedulers
 from ssd_ctl.drives import find, slug
 from ssd_ctl.report import contributed, kernel_log, machine, names, of_drive, tasks
 from ssd_ctl.report import text as as_text
 from ssd_ctl.report.bounded import Budget
 from ssd_ctl.report.redact import Redactor, tokens, walked
-from ssd_probe import files, output, packages
-from ssd_probe.version import VERSION
 
 OK = 0
 SCHEMA = 1

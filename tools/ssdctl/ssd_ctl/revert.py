@@ -6,10 +6,10 @@ what the drive had before that instead, if it takes that back."""
 import argparse
 import contextlib
 
+from ssd_common.drive import Drive
 from ssd_ctl import CtlError, apply, by_kind, drives, rules, saved, schedulers, udev
 from ssd_ctl.choice import Choice
 from ssd_ctl.said import Said, add_option
-from ssd_probe.drive import Drive
 
 OK, FAILED = 0, 1
 

@@ -9,12 +9,12 @@ import re
 import typing
 from collections.abc import Mapping
 
+from ssd_common.drive import Drive, read
+from ssd_common.files import write_ours
 from ssd_ctl import CtlError, by_kind, drives, udev
 from ssd_ctl.choice import Choice
 from ssd_ctl.rule_lines import (
     ABOUT, FIRST, PREFIX, assignments, keeping, meant, retried)
-from ssd_probe.drive import Drive, read
-from ssd_probe.files import write_ours
 
 FOLDER = pathlib.Path("/etc/udev/rules.d")
 # By which of udev's properties a drive is recognized; of several, the first that it has.

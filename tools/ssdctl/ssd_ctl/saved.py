@@ -8,10 +8,10 @@ import os
 import pathlib
 from collections.abc import Callable
 
+from ssd_common import ProbeError, checked, files, packages
+from ssd_common.drive import Drive
 from ssd_ctl import STATE, CtlError, drives, schedulers
 from ssd_ctl.choice import Choice
-from ssd_probe import ProbeError, checked, files, packages
-from ssd_probe.drive import Drive
 
 SAVED, ADVICE, APPLIED = STATE / "saved", STATE / "advice", STATE / "applied"
 LOCK = pathlib.Path("/run/ssd-iosched.lock")

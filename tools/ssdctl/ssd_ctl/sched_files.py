@@ -5,8 +5,8 @@ import dataclasses
 import pathlib
 import re
 
+from ssd_common.drive import in_flight, read
 from ssd_ctl.latencies import CLASSES, DIRECTIONS
-from ssd_probe.drive import in_flight, read
 
 # As this project's schedulers print them, and mq-deadline.
 CLASS_NAMES = {"rt": "real-time", "be": "best-effort", "idle": "idle"}

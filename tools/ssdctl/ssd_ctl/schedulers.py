@@ -9,12 +9,12 @@ import subprocess
 import time
 from collections.abc import Iterable
 
+from ssd_common.drive import Drive, chosen, read
+from ssd_common.former import SETTLE_S, write
+from ssd_common.packages import with_sbin
+from ssd_common.settings import SCHEDULERS
 from ssd_ctl import CtlError
 from ssd_ctl.choice import ALIASES, QUEUE, VALUE, Choice
-from ssd_probe.drive import Drive, chosen, read
-from ssd_probe.former import SETTLE_S, write
-from ssd_probe.packages import with_sbin
-from ssd_probe.settings import SCHEDULERS
 
 OURS = SCHEDULERS
 # The oldest kernel that ours are built for, as dkms.conf has it.

@@ -5,11 +5,11 @@ import dataclasses
 import json
 import os
 
+from ssd_common import ProbeError
+from ssd_common.drive import Drive, amount
 from ssd_ctl import CtlError, activity, drives, keeping, rules, saved, schedulers, uses
 from ssd_ctl.said import add_option
 from ssd_ctl.setters import boot
-from ssd_probe import ProbeError
-from ssd_probe.drive import Drive, amount
 
 OK = 0
 LONGEST_S = 3600

@@ -4,9 +4,9 @@ top_sample.py."""
 import math
 from collections.abc import Iterator
 
+from ssd_common.drive import amount
 from ssd_ctl.latencies import CLASSES, DIRECTIONS, KINDS
 from ssd_ctl.sched_files import Parsed, Row
-from ssd_probe.drive import amount
 
 # Styles of lines.
 PLAIN, TITLE, HEAD, DIM, WARNING = "plain", "title", "head", "dim", "warning"

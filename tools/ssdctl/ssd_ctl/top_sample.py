@@ -6,12 +6,12 @@ import datetime
 import os
 import time
 
+from ssd_common.drive import (BUSY_MS, MERGES, REQUESTS, SECTOR, SECTORS, TICKS, WAYS, Drive,
+                             counters)
 from ssd_ctl import CtlError, drives, latencies, schedulers
 from ssd_ctl.debugfs import PLACE, debugfs
 from ssd_ctl.latencies import Key, Latencies, Unavailable, difference, merged, summary
 from ssd_ctl.sched_files import Parsed, Queue, SchedulerFiles
-from ssd_probe.drive import (BUSY_MS, MERGES, REQUESTS, SECTOR, SECTORS, TICKS, WAYS, Drive,
-                             counters)
 
 
 @dataclasses.dataclass

@@ -6,10 +6,10 @@ import os
 import sys
 import time
 
+from ssd_common.output import is_terminal
 from ssd_ctl import UsageError
 from ssd_ctl.top_lines import DIM, HEAD, PLAIN, TITLE, WARNING, Line, lines_of
 from ssd_ctl.top_sample import Snapshot, Watch
-from ssd_probe.output import is_terminal
 
 KEYS = "q quit   p pause   h help"
 PAUSED = "PAUSED   p continue   q quit   h help"

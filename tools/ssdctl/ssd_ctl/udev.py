@@ -5,9 +5,9 @@ import re
 import subprocess
 from collections.abc import Mapping
 
+from ssd_common.drive import Drive
+from ssd_common.packages import with_sbin
 from ssd_ctl import CtlError
-from ssd_probe.drive import Drive
-from ssd_probe.packages import with_sbin
 
 # The first version that has udevadm verify.
 VERIFY = 254

@@ -4,11 +4,11 @@ remove the rules, and remove what ssdctl has stored, advice too."""
 import argparse
 import shutil
 
+from ssd_common import former
+from ssd_common.drive import Drive
+from ssd_common.files import UNFINISHED
 from ssd_ctl import STATE, CtlError, apply, drives, hwdb, revert, rules, saved, udev
 from ssd_ctl.said import Said, add_option
-from ssd_probe import former
-from ssd_probe.drive import Drive
-from ssd_probe.files import UNFINISHED
 
 OK, FAILED = 0, 1
 

@@ -5,8 +5,8 @@ import os
 import pathlib
 import stat
 
-from ssd_probe.drive import Drive, device_number, read
-from ssd_probe.holding import unescaped
+from ssd_common.drive import Drive, device_number, read
+from ssd_common.holding import unescaped
 
 MOUNTS, SWAPS = pathlib.Path("/proc/self/mountinfo"), pathlib.Path("/proc/swaps")
 SWAP = "swap"

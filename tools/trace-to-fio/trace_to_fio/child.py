@@ -5,8 +5,8 @@ import subprocess
 import tempfile
 import threading
 
-from ssd_probe.output import plain
-from ssd_probe.packages import with_sbin
+from ssd_common.output import plain
+from ssd_common.packages import with_sbin
 
 from trace_to_fio import TraceError
 

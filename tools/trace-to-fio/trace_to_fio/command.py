@@ -8,9 +8,9 @@ import json
 import re
 import sys
 
-from ssd_probe import ProbeError, output, packages
-from ssd_probe.arguments import Parser, parse_size
-from ssd_probe.version import VERSION
+from ssd_common import ProbeError, output, packages
+from ssd_common.arguments import Parser, parse_size
+from ssd_common.version import VERSION
 
 from trace_to_fio import Options, TraceError
 from trace_to_fio.formats import all_formats

@@ -4,7 +4,7 @@ import collections.abc
 import dataclasses
 import itertools
 
-from ssd_probe.output import plain
+from ssd_common.output import plain
 
 from trace_to_fio import LeftOut, Malformed, NoTrace, Options, TraceError
 from trace_to_fio.formats import Format, Parser, all_formats, ftrace

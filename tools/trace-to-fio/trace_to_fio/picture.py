@@ -4,8 +4,8 @@ import io
 
 import numpy
 
-from ssd_probe import files
-from ssd_probe.packages import need
+from ssd_common import files
+from ssd_common.packages import need
 
 from trace_to_fio import TraceError
 from trace_to_fio.summary import PLACES, S, STEPS, WAYS, Summary, Way, size_of

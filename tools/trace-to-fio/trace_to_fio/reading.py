@@ -6,7 +6,7 @@ import collections.abc
 import itertools
 import sys
 
-from ssd_probe import output
+from ssd_common import output
 
 from trace_to_fio import LeftOut, Malformed, NoTrace, Options, Request, TraceError
 from trace_to_fio.detect import counted, first_lines, parser_for, refuse_unit

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The summary of a trace as a table."""
-from ssd_probe.output import plain
+from ssd_common.output import plain
 
 from trace_to_fio.summary import BEFORE, MOST, WAYS
 

@@ -10,7 +10,7 @@ import sys
 import tarfile
 import zlib
 
-from ssd_probe.output import plain
+from ssd_common.output import plain
 
 from trace_to_fio import NoTrace, TraceError
 from trace_to_fio.child import Child

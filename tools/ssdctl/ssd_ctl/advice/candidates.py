@@ -3,11 +3,11 @@
 import collections.abc
 import dataclasses
 
+from ssd_common import probe_report, settings
+from ssd_common.drive import Drive, read
 from ssd_ctl import CtlError, schedulers
 from ssd_ctl.choice import Choice
 from ssd_ctl.schedulers import NONE, WBT
-from ssd_probe import probe_report, settings
-from ssd_probe.drive import Drive, read
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,12 +17,12 @@ import time
 
 import numpy
 
+from ssd_common import output
+from ssd_common.drive import MERGES, REQUESTS, SECTOR, SECTORS, WAYS, Drive, counters, read
+from ssd_common.signals import deferred
 from ssd_ctl import CtlError
 from ssd_ctl.advice import sandbox, workload
 from ssd_ctl.advice.target import Target
-from ssd_probe import output
-from ssd_probe.drive import MERGES, REQUESTS, SECTOR, SECTORS, WAYS, Drive, counters, read
-from ssd_probe.signals import deferred
 
 # Directions of data.
 BOTH = ("read", "write")

@@ -2,7 +2,7 @@
 """What is shown on stderr while a drive is measured."""
 import time
 
-from ssd_probe.lines import Line
+from ssd_common.lines import Line
 
 
 class Shown(Line):

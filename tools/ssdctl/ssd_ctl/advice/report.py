@@ -24,17 +24,17 @@ import os
 import pathlib
 import statistics
 
+from ssd_common import pages
+from ssd_common.drive import Drive
+from ssd_common.figures import NO_FIGURES, address, drawing, literal
+from ssd_common.lines import duration
+from ssd_common.version import VERSION
 from ssd_ctl.advice.figures import summed
 from ssd_ctl.advice.rounds import Measured, Rounds
 from ssd_ctl.advice.sequential import NONE
 from ssd_ctl.advice.target import Target
 from ssd_ctl.advice.workload import NAMED, READ, WAYS
 from ssd_ctl.choice import Choice
-from ssd_probe import pages
-from ssd_probe.drive import Drive
-from ssd_probe.figures import NO_FIGURES, address, drawing, literal
-from ssd_probe.lines import duration
-from ssd_probe.version import VERSION
 
 # Warn if the p99 of reads under the recommended one is so many times that under none.
 LONG_TAIL = 2.0

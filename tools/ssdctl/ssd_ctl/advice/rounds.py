@@ -17,11 +17,11 @@ import time
 
 import numpy
 
+from ssd_common.drive import Drive
 from ssd_ctl.advice import engine, workload
 from ssd_ctl.advice.candidates import Candidate, Selector
 from ssd_ctl.advice.sequential import NONE, Outcome, Race
 from ssd_ctl.advice.target import Target
-from ssd_probe.drive import Drive
 
 # The pilot lasts PILOT_WINDOWS of the shortest windows, and on until the jobs have done PILOT times
 # the I/Os of a window, but no longer than the longest window.

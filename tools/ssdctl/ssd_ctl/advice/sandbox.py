@@ -14,9 +14,9 @@ import shutil
 import stat
 import subprocess
 
+from ssd_common.drive import read
 from ssd_ctl import CtlError
 from ssd_ctl.advice.target import Target
-from ssd_probe.drive import read
 
 # Of systemd's range for users without a name, which no one has for long.
 FIRST, LAST = 61184, 65519

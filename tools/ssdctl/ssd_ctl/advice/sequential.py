@@ -53,7 +53,7 @@ import math
 import numpy
 from scipy import stats
 
-from ssd_probe.change import CHANCE, change_point
+from ssd_common.change import CHANCE, change_point
 
 # Probability of a wrong answer. Scores within the factor MARGIN count as equal.
 ERROR, MARGIN = 0.05, 1.02

@@ -17,9 +17,9 @@ import secrets
 import stat
 import struct
 
+from ssd_common.drive import NUMBERS, Drive, Partition, amount, device_number, place_of, read
+from ssd_common.holding import Held, above_streams, unescaped
 from ssd_ctl import CtlError, UsageError
-from ssd_probe.drive import NUMBERS, Drive, Partition, amount, device_number, place_of, read
-from ssd_probe.holding import Held, above_streams, unescaped
 
 MOUNTS, BTRFS = pathlib.Path("/proc/self/mountinfo"), pathlib.Path("/sys/fs/btrfs")
 

@@ -17,10 +17,10 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator
 
+from ssd_common import ProbeError
+from ssd_common.packages import with_sbin
+from ssd_common.signals import SIGNALS
 from ssd_ctl import CtlError
-from ssd_probe import ProbeError
-from ssd_probe.packages import with_sbin
-from ssd_probe.signals import SIGNALS
 
 # Seconds for one answer, for all of a report, and between the end of a child and its exit status.
 ANSWER_S, ALL_S, END_S = 3.0, 40.0, 0.2

@@ -6,15 +6,15 @@ import json
 import os
 import pathlib
 
+from ssd_common import ProbeError, checked
+from ssd_common.drive import Drive
+from ssd_common.version import VERSION
 from ssd_ctl import CtlError, drives, hwdb, saved, schedulers
 from ssd_ctl.advice.figures import summed
 from ssd_ctl.choice import Choice
 from ssd_ctl.report import names
 from ssd_ctl.report.bounded import Budget
 from ssd_ctl.report.redact import Redactor, tokens, walked
-from ssd_probe import ProbeError, checked
-from ssd_probe.drive import Drive
-from ssd_probe.version import VERSION
 
 FORM = pathlib.Path(__file__).resolve().parents[1] / "schemas/real-drive.json"
 SCHEMA = 1

@@ -3,11 +3,11 @@
 import os
 import re
 
+from ssd_common.drive import BLOCK
 from ssd_ctl import schedulers
 from ssd_ctl.report import Section
 from ssd_ctl.report.bounded import Budget, answer
 from ssd_ctl.report.facts import note, shown
-from ssd_probe.drive import BLOCK
 
 KMSG = "/dev/kmsg"
 # Bytes of a record, and lines that are kept: at the end, and after the first line of a complaint.

@@ -5,12 +5,12 @@ import gzip
 import os
 import re
 
+from ssd_common.version import VERSION
 from ssd_ctl import schedulers
 from ssd_ctl.report import Section
 from ssd_ctl.report.bounded import (
     MOST_TEXT, Budget, answer, answers, names_in, output_of, text_of)
 from ssd_ctl.report.facts import note, read_all, shown
-from ssd_probe.version import VERSION
 
 # Tests have another one.
 ROOT = "/"

@@ -3,6 +3,7 @@
 import os
 import re
 
+from ssd_common.drive import BLOCK, Drive, device_number, place_of
 from ssd_ctl import CtlError, drives, hwdb, rules, status, udev
 from ssd_ctl.choice import Choice
 from ssd_ctl.debugfs import debugfs
@@ -11,7 +12,6 @@ from ssd_ctl.report.bounded import Budget, answer, names_in, text_of
 from ssd_ctl.report.facts import add, note, read_all, shown
 from ssd_ctl.setters import boot
 from ssd_ctl.setters import rules as others
-from ssd_probe.drive import BLOCK, Drive, device_number, place_of
 
 # Files of a drive's folder and of its device: none that identifies one drive.
 OF_DISK = ("size", "ro", "removable", "hidden", "stat", "inflight", "ext_range", "cache_type",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """A report as text for eyes: sections of lines NAME: TEXT; a text of several lines is indented."""
-from ssd_probe.output import plain
+from ssd_common.output import plain
 
 HEAD = ("Report of ssdctl {version}, {date}. {names}",
         "Look through it before you send it: a log or a rule may have names that are not known.")

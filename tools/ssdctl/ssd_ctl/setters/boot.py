@@ -7,9 +7,9 @@ import pathlib
 import re
 from collections.abc import Iterator
 
+from ssd_common.drive import Drive, read
 from ssd_ctl import udev
 from ssd_ctl.setters import Setter, files, shell, tuned
-from ssd_probe.drive import Drive, read
 
 BOOT = "when the machine boots"
 # Of units that start others: what names them.

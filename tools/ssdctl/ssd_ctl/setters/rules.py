@@ -11,10 +11,10 @@ import pathlib
 import re
 from collections.abc import Iterator
 
+from ssd_common.drive import Drive, read
 from ssd_ctl import udev
 from ssd_ctl.choice import Choice, canonical
 from ssd_ctl.setters import Setter, files, shell
-from ssd_probe.drive import Drive, read
 
 TERM = re.compile(r'(\w+)(?:\{([^}]*)\})?\s*(==|!=|\+=|-=|:=|=)\s*[ei]?"((?:[^"\\]|\\.)*)"')
 # What may be part of a line that sets something; lines of other files are not looked at.

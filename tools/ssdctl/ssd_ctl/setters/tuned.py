@@ -7,8 +7,8 @@ import pathlib
 import re
 from collections.abc import Iterator
 
+from ssd_common.drive import Drive, read
 from ssd_ctl.setters import Setter, files, shell
-from ssd_probe.drive import Drive, read
 
 ACTIVE = ("etc/tuned/active_profile", "etc/tuned/post_loaded_profile")
 PROFILES = ("etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned")

@@ -6,11 +6,11 @@ import re
 import subprocess
 import sys
 
-from ssd_probe import output
-from ssd_probe.drive import Drive, Partition, amount
-from ssd_probe.holding import Device, mounts_of, swaps_of
-from ssd_probe.output import plain
-from ssd_probe.packages import with_sbin
+from ssd_common import output
+from ssd_common.drive import Drive, Partition, amount
+from ssd_common.holding import Device, mounts_of, swaps_of
+from ssd_common.output import plain
+from ssd_common.packages import with_sbin
 
 # So many characters of a serial number or a model's name have to be typed in; so many partitions
 # are shown.

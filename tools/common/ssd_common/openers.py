@@ -13,8 +13,8 @@ import pathlib
 import re
 import stat
 
-from ssd_probe.drive import device_number, read
-from ssd_probe.output import plain
+from ssd_common.drive import device_number, read
+from ssd_common.output import plain
 
 PROCESSES = pathlib.Path("/proc")
 REMOTE = re.compile(r"nfs|cifs|smb|fuse|virtiofs|9p|ceph|afs|lustre|gfs2|ocfs2|coda|orangefs")

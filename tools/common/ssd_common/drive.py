@@ -10,7 +10,7 @@ import re
 import stat
 import time
 
-from ssd_probe import DriveFailed, ProbeError
+from ssd_common import DriveFailed, ProbeError
 
 BLOCK, NUMBERS = pathlib.Path("/sys/block"), pathlib.Path("/sys/dev/block")
 BOOT_ID = pathlib.Path("/proc/sys/kernel/random/boot_id")

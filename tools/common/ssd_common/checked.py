@@ -7,7 +7,7 @@ import math
 import pathlib
 import typing
 
-from ssd_probe import packages
+from ssd_common import packages
 
 # No number of ours exceeds it, and Python's arithmetic fails for none below.
 MOST = 1 << 63

@@ -4,7 +4,7 @@ import importlib
 import os
 import types
 
-from ssd_probe import ProbeError
+from ssd_common import ProbeError
 
 # {module: Debian's package}.
 PACKAGES = {"numpy": "python3-numpy", "scipy": "python3-scipy", "matplotlib": "python3-matplotlib",

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The standard output and error of ssd-probe and of ssdctl. Either is None if the caller closed
-it."""
+"""The standard output and error of a program. Either is None if the caller closed it."""
 import contextlib
 import io
 import json

@@ -20,11 +20,11 @@ import struct
 import subprocess
 import time
 
-from ssd_probe import ProbeError
-from ssd_probe.drive import BLOCK, SECTOR, Drive, Partition, device_number, place_of, read
-from ssd_probe.openers import Nodes, mount_tables, openers
-from ssd_probe.output import plain
-from ssd_probe.packages import with_sbin
+from ssd_common import ProbeError
+from ssd_common.drive import BLOCK, SECTOR, Drive, Partition, device_number, place_of, read
+from ssd_common.openers import Nodes, mount_tables, openers
+from ssd_common.output import plain
+from ssd_common.packages import with_sbin
 
 BTRFS, CONFIG = pathlib.Path("/sys/fs/btrfs"), pathlib.Path("/sys/kernel/config")
 GENERIC = pathlib.Path("/sys/class/nvme-generic")

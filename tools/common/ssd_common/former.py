@@ -15,9 +15,9 @@ import re
 import time
 from collections.abc import Callable, Iterator
 
-from ssd_probe import DriveFailed, ProbeError, checked, files
-from ssd_probe.drive import Drive, chosen, read
-from ssd_probe.signals import uninterrupted
+from ssd_common import DriveFailed, ProbeError, checked, files
+from ssd_common.drive import Drive, chosen, read
+from ssd_common.signals import uninterrupted
 
 FOLDER = pathlib.Path("/run/ssd-iosched")
 # The scheduler comes first, because a change of it changes others.

@@ -5,7 +5,7 @@ import os
 import pathlib
 import time
 
-from ssd_probe.drive import SECTOR, SECTORS, WAYS, Drive, counters, read
+from ssd_common.drive import SECTOR, SECTORS, WAYS, Drive, counters, read
 
 TICKS = os.sysconf("SC_CLK_TCK")
 # Shares from which on medians suffer: of the drive's own I/O, and of the time.

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How both programs parse their arguments."""
+"""How the programs parse their arguments."""
 import argparse
 import pathlib
 import re
 import sys
 
-from ssd_probe import output
+from ssd_common import output
 
 USAGE = 2
 JSON = "--json"

@@ -4,7 +4,7 @@ import contextlib
 import os
 import sys
 
-from ssd_probe.output import is_terminal, say
+from ssd_common.output import is_terminal, say
 
 
 class Line:

@@ -16,7 +16,7 @@ import re
 import secrets
 import stat
 
-from ssd_probe import ProbeError
+from ssd_common import ProbeError
 
 # Modes. A umask changes none of them.
 REPORT, PRIVATE, FOLDER, PRIVATE_FOLDER = 0o644, 0o600, 0o755, 0o700

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
 """A report of ssd-probe in a file, as ssd-probe writes it and ssdctl reads it.
 
-A report is a dictionary of JSON's types, the one that report.json holds: SCHEMA is the version of
-its form. "findings" is {name: {value, unit, confidence, why, curve}}; a value of null means "cannot
-tell". A curve is {title, x, y, lines: {name: [x values, y values]}, marks, log_x, log_y}.
+A report is a dictionary of JSON's types, as schemas/probe_report.json has it: SCHEMA is the version
+of its form. "findings" is {name: {value, unit, confidence, why, curve}}; a value of null means
+"cannot tell". A curve is {title, x, y, lines: {name: [x values, y values]}, marks, log_x, log_y}.
 """
 import json
 import pathlib
 
-from ssd_probe import ProbeError, checked, files
+from ssd_common import ProbeError, checked, files
 
 SCHEMA = 1
-FORM = pathlib.Path(__file__).resolve().parent / "schemas/report.json"
+FORM = pathlib.Path(__file__).resolve().parent / "schemas/probe_report.json"
 
 
 def values(report: dict) -> dict:

@@ -3,7 +3,7 @@
 says is escaped."""
 import pathlib
 
-from ssd_probe import packages
+from ssd_common import packages
 
 TEMPLATES = pathlib.Path(__file__).resolve().parent / "templates"
 
@@ -13,9 +13,9 @@ def need():
     packages.need("jinja2")
 
 
-def render(name: str, folder: pathlib.Path = TEMPLATES, **values) -> str:
-    """Return a page. @name: of a template in a folder; it may use those of ssd-probe, @values:
-    what the template names."""
+def render(name: str, folder: pathlib.Path, **values) -> str:
+    """Return a page. @name: of a template in a folder; it may use those beside this module.
+    @values: what the template names."""
     jinja2 = packages.need("jinja2")
     made = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
                               lstrip_blocks=True, keep_trailing_newline=True,

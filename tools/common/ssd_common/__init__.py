@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What ssdctl, ssd-probe and trace-to-fio share."""
+
+
+class ProbeError(Exception):
+    """An error that is reported to the user in one line."""
+
+
+class DriveFailed(ProbeError):
+    """The drive failed an I/O, disappeared, or does not answer."""
