@@ -10,7 +10,7 @@ HEADERS = $(KDIR)
 else
 KVER ?= $(shell uname -r)
 # Looked up once, and only by targets that need it.
-HEADERS = $(eval HEADERS := $(shell scripts/find-headers $(KVER)))$(HEADERS)
+HEADERS = $(eval HEADERS := $(shell scripts/kbuild/find-headers $(KVER)))$(HEADERS)
 endif
 
 BUILD := $(CURDIR)/build/$(KVER)
@@ -26,7 +26,7 @@ IN_USR = $(if $(NEWER_USR),bwrap --bind / / --dev-bind /dev /dev --ro-bind $(NEW
 # Variables that name the kernel's own compiler; LLVM=-19, CC=gcc-13, CROSS_COMPILE= name another one.
 COMPILER = $(eval COMPILER := $(shell LLVM='$(LLVM)' CROSS_COMPILE='$(CROSS_COMPILE)' \
 	CC='$(if $(filter command,$(firstword $(origin CC))),$(CC))' \
-	scripts/find-compiler '$(HEADERS)' '$(KVER)'))$(COMPILER)
+	scripts/kbuild/find-compiler '$(HEADERS)' '$(KVER)'))$(COMPILER)
 STRIP_MODULE = $(IN_USR) $(patsubst STRIP=%,%,$(filter STRIP=%,$(COMPILER))) -g
 # W=1 and C=2 are passed on to the kernel's build.
 KBUILD = $(IN_USR) $(MAKE) -C $(HEADERS) M=$(BUILD) $(COMPILER) $(if $(W),W=$(W)) $(if $(C),C=$(C)) \
@@ -88,9 +88,8 @@ DEB_ARCH = $(if $(filter command,$(firstword $(origin ARCH))),$(ARCH))
 # The source tree of DKMS, below DKMS_ROOT: the schedulers, without the tests.
 DKMS_TREE = $(DKMS_ROOT)/usr/src/ssd-iosched-$(VERSION)
 DKMS_SOURCES := Makefile Kbuild $(POLICIES) $(sort $(shell find include -name "*.h")) \
-	scripts/kernel_btf.py scripts/quiet.py
-DKMS_SCRIPTS := scripts/check-abi scripts/find-compiler scripts/find-headers \
-	scripts/gen-kernel-header
+	$(wildcard scripts/kbuild/*.py)
+DKMS_SCRIPTS := $(filter-out %.py %__pycache__,$(wildcard scripts/kbuild/*))
 
 .DEFAULT_GOAL := modules
 .PHONY: modules tools install install-modules install-tools uninstall dkms dkms-source \
@@ -118,7 +117,7 @@ upstream-modules:
 
 # Always called; the script rewrites the header only if an input has changed.
 $(BUILD)/iosched-kernel.h: $(BUILD)/.links
-	@scripts/gen-kernel-header --headers $(HEADERS) --release $(KVER) $(if $(BLOCK),--block $(BLOCK)) -o $@
+	@scripts/kbuild/gen-kernel-header --headers $(HEADERS) --release $(KVER) $(if $(BLOCK),--block $(BLOCK)) -o $@
 
 # The versions of the elevator's symbols are digests of all types that they depend on: if elevator.c
 # of BLOCK gives those of the kernel, its headers are the kernel's.
@@ -129,7 +128,7 @@ $(BUILD)/.block: $(BUILD)/iosched-kernel.h FORCE
 	+@$(KBUILD) M=$(BUILD)/block elevator.o >$(BUILD)/block/log 2>&1 || { echo "error: BLOCK is not of" \
 		"this kernel's source: elevator.c does not compile with the headers of $(KVER)" \
 		"($(BUILD)/block/log)" >&2; exit 1; }
-	@scripts/check-symbols $(HEADERS)/Module.symvers $(BUILD)/block/.elevator.o.cmd
+	@scripts/kbuild/check-symbols $(HEADERS)/Module.symvers $(BUILD)/block/.elevator.o.cmd
 	@touch $@
 
 # Without liburing the schedulers are installed nevertheless.
@@ -214,7 +213,7 @@ build/tools/ssd-probe-io: tools/ssd-probe/ssd-probe-io.c
 	$(CC) $(CPPFLAGS) $(or $(CFLAGS),-O2) -Wall -Wextra $(LDFLAGS) -o $@ $< -luring
 
 check-abi: modules ## prove that the .ko files have the kernel's own layouts
-	scripts/check-abi --headers $(HEADERS) --release $(KVER) $(BUILD)
+	scripts/kbuild/check-abi --headers $(HEADERS) --release $(KVER) $(BUILD)
 
 link: ## link the schedulers into the kernel tree KDIR (then: make menuconfig there)
 	scripts/link-into-kernel $(KDIR)

@@ -2,7 +2,7 @@
 /*
  * Differences between kernels. The schedulers are written against the newest
  * interface (7.3); this file adapts older kernels, by what the kernel has
- * (IOSCHED_HAVE_*, found by scripts/gen-kernel-header), not by its version. It
+ * (IOSCHED_HAVE_*, found by scripts/kbuild/gen-kernel-header), not by its version. It
  * also has small macros and inline functions of the block layer that are neither
  * in BTF nor in a header package.
  */

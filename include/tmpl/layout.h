@@ -7,7 +7,7 @@
  * Without, the kernel's BTF tells, if a module may look types up in it (7.2).
  *
  * iosched-kernel.h lists the structs and the digests of their layouts
- * (IOSCHED_LAYOUTS), which scripts/gen-kernel-header has from the BTF of the
+ * (IOSCHED_LAYOUTS), which scripts/kbuild/gen-kernel-header has from the BTF of the
  * kernel that is built for.
  */
 #ifndef _IOSCHED_TMPL_LAYOUT_H
@@ -54,7 +54,7 @@ iosched_layout_strip(const struct btf *btf, u32 id)
 /*
  * Add the layout of the struct or union @t at bit @base to @digest, all that it
  * embeds included. Structs embed each other a few levels deep only. The same as
- * Btf.digest() in scripts/kernel_btf.py.
+ * Btf.digest() in scripts/kbuild/kernel_btf.py.
  */
 static u32 __init
 iosched_layout_digest(const struct btf *btf, const struct btf_type *t,

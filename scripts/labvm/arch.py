@@ -4,7 +4,7 @@ import dataclasses
 import os
 import re
 
-from kernel_btf import ARM64_MAGIC, IMAGE_AT
+from kbuild.kernel_btf import ARM64_MAGIC, IMAGE_AT
 from labvm import LabError
 
 

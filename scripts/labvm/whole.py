@@ -22,7 +22,7 @@ import tempfile
 import time
 import types
 
-from kernel_btf import unpack_image
+from kbuild.kernel_btf import unpack_image
 from labvm import BUILD, PROJECT, LabError, arch, debian, find_tool, qemu
 from labvm.protocol import Progress, emulator_fault
 from labvm.qmp import Qmp

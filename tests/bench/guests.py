@@ -17,7 +17,7 @@ import storage
 
 sys.path.insert(0, str(model.PROJECT / "scripts"))
 
-import quiet  # noqa: E402  (in a folder added above)
+from kbuild import quiet  # noqa: E402  (in a folder added above)
 
 # Emulation occupies a CPU: more guests than CPUs only slow each other down.
 GUESTS = int(os.environ.get("GUESTS", min(2, os.cpu_count())))

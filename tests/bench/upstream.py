@@ -112,7 +112,7 @@ def lab(release: str, script: str, log: str, handle, files, run=None):
 def link(release: str, modules: list[os.PathLike]):
     """Give the modules the addresses of what the kernel does not export. Without KASLR they are
     the same in each guest."""
-    headers = tell(model.PROJECT / "scripts/find-headers", release).strip()
+    headers = tell(model.PROJECT / "scripts/kbuild/find-headers", release).strip()
     exported = {line.split("\t")[1] for line in
                 open(f"{headers}/Module.symvers", encoding="utf-8")}
     needed = {module: missing(module, exported) for module in modules}

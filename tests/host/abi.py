@@ -16,9 +16,9 @@ import tempfile
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(PROJECT / "scripts"))
-import kernel_btf  # noqa: E402
+from kbuild import kernel_btf  # noqa: E402
 
-GENERATOR = PROJECT / "scripts/gen-kernel-header"
+GENERATOR = PROJECT / "scripts/kbuild/gen-kernel-header"
 LAYOUT_ERROR = "is not laid out as in the kernel image"
 
 
@@ -47,7 +47,7 @@ class Kernel:
 
     def __init__(self, series, work):
         self.release = output("scripts/fetch-kernel", series)
-        stock = pathlib.Path(output("scripts/find-headers", self.release))
+        stock = pathlib.Path(output("scripts/kbuild/find-headers", self.release))
         self.stock_image = stock.parents[2] / f"boot/vmlinuz-{self.release}"
         self.vmlinux = self.stock_image.with_name(f"vmlinux-{self.release}")
         sources = work / self.release / "usr/src"

@@ -72,7 +72,7 @@ grep -q 'elevator_queue: .*elevator_data' "$work/out" ||
 named=$work/named
 mkdir "$named"
 kunit=$(scripts/kunit-kernel "$work/kunit")
-headers=$(scripts/find-headers "$release")
+headers=$(scripts/kbuild/find-headers "$release")
 cp -rs "$headers" "$named/headers"
 cp -r "$kunit/linux/block" "$named/block"
 config=$named/headers/include/config/auto.conf
@@ -128,14 +128,14 @@ printf 'CONFIG_%s\n' CC_IS_CLANG=y CLANG_VERSION=970000 >"$work/clang/include/co
 refused 'built with clang 97: clang-97 is missing: apt-get install clang-97 lld-97 llvm-97' \
 	KVER=6.12.0-none "HEADERS=$work/clang" "BUILD=$work/noclang"
 # A series that the project does not know yet: the newest kernel by another name.
-newer_headers=$(scripts/find-headers "$newest")
+newer_headers=$(scripts/kbuild/find-headers "$newest")
 for said in 1 0; do
-	scripts/gen-kernel-header --headers "$newer_headers" --release 97.4.1-amd64 -o "$work/newer.h" \
+	scripts/kbuild/gen-kernel-header --headers "$newer_headers" --release 97.4.1-amd64 -o "$work/newer.h" \
 		2>"$work/out"
 	[ "$(grep -c '^note: .*not tested with 97.4.1-amd64, only with 6.1, .* 7.3' "$work/out")" = $said ] ||
 		fail "an untested series, $said: $(<"$work/out")"
 done
-scripts/gen-kernel-header --headers "$newer_headers" --release 7.3.97-amd64 -o "$work/newer.h" \
+scripts/kbuild/gen-kernel-header --headers "$newer_headers" --release 7.3.97-amd64 -o "$work/newer.h" \
 	2>"$work/out"
 [ ! -s "$work/out" ] || fail "a tested series: $(<"$work/out")"
 # A truncated image.

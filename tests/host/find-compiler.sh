@@ -40,7 +40,7 @@ prints()
 	local want=$1 said
 
 	shift
-	said=$(env "$@" "PATH=$work/bin" scripts/find-compiler "$headers" 6.12.1 2>&1) ||
+	said=$(env "$@" "PATH=$work/bin" scripts/kbuild/find-compiler "$headers" 6.12.1 2>&1) ||
 		fail "$* prints an error: $said"
 	[ "$said" = "$want" ] || fail "$* prints: $said"
 }
@@ -50,7 +50,7 @@ lacks()
 {
 	local want="error: 6.12.1 was built with $1" said
 
-	! said=$(PATH=$work/bin scripts/find-compiler "$headers" 6.12.1 2>&1) || fail "finds $said"
+	! said=$(PATH=$work/bin scripts/kbuild/find-compiler "$headers" 6.12.1 2>&1) || fail "finds $said"
 	[ "$said" = "$want" ] || fail "prints: $said"
 }
 

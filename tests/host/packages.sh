@@ -245,7 +245,7 @@ done
 
 # The build that DKMS makes, in its source tree.
 release=$(scripts/fetch-kernel --cached 6.12 || scripts/fetch-kernel 6.12)
-make=$(configured "$release" "$(scripts/find-headers "$release")" | sed -n 2p)
+make=$(configured "$release" "$(scripts/kbuild/find-headers "$release")" | sed -n 2p)
 (cd "$work/root/usr/src/$name" && $make) >"$work/log" 2>&1 || fail "$(tail -n 20 "$work/log")"
 built=$(cd "$work/root/usr/src/$name/build/$release" && find . -name '*.ko' | sort | tr '\n' ' ')
 [ "$built" = "$(printf './%s ' *-iosched.c | sed 's/\.c /.ko /g')" ] ||

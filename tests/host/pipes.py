@@ -72,7 +72,7 @@ def one_each():
         quiet(*words, cwd=PROJECT)
     more = [(SSDCTL, "--version"), (SSDCTL, "report", "--help"), (SSDCTL, "report", "-o", "-"),
             (PROBE, "--version"), ("scripts/lab", "--help"), ("scripts/doc-tables", "--help"),
-            ("scripts/gen-kernel-header", "--help")]
+            ("scripts/kbuild/gen-kernel-header", "--help")]
     if importlib.util.find_spec("numpy"):
         more += [(PROBE, "--list"), ("tests/bench/bench.py", "--help")]
     for words in more:
@@ -82,11 +82,12 @@ def one_each():
 def others_fail():
     """A pipe of the program's own that breaks is no quiet end."""
     with tempfile.TemporaryDirectory() as place:
-        for folder, call in (("scripts", "quiet.finish(main)"),
+        for folder, call in (("scripts/kbuild", "quiet.finish(main)"),
                              ("tools/common", "sys.exit(output.finish('x', main))")):
             script = pathlib.Path(place, "script.py")
             script.write_text(f"import sys\nsys.path.insert(0, '{PROJECT / folder}')\n" + (
-                "import quiet\n" if folder == "scripts" else "from ssd_common import output\n") +
+                "import quiet\n" if folder == "scripts/kbuild" else
+                "from ssd_common import output\n") +
                 f"def main():\n    raise BrokenPipeError(32, 'Broken pipe')\n{call}\n")
             done = subprocess.run([sys.executable, "-B", script], capture_output=True, text=True,
                                   check=False)
