@@ -16,7 +16,8 @@ sys.path[:0] = [str(PROJECT / "tests/bench"), str(PROJECT / "tests/lib")]
 import sizes  # noqa: E402  (in a folder added above)
 from checks import check  # noqa: E402
 
-NAMES = ["tide", "pass", "bp", "pai", "piq"]
+NAMES = ["tide", *sorted(path.name.removesuffix("-iosched.c")
+                          for path in PROJECT.glob("*-iosched.c"))]
 # {part of the core: (hook that needs it, most bytes of what is left without it)}
 OPTIONAL = {"tmpl/seal.h": ("may_merge", 100), "tmpl/bypass.h": ("may_bypass", 200)}
 # The compiler has a few more bytes in the section, for alignment.

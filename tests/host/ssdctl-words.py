@@ -17,7 +17,7 @@ sys.path[:0] = [str(PROJECT / "tests/lib"), str(TOOL), str(PROJECT / "tools/comm
 
 from checks import check, run  # noqa: E402  (in a folder added above)
 from host import man_page_is_clean  # noqa: E402
-from ssd_common import arguments  # noqa: E402
+from ssd_common import arguments, policies  # noqa: E402
 from ssd_ctl import command, drives, schedulers  # noqa: E402
 from ssd_ctl.choice import QUEUE  # noqa: E402
 from ssd_probe import command as probe  # noqa: E402
@@ -154,22 +154,17 @@ def same_kernels():
 
 
 def same_schedulers():
-    """What names this project's schedulers names those that have a source, and no other."""
+    """The table of this project's schedulers has those with a source, and no other, and what is
+    written from it is up to date; DKMS builds all of them, and Kconfig has them."""
     there = {path.name.removesuffix("-iosched.c") for path in PROJECT.glob("*-iosched.c")}
-    for path, pattern in (
-            ("dkms.conf", r'^BUILT_MODULE_NAME\[\d\]="(\w+)-iosched"'),
-            ("Kbuild", r"^obj-\S+\s*\+= (\w+)-iosched\.o"),
-            ("Kconfig", r'The scheduler is called "(\w+)"'),
-            ("debian/control", r"^ modules: (.+?)\. "),
-            ("packaging/ssd-iosched.spec.in", r"^The I/O schedulers (.+?), which"),
-            ("tools/common/ssd_common/settings.py", r"^SCHEDULERS = (.+)"),
-            ("tools/ssdctl/completion/ssdctl.bash", r'local schedulers="(.+)"'),
-            ("tools/ssdctl/completion/_ssdctl", r"local schedulers='(.+)'"),
-            ("tools/ssdctl/udev/60-ssd-iosched.hwdb", r"^# SCHEDULER +(.+)")):
-        found = re.findall(pattern, (PROJECT / path).read_text(), re.M)
-        words = {*re.findall(r"[\w-]+", " ".join(found))} - {*schedulers.ALL[:4], "and", "or"}
-        check(words == there, f"{path} names {sorted(words)}")
-    check({*schedulers.MARKS} == {*schedulers.ALL[1:]}, "each scheduler has a mark")
+    check({*policies.NAMES} == there, f"the table has {policies.listed('and')}")
+    run(PROJECT / "scripts/doc-tables", "--check")
+    options = set(re.findall(r"^config MQ_IOSCHED_(\w+)$", (PROJECT / "Kconfig").read_text(), re.M))
+    check(options - {"SSD_KUNIT_TEST"} == {name.upper() for name in there},
+          f"Kconfig has {sorted(options)}")
+    told = run("bash", "-c", 'kernelver=6.12; . "$0"; echo "${BUILT_MODULE_NAME[@]}"',
+               PROJECT / "dkms.conf").split()
+    check({*told} == {f"{name}-iosched" for name in there}, f"DKMS builds {' '.join(told)}")
 
 
 def main():

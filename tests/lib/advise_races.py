@@ -6,10 +6,11 @@ import math
 
 import numpy
 
+from ssd_ctl import schedulers
 from ssd_ctl.advice import rounds, sequential
 from ssd_ctl.advice.sequential import NONE
 
-NAMES = [NONE, "mq-deadline", "kyber", "bfq", "pass", "piq", "bp", "pai"]
+NAMES = list(schedulers.ALL)
 # The candidate that may be better, and the factor by which a cliff slows the drive down.
 BETTER, SLOWER = "pass", 20
 # What the start of the load takes, in windows.

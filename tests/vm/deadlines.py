@@ -26,9 +26,8 @@ BLOCK = 4096
 READ_EXPIRE_MS, AGING_MS = 200, 400
 # Seconds that a read may take, and that the other request stays.
 SECONDS, STUCK = 8, 30
-# Bounds of each scheduler that one request can use up.
-BOUNDS = {"bp": ("depth",), "pai": ("depth",), "pass": ("depth", "region_depth"),
-          "piq": ("depth", "units")}
+# Bounds of a scheduler that one request can use up, beside the depth, which all have.
+BOUNDS = {"pass": ("region_depth",), "piq": ("units",)}
 # scsi_debug: lose commands.
 OPT_LOST = 4
 
@@ -154,14 +153,15 @@ def lost(disks):
 def main():
     modprobe("nvme")
     wait_for(pathlib.Path("/dev/nvme0n1").exists, "the NVMe disk")
-    for name, bounds in BOUNDS.items():
-        for bound in bounds:
+    bounds = {name: ("depth", *BOUNDS.get(name, ())) for name in ours()}
+    for name, own in bounds.items():
+        for bound in own:
             polled(Disk("nvme0n1", name), bound)
     Disk("nvme0n1", ours()[0]).select("none")
     for name in ours():
         flooded(name)
 
-    pairs = [(name, bound) for name, bounds in BOUNDS.items() for bound in (*bounds, "class")]
+    pairs = [(name, bound) for name, own in bounds.items() for bound in (*own, "class")]
     disks = [(Disk(disk, name), bound) for disk, (name, bound) in
              zip(scsi_disks(len(pairs), dev_size_mb=8, max_queue=16), pairs, strict=True)]
     lost(disks)

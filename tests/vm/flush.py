@@ -4,10 +4,7 @@
 # began; a FUA write reaches the device unmerged with its flag, or without FUA support is
 # followed by a flush before it ends
 # kernels: 6.12
-# disk: 64M
-# disk: 64M
-# disk: 64M
-# disk: 64M
+# disk: 64M per scheduler
 # timeout: 600
 """Flushes bypass the scheduler, on some kernels also FUA writes. A scheduler could merge
 such a write with others, clear its flag, or hold it back. Not on 6.1: its scsi_debug aborts

@@ -21,6 +21,7 @@ import sys
 import time
 
 from checks import QUICK, SEED, check, modprobe, wait_for
+from iosched import ours
 from lock_holds import holds, watch
 from ssd import NullBlk
 
@@ -30,8 +31,8 @@ TB = 1 << 20
 DRIVE = {"size": 64 * TB, "queue_mode": 2, "irqmode": 2, "completion_nsec": 20_000_000,
          "hw_queue_depth": 4}
 LEVELS = (1, 32, TAGS, 2 * TAGS)
-OURS = {"pass": {"region_size_mb": 4096}, "bp": {"base": "fair"}, "pai": {},
-        "piq": {"planes": 1, "dies": 1, "channels": 32, "chips": 32}}
+TUNABLES = {"pass": {"region_size_mb": 4096}, "bp": {"base": "fair"},
+            "piq": {"planes": 1, "dies": 1, "channels": 32, "chips": 32}}
 PEERS = ("mq-deadline", "kyber", "bfq")
 # What is written meanwhile, of the settings that a scheduler has: those for which it goes
 # through all that is queued.
@@ -94,7 +95,7 @@ def measure(scheduler, queued):
     with NullBlk("holds", submit_queues=queues, **DRIVE) as device:
         device.scheduler(scheduler)
         device.queue("nr_requests", TAGS)
-        for name, value in OURS.get(scheduler, {}).items():
+        for name, value in TUNABLES.get(scheduler, {}).items():
             device.queue(f"iosched/{name}", value)
         known, most = watch(scheduler), 0
         with subprocess.Popen(command(device, queued, queues), stdout=subprocess.DEVNULL) as load:
@@ -125,10 +126,10 @@ def main():
     modprobe("-a", "bfq", "kyber-iosched")
     levels = [int(word) for word in sys.argv[1:]] or LEVELS[:3 if QUICK else None]
     found = {(name, queued): longest(measure(name, queued), True) for queued in levels
-             for name in (*(PEERS if queued == TAGS else PEERS[:1]), *OURS)}
+             for name in (*(PEERS if queued == TAGS else PEERS[:1]), *ours())}
     bound = 2 * max(found["mq-deadline", queued] for queued in levels)
     for (name, queued), most in found.items():
-        if name in OURS:
+        if name not in PEERS:
             check(most <= bound, f"{name}, {queued} queued: an I/O holds the lock for {most} ns at "
                                  f"most, twice mq-deadline's longest is {bound}")
 

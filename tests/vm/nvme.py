@@ -2,10 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # NVMe disks with several queues: data are right, also with flushes and FUA writes, and the
 # disks can be removed under load
-# nvme: 64M
-# nvme: 64M
-# nvme: 64M
-# nvme: 64M
+# nvme: 64M per scheduler
 # check: 6.12
 # timeout: 900
 

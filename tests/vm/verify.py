@@ -4,10 +4,7 @@
 # and several queues), SCSI and virtio-blk: 520 MB for each scheduler
 # kernels: 6.1 6.12 newest 6.1-arm64 newest-arm64
 # check: 6.12 newest 6.1-arm64 newest-arm64
-# disk: 64M
-# disk: 64M
-# disk: 64M
-# disk: 64M
+# disk: 64M per scheduler
 # memory: 2G
 # timeout: 900
 # quick: 6.1 newest

@@ -11,8 +11,6 @@ SMALL_KB = 4
 # Most requests of a region that is one unit: the unit serves one, others are on their way to it. On
 # the drive of PASS's paper 3 and 4 are best; with 8 one writer's stream keeps reads out.
 UNIT_DEPTH = 4
-# The project's schedulers, for all tools. tests/host/ssdctl-words.py compares all that names them.
-SCHEDULERS = ("pass", "piq", "bp", "pai")
 Values = dict[str, float | int | str | bool | None]
 
 
@@ -125,7 +123,7 @@ MAKERS = {"pass": pass_tunables, "piq": piq_tunables, "bp": bp_tunables, "pai": 
 def tunables(values: Values) -> dict[str, dict[str, int | str]]:
     """Return {scheduler: {tunable: value}} for each scheduler that something was found for,
     whether it fits the drive or not."""
-    made = {name: MAKERS[name](values) for name in SCHEDULERS}
+    made = {name: maker(values) for name, maker in MAKERS.items()}
     return {name: found for name, found in made.items() if found}
 
 

@@ -8,7 +8,7 @@ import os
 import pathlib
 import textwrap
 
-from ssd_common import ProbeError, files, output, pages, settings
+from ssd_common import ProbeError, files, output, pages, policies, settings
 from ssd_common.figures import NO_FIGURES, address, drawing, literal
 from ssd_common.output import as_json
 from ssd_common.probe_report import read_json
@@ -138,7 +138,7 @@ def advice_text(report: dict) -> str:
         if said["tunables"]:
             lines += [f"    {line}" for line in said["commands"]]
     use = (f"Use {best}." if best != "none" else
-           "None of pass, piq, bp and pai is known to fit this drive.")
+           f"None of {policies.listed('and')} is known to fit this drive.")
     return "\n".join([use, *lines])
 
 

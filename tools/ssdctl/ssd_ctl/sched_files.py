@@ -6,13 +6,13 @@ import pathlib
 import re
 
 from ssd_common.drive import in_flight, read
+from ssd_common.policies import POLICIES
 from ssd_ctl.latencies import CLASSES, DIRECTIONS
 
 # As this project's schedulers print them, and mq-deadline.
 CLASS_NAMES = {"rt": "real-time", "be": "best-effort", "idle": "idle"}
 COMMON = ("stats", "readers")
-FILES = {"pass": (*COMMON, "regions"), "piq": (*COMMON, "units", "batches", "piq"),
-         "bp": (*COMMON, "preference", "anticipation"), "pai": (*COMMON, "classes")}
+FILES = {name: (*COMMON, *policy.files) for name, policy in POLICIES.items()}
 # Rows with a first line of names; the others are lines with names and numbers.
 TABLES = ("stats", "regions", "units", "batches", "classes")
 Row = dict[str, int | str]

@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from ssd_common.drive import Drive, chosen, read
 from ssd_common.former import SETTLE_S, write
 from ssd_common.packages import with_sbin
-from ssd_common.settings import SCHEDULERS
+from ssd_common.policies import NAMES, POLICIES
 from ssd_ctl import CtlError
 from ssd_ctl.choice import ALIASES, QUEUE, VALUE, Choice
 
-OURS = SCHEDULERS
+OURS = NAMES
 # The oldest kernel that ours are built for, as dkms.conf has it.
 OLDEST = (6, 1)
 # Where the package ssd-iosched-dkms has the source of ours.
@@ -27,9 +27,8 @@ ALL = (NONE, *KERNELS, *OURS)
 # Where the kernel's modules are, by release.
 INSTALLED = pathlib.Path("/lib/modules")
 # A tunable of each that no other one has.
-MARKS = {"pass": "region_size_mb", "piq": "buffered_writes", "bp": "block_size_kb",
-         "pai": "clustered_page_kb", "mq-deadline": "writes_starved", "kyber": "read_lat_nsec",
-         "bfq": "low_latency"}
+MARKS = {**{name: policy.mark for name, policy in POLICIES.items()},
+         "mq-deadline": "writes_starved", "kyber": "read_lat_nsec", "bfq": "low_latency"}
 MODULES = pathlib.Path("/sys/module")
 LOADED, MODULE, MISSING = "loaded", "module", "missing"
 # Of schedulers of the kernel, by Documentation/block/ and their sources; not bfq's timeout_sync,
