@@ -59,6 +59,14 @@ STATE = pathlib.Path("/var/lib/ssd-iosched/advice")
 
 # Units
 
+def sample(values, lag=0.0):
+    """The sample of differences of two candidates, one a round."""
+    made, factor = sequential.whitened(values, lag)
+    weight = float(factor @ factor)
+    mean = float(made @ factor) / weight
+    return sequential.Sample(len(values), weight, mean, float(((made - mean * factor) ** 2).sum()))
+
+
 def coverage():
     """The confidence sequence holds at all times at once as often as it says; an interval for one
     look does not."""
@@ -69,12 +77,12 @@ def coverage():
         for bounds in outside:
             outside[bounds] += any(
                 abs(found.mean - 0.3) > found.half
-                for found in (bounds(sequential.sample(values[:count]), error)
+                for found in (bounds(sample(values[:count]), error)
                               for count in range(2, length, 2)))
     shares = {bounds.__name__: count / races for bounds, count in outside.items()}
     check(shares["sequence"] <= error, f"outside at any time: {shares}, allowed {error}")
     check(shares["student"] > 2 * error, "one look's interval is not for many looks")
-    small = sequential.sequence(sequential.sample(numpy.full(4, 0.5)), 0.01)
+    small = sequential.sequence(sample(numpy.full(4, 0.5)), 0.01)
     check(small.half < 0.05, "four equal differences are enough")
 
 
@@ -161,7 +169,7 @@ def alike():
             noise[:, at] += lag * noise[:, at - 1]
         lags.append(sequential.largest_lag(noise))
         for number, taken in enumerate((0.0, lags[-1])):
-            found = sequential.student(sequential.sample(noise[0] - noise[1], taken), error)
+            found = sequential.student(sample(noise[0] - noise[1], taken), error)
             outside[number] += not found.low <= 0 <= found.high
     check(outside[1] <= 0.17 * RACES < 0.4 * RACES < outside[0],
           f"with a lag of {lag}: outside {outside[0]} of {RACES}, whitened {outside[1]}")
@@ -423,11 +431,11 @@ def by_fits():
     wrong = 0
     for _ in range(3 * RACES):
         fits = RANDOM.binomial(1, 0.5, 12) * 2
-        found = sequential.student(sequential.sample(
+        found = sequential.student(sample(
             scores(fits) - scores(RANDOM.normal(1, 0.1, 12))), 0.05)
         wrong += found.low > 0 or found.high < 0
     check(wrong < 0.36 * RACES, f"served in half of the windows: {wrong} of {3 * RACES} outside")
-    fewer = sequential.sample(scores(numpy.zeros(6)) - scores(numpy.full(6, 20.0)))
+    fewer = sample(scores(numpy.zeros(6)) - scores(numpy.full(6, 20.0)))
     check(sequential.student(fewer, 0.05).high < 0,
           "nothing in six windows is less than 20 in each")
 

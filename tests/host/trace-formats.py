@@ -19,7 +19,7 @@ from checks import check, run  # noqa: E402
 from trace_samples import PAIR, R, SAMPLES, SECTOR, W  # noqa: E402
 from traces import convert  # noqa: E402
 
-from trace_to_fio.formats import all_formats  # noqa: E402
+from trace_to_fio.formats.known import all_formats  # noqa: E402
 
 TRACES = TESTS / "host/traces"
 # Bytes of a sample that is also read with damage.

@@ -17,7 +17,7 @@ from terminal import Terminal  # noqa: E402
 from traces import PROJECT, TOOL  # noqa: E402
 
 from trace_to_fio import command  # noqa: E402
-from trace_to_fio.formats import all_formats  # noqa: E402
+from trace_to_fio.formats.known import all_formats  # noqa: E402
 from trace_to_fio.formats.columns import NAMES  # noqa: E402
 
 PAGE, BASH, ZSH = (TOOL / name for name in ("trace-to-fio.1", "completion/trace-to-fio.bash",

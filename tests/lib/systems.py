@@ -19,7 +19,6 @@ from labvm import LabError, debian  # noqa: E402
 from labvm.kernel import Kernel, stage_project  # noqa: E402
 from labvm.whole import Drive, System  # noqa: E402
 
-SKIP = 4
 KEPT = PROJECT / "build/systems"
 NAMES = ("ssd-iosched-dkms", "ssd-iosched-utils")
 MODULES = tuple(sorted(path.name.removesuffix("-iosched.c")

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A choice: a scheduler, its tunables, and settings of the queue that go with it; as shell
-commands, as JSON, as a udev rule's assignments and as an entry of the hardware database."""
+"""A choice: a scheduler, its tunables, and settings of the queue that go with it; as words of a
+command and as JSON."""
 import dataclasses
 import mmap
 import re
 
-from ssd_common.drive import Drive
 from ssd_common.settings import echo_lines
 from ssd_ctl import CtlError
 
@@ -55,12 +54,6 @@ class Choice:
         found = {name: str(value) for name, value in self.queue.items()}
         return found | {f"iosched/{name}": str(value) for name, value in self.tunables.items()}
 
-    def as_shell(self, name: str) -> list[str]:
-        """Return the shell's commands that apply it to the drive of this name."""
-        queue = f"/sys/block/{name}/queue"
-        return [f"echo {self.scheduler} > {queue}/scheduler",
-                *(f"echo {value} > {queue}/{file}" for file, value in self.settings().items())]
-
     def as_words(self) -> list[str]:
         """Return the arguments of ssdctl apply that mean it."""
         return [self.scheduler, *(f"{name}={value}"
@@ -78,12 +71,6 @@ class Choice:
                        dict(made.get("queue", {})))
         except (KeyError, TypeError, ValueError, AttributeError):
             raise CtlError("the file holds no choice of a scheduler") from None
-
-    def apply(self, drive: Drive):
-        """Select it for a drive, all of it or nothing. Tunables that it does not name get their
-        defaults; settings of the queue that it does not name stay."""
-        from ssd_ctl import schedulers
-        schedulers.apply(drive, self)
 
     def __str__(self) -> str:
         return " ".join(self.as_words())

@@ -32,7 +32,7 @@ COMMANDS = {
 HIDDEN = {"udev-apply": "udev_apply"}
 # Modules with the options of commands whose own module needs what is not Python's.
 OPTIONS = {"advise": "advise_options"}
-OK, FAILED = 0, 1
+FAILED = 1
 DEVICES = pathlib.Path("/dev")
 
 

@@ -29,7 +29,6 @@ CLASSES = ("real-time", "best-effort", "idle")
 CLASS_OF = (1, 0, 1, 2)
 # Nanoseconds of the finest bucket as a shift; buckets of a power of two as a shift.
 UNIT_SHIFT, FINE_SHIFT = 7, 4
-FINE = 1 << FINE_SHIFT
 LAST = 463
 BUCKETS = 512
 RESOLUTION = "at most 6 % too high"

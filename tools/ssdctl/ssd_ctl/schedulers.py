@@ -291,7 +291,8 @@ def change(drive: Drive, choice: Choice):
 
 
 def apply(drive: Drive, choice: Choice):
-    """Select a choice; a failure leaves what was there before."""
+    """Select a choice; a failure leaves what was there before. Tunables that the choice does not
+    name get their defaults; settings of the queue that it does not name stay."""
     before = read_choice(drive)
     try:
         change(drive, choice)

@@ -13,7 +13,7 @@ from ssd_common.arguments import Parser, parse_size
 from ssd_common.version import VERSION
 
 from trace_to_fio import Options, TraceError
-from trace_to_fio.formats import all_formats
+from trace_to_fio.formats.known import all_formats
 from trace_to_fio.formats.vscsi import NAME as VSCSI
 from trace_to_fio.values import SECTOR, UNITS
 

@@ -7,8 +7,9 @@ import itertools
 from ssd_common.output import plain
 
 from trace_to_fio import LeftOut, Malformed, NoTrace, Options, TraceError
-from trace_to_fio.formats import Format, Parser, all_formats, ftrace
+from trace_to_fio.formats import Format, Parser, ftrace
 from trace_to_fio.formats.events import is_around
+from trace_to_fio.formats.known import all_formats
 from trace_to_fio.unreadable import kind_of
 
 # Lines that are looked at, and lines of other events of ftrace that may be before them.

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
 """What is in a trace: requests, sizes, footprint, rate, how sequential. In constant memory."""
-import collections.abc
 import dataclasses
 
 import numpy
@@ -25,7 +24,6 @@ BEFORE = 32
 STEPS, PLACES = 200, 100
 S = 10**9
 MOST = 5
-Blocks = collections.abc.Iterable[tuple[numpy.ndarray, ...]]
 
 
 def size_steps(size: numpy.ndarray) -> numpy.ndarray:

@@ -125,14 +125,6 @@ def whitened(values: numpy.ndarray, lag: float) -> tuple[numpy.ndarray, numpy.nd
     return made, factor
 
 
-def sample(values: numpy.ndarray, lag: float = 0.0) -> Sample:
-    """Return the sample of values."""
-    made, factor = whitened(values, lag)
-    weight = float(factor @ factor)
-    mean = float(made @ factor) / weight
-    return Sample(len(values), weight, mean, float(((made - mean * factor) ** 2).sum()))
-
-
 def largest_lag(scores: numpy.ndarray) -> float:
     """Return the largest likely correlation of a run with the next one. @scores: of candidates, by
     run. The likelihood is the restricted one, without the candidates' means; what is common to all

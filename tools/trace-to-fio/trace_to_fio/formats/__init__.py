@@ -37,12 +37,3 @@ class Format:
     text: str
     make: collections.abc.Callable[[Options, list[str], bool], Parser | None]
     unit: str | None = None
-
-
-def all_formats() -> dict[str, Format]:
-    """Return the formats by name."""
-    from trace_to_fio.formats import (biosnoop, blkparse, fiu, ftrace, layout, named, simulators,
-                                      tables, xperf)
-    found = [*tables.FORMATS, blkparse.FORMAT, layout.FORMAT, ftrace.FORMAT, *named.FORMATS,
-             biosnoop.FORMAT, xperf.FORMAT, fiu.FORMAT, *simulators.FORMATS]
-    return {each.name: each for each in found}
