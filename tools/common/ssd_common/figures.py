@@ -20,13 +20,14 @@ def literal(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def drawing():
-    """Return pyplot, which opens no window; None if matplotlib is missing."""
+def drawing(salt: str = "ssd-probe"):
+    """Return pyplot, which opens no window; None if matplotlib is missing. @salt: of the names in
+    an SVG."""
     try:
         import matplotlib
         matplotlib.use("Agg")
-        # The same report makes the same file.
-        matplotlib.rcParams["svg.hashsalt"] = "ssd-probe"
+        # The same data make the same file.
+        matplotlib.rcParams["svg.hashsalt"] = salt
         from matplotlib import pyplot
     except ImportError:
         return None

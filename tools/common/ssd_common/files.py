@@ -336,6 +336,14 @@ def make_named(path: str, text: str) -> bool:
     return True
 
 
+def names_in(folder: pathlib.Path | str) -> list[str]:
+    """Return the names in a folder, [] if it cannot be read, as of a process that has ended."""
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
 def read_named(path: str) -> str:
     """Return the text of a file that the user has named to be read. Raises ValueError if it is no
     text, or too long to be meant."""

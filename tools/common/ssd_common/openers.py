@@ -14,6 +14,7 @@ import re
 import stat
 
 from ssd_common.drive import device_number, read
+from ssd_common.files import names_in
 from ssd_common.output import plain
 
 PROCESSES = pathlib.Path("/proc")
@@ -115,14 +116,6 @@ class Look:
             self.mapped[key] = (system in self.systems and
                                 self.nodes.mean(f"{process}/map_files/{link}"))
         return self.mapped[key]
-
-
-def names_in(folder: str) -> list[str]:
-    """Return the names in a folder of a process, [] if the process has ended."""
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
 
 
 def target_of(link: str) -> str:

@@ -18,13 +18,24 @@ MODELS = ("ID_MODEL", "ID_NAME")
 
 def udevadm(*words: str) -> subprocess.CompletedProcess:
     """Run udevadm."""
+    return called("udevadm", *words)
+
+
+def called(*command: str) -> subprocess.CompletedProcess:
+    """Run a program of udev's package."""
     try:
-        return subprocess.run(["udevadm", *words], capture_output=True, text=True, check=False,
+        return subprocess.run(command, capture_output=True, text=True, check=False,
                               env=with_sbin(), errors="replace", timeout=TIMEOUT_S)
     except FileNotFoundError:
-        raise CtlError("udevadm is missing: install udev") from None
+        raise CtlError(f"{command[0]} is missing: install udev") from None
     except subprocess.TimeoutExpired:
-        raise CtlError(f"udevadm {words[0]} has not ended in {TIMEOUT_S} s") from None
+        raise CtlError(f"{command[0]} {command[1]} has not ended in {TIMEOUT_S} s") from None
+
+
+def pairs(text: str) -> dict[str, str]:
+    """Return {name: value} of lines NAME=VALUE."""
+    found = (line.partition("=") for line in text.splitlines())
+    return {name: value for name, _, value in found}
 
 
 def version() -> int:
@@ -36,9 +47,7 @@ def version() -> int:
 def properties(drive) -> dict[str, str]:
     """Return what udev's rules have found out about a drive or partition, which has a folder
     @drive.sysfs."""
-    done = udevadm("info", "--query=property", f"--path={drive.sysfs}")
-    pairs = (line.partition("=") for line in done.stdout.splitlines())
-    return {name: value for name, _, value in pairs}
+    return pairs(udevadm("info", "--query=property", f"--path={drive.sysfs}").stdout)
 
 
 def first(found: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
@@ -57,17 +66,8 @@ def database(found: Mapping[str, str]) -> dict[str, str]:
     name = model(found)
     if not name:
         return {}
-    try:
-        done = subprocess.run(
-            ["systemd-hwdb", "query", f"block::name:{name}:fwrev:{found.get('ID_REVISION', '')}:"],
-            capture_output=True, text=True, check=False, env=with_sbin(), errors="replace",
-            timeout=TIMEOUT_S)
-    except FileNotFoundError:
-        raise CtlError("systemd-hwdb is missing: install udev") from None
-    except subprocess.TimeoutExpired:
-        raise CtlError(f"systemd-hwdb has not ended in {TIMEOUT_S} s") from None
-    pairs = (line.partition("=") for line in done.stdout.splitlines())
-    return {key: value for key, _, value in pairs}
+    query = f"block::name:{name}:fwrev:{found.get('ID_REVISION', '')}:"
+    return pairs(called("systemd-hwdb", "query", query).stdout)
 
 
 def problem(path: str) -> str:

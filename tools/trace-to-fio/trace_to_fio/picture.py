@@ -5,6 +5,7 @@ import io
 import numpy
 
 from ssd_common import files
+from ssd_common.figures import drawing
 from ssd_common.packages import need
 
 from trace_to_fio import TraceError
@@ -25,11 +26,7 @@ def check(path: str):
 
 def draw(found: Summary, title: str, path: str):
     """Write the picture: rate and addresses over time, sizes of the requests."""
-    import matplotlib
-    matplotlib.use("Agg")
-    # The same trace makes the same file.
-    matplotlib.rcParams["svg.hashsalt"] = "trace-to-fio"
-    from matplotlib import pyplot
+    pyplot = drawing("trace-to-fio")
     figure, axes = pyplot.subplots(3, 1, figsize=(9, 10), layout="constrained")
     figure.suptitle(title)
     rate(axes[0], found)

@@ -5,6 +5,8 @@ import pathlib
 import stat
 from collections.abc import Iterator
 
+from ssd_common.files import names_in
+
 # Tests have another one.
 ROOT = pathlib.Path("/")
 # Scripts and settings are shorter; what is longer, or is no text, is not read.
@@ -88,14 +90,6 @@ def settings(path: pathlib.Path, comments: str = "#;", headings: bool = False
             yield number, section, name.strip(), value.strip()
 
 
-def listed(folder: pathlib.Path) -> list[str]:
-    """Return the names of the files of a folder, none if it cannot be read."""
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
-
-
 class Units:
     """The units of systemd. Reads the folders when it is made."""
 
@@ -106,10 +100,10 @@ class Units:
         self.wanted: set[str] = set()
         self.unusual: set[str] = set()
         for folder in (at(layer) / "systemd/system" for layer in LAYERS):
-            for path in (folder / name for name in listed(folder)):
+            for path in (folder / name for name in names_in(folder)):
                 if path.suffix in (".wants", ".requires"):
                     unusual = path.stem.removesuffix(".target") in UNUSUAL
-                    (self.unusual if unusual else self.wanted).update(listed(path))
+                    (self.unusual if unusual else self.wanted).update(names_in(path))
                 elif path.suffix == ".d":
                     self.more.setdefault(path.stem, []).extend(sorted(path.glob("*.conf")))
                 else:
