@@ -22,7 +22,7 @@ import shutil
 import subprocess
 import sys
 
-from ssd_common import ProbeError, asking, former
+from ssd_common import ToolError, asking, former
 from ssd_common.drive import Drive, chosen, read
 from ssd_common.holding import Held
 from ssd_common.signals import Interrupted, interruptible, uninterrupted
@@ -60,7 +60,7 @@ def run_fio(held: Held, text: str) -> str:
     killed: then the drive is held until the last one ends, which has the descriptor, too."""
     for program, package in ((FIO[0], "util-linux"), ("fio", "fio")):
         if not shutil.which(program):
-            raise ProbeError(f"{program} is missing: install {package}")
+            raise ToolError(f"{program} is missing: install {package}")
     with subprocess.Popen(FIO, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, encoding="utf-8", errors="replace",
                           pass_fds=(held.descriptor,), start_new_session=True) as fio:
@@ -73,7 +73,7 @@ def run_fio(held: Held, text: str) -> str:
                 fio.communicate()
             raise
     if fio.returncode or "{" not in out:
-        raise ProbeError(f"fio: {(errors.strip() or out.strip() or 'no output').splitlines()[-1]}")
+        raise ToolError(f"fio: {(errors.strip() or out.strip() or 'no output').splitlines()[-1]}")
     return out[out.index("{"):]
 
 
@@ -84,7 +84,7 @@ def select_scheduler(drive: Drive, name: str) -> bool:
     except OSError as error:
         if error.errno == errno.EINVAL:
             return False
-        raise ProbeError(f"{drive.path} does not take {name}: {error.strerror}") from None
+        raise ToolError(f"{drive.path} does not take {name}: {error.strerror}") from None
     return selected(drive) == name
 
 
@@ -101,7 +101,7 @@ def run(held: Held, text: str, scheduler: str) -> dict:
     found = run_fio(held, text)
     now = selected(held.device)
     if now != scheduler:
-        raise ProbeError(f"another program has selected {now} during a job under {scheduler}")
+        raise ToolError(f"another program has selected {now} during a job under {scheduler}")
     return {"fio": found}
 
 
@@ -138,10 +138,10 @@ def main():
     try:
         with interruptible():
             if os.geteuid():
-                raise ProbeError("it has to be root there, or a user who may run sudo without a "
-                                 "password")
+                raise ToolError("it has to be root there, or a user who may run sudo without a "
+                                "password")
             hold(Drive(sys.argv[1]))
-    except ProbeError as error:
+    except ToolError as error:
         reply(refused=str(error))
     except (Interrupted, BrokenPipeError):
         sys.exit(1)

@@ -28,7 +28,7 @@ from host import need  # noqa: E402  (in a folder added above)
 need("jinja2", "jsonschema", "numpy", "scipy")
 
 from checks import SEED, check  # noqa: E402  (in a folder added above)
-from ssd_common import ProbeError, arguments, checked, former, probe_report  # noqa: E402
+from ssd_common import ToolError, arguments, checked, former, probe_report  # noqa: E402
 from ssd_ctl import CtlError, advise, saved, status  # noqa: E402
 from ssd_ctl import command as ssdctl  # noqa: E402
 from ssd_ctl.advice import candidates  # noqa: E402
@@ -107,7 +107,7 @@ def bad_reports(path):
         try:
             candidates.probed_tunables(str(path))
             check(False, "a report for advise")
-        except ProbeError as error:
+        except ToolError as error:
             check("is no report" in str(error) and len(str(error)) < 300, "nor for advise")
     one_line(ssd_probe.main, "is too long", "--from", "/dev/zero")
     one_line(ssd_probe.main, "No such file", "--from", "/nothing")
@@ -155,7 +155,7 @@ def shown(path, drawn):
         report.text(whole)
         report.page(whole)
         return True
-    except (ProbeError, CtlError) as error:
+    except (ToolError, CtlError) as error:
         if "\n" in str(error):
             check(False, f"one line: {error}")
         return False
@@ -212,7 +212,7 @@ def fuzzed_state(folder):
             path.write_text(mutated(right))
             try:
                 taken += bool(read())
-            except (CtlError, ProbeError) as error:
+            except (CtlError, ToolError) as error:
                 if str(path) not in str(error) or "\n" in str(error):
                     check(False, f"one line with the file: {error}")
             except Exception:
@@ -361,7 +361,7 @@ def unreadable(folder):
         try:
             call()
             check(False, f"{what} does not fail")
-        except (CtlError, ProbeError) as error:
+        except (CtlError, ToolError) as error:
             check("jsonschema is missing: install python3-jsonschema" in str(error),
                   f"{what}: {error}")
         advise.check_options = former_check
@@ -378,7 +378,7 @@ def stored(folder):
         try:
             advise.leave(args, None, {})
             check(False, "it does not fail")
-        except ProbeError as error:
+        except ToolError as error:
             why = str(error)
     check(made and out.getvalue() == "the report\n" and "no/folder.json" in why,
           f"the advice is stored: {why}")

@@ -19,7 +19,7 @@ sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
                 str(PROJECT / "tools/common")]
 
 from checks import check  # noqa: E402  (in a folder added above)
-from ssd_common import ProbeError, files  # noqa: E402
+from ssd_common import ToolError, files  # noqa: E402
 from ssd_ctl import saved  # noqa: E402
 
 SKIP = 4
@@ -30,7 +30,7 @@ def refused(call, because):
     """Check that a call fails and says why."""
     try:
         call()
-    except ProbeError as error:
+    except ToolError as error:
         check(because in str(error), f"refused: {error}")
         return
     check(False, f"not refused: {because}")

@@ -26,7 +26,7 @@ sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
                 str(PROJECT / "tools/common")]
 
 from checks import check  # noqa: E402  (in a folder added above)
-from ssd_common import ProbeError, asking, former, holding, openers, signals  # noqa: E402
+from ssd_common import ToolError, asking, former, holding, openers, signals  # noqa: E402
 from ssd_common.drive import device_number, page_text  # noqa: E402
 from ssd_common.openers import Nodes  # noqa: E402
 from ssd_ctl import (  # noqa: E402
@@ -48,7 +48,7 @@ def failed(call, because):
     """Check that a call fails with a message that says why."""
     try:
         call()
-    except (CtlError, ProbeError) as error:
+    except (CtlError, ToolError) as error:
         check(because in str(error), f"it says {error}")
         return
     check(False, f"{because}: it does not fail")

@@ -18,7 +18,7 @@ sys.path[:0] = [str(PROJECT / "tests/lib"), str(PROJECT / "tools/ssdctl"),
 
 from checks import check, run  # noqa: E402  (in a folder added above)
 from made_drives import DISK, made  # noqa: E402
-from ssd_common import ProbeError  # noqa: E402
+from ssd_common import ToolError  # noqa: E402
 from ssd_ctl import evidence, kinds, recommend, saved, schedulers  # noqa: E402
 from ssd_ctl.choice import Choice  # noqa: E402
 
@@ -205,7 +205,7 @@ def probed(folder, card):
         try:
             recommend.of(card, str(path))
             check(False, f"{text!r} is refused")
-        except ProbeError as error:
+        except ToolError as error:
             check("is no report of ssd-probe" in str(error), f"{text!r}: {error}")
     saved.advised = former
 

@@ -21,7 +21,7 @@ from ssd import PROJECT, Device
 sys.path[:0] = [str(PROJECT / "tools/ssdctl"), str(PROJECT / "tools/common")]
 
 from ssd_ctl import CtlError  # noqa: E402  (in a folder added above)
-from ssd_common import ProbeError  # noqa: E402
+from ssd_common import ToolError  # noqa: E402
 from ssd_common.drive import Drive  # noqa: E402
 from ssd_ctl.advice import target  # noqa: E402
 
@@ -71,7 +71,7 @@ def refused(dev, on, *because):
     try:
         with holding(dev, on):
             check(False, f"{on} is refused: {because}")
-    except (CtlError, ProbeError) as error:
+    except (CtlError, ToolError) as error:
         check(all(text in str(error) for text in because), f"refused: {error}")
     check(dev.stats()["write_count"] == before, "nothing was written")
 
@@ -123,7 +123,7 @@ def whole_drive(dev):
         try:
             where.check()
             check(False, "a loop device on what is held is not seen")
-        except ProbeError as error:
+        except ToolError as error:
             check(f"it is held by {os.path.basename(loop)}" in str(error), f"ended: {error}")
         run("losetup", "--detach", loop)
     with opened(dev.path):

@@ -2,9 +2,9 @@
 """What ssdctl, ssd-probe and trace-to-fio share."""
 
 
-class ProbeError(Exception):
+class ToolError(Exception):
     """An error that is reported to the user in one line."""
 
 
-class DriveFailed(ProbeError):
+class DriveFailed(ToolError):
     """The drive failed an I/O, disappeared, or does not answer."""

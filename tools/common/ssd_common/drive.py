@@ -10,7 +10,7 @@ import re
 import stat
 import time
 
-from ssd_common import DriveFailed, ProbeError
+from ssd_common import DriveFailed, ToolError
 
 BLOCK, NUMBERS = pathlib.Path("/sys/block"), pathlib.Path("/sys/dev/block")
 BOOT_ID = pathlib.Path("/proc/sys/kernel/random/boot_id")
@@ -83,7 +83,7 @@ class Drive:
         self.queue = self.sysfs / "queue"
         self.size = int(read(self.sysfs / "size") or 0) * SECTOR
         if not self.size:
-            raise ProbeError(f"{path} has no medium or no size")
+            raise ToolError(f"{path} has no medium or no size")
         # What note() has noted.
         self.noted: tuple[str, int] | None = None
 
@@ -92,13 +92,13 @@ class Drive:
         try:
             made = os.stat(path)
         except OSError as error:
-            raise ProbeError(f"{path}: {error.strerror}") from None
+            raise ToolError(f"{path}: {error.strerror}") from None
         if not stat.S_ISBLK(made.st_mode):
-            raise ProbeError(f"{path} is not a block device")
+            raise ToolError(f"{path} is not a block device")
         self.number = device_number(made.st_rdev)
         place = place_of(self.number)
         if (place / "partition").exists():
-            raise ProbeError(f"{path} is a partition: name the drive, /dev/{place.parent.name}")
+            raise ToolError(f"{path} is a partition: name the drive, /dev/{place.parent.name}")
         # A name with a slash has an exclamation mark in sysfs.
         return place.name
 
@@ -106,7 +106,7 @@ class Drive:
         """Return true if the kernel still has the drive."""
         return read(self.sysfs / "dev") == self.number
 
-    def explained(self, error: ProbeError) -> ProbeError:
+    def explained(self, error: ToolError) -> ToolError:
         """Return the error to report instead of @error, which ended the run."""
         if not self.exists():
             return DriveFailed(f"{self.path} has disappeared: {error}")
@@ -224,7 +224,7 @@ class Drive:
         try:
             device = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError as error:
-            raise ProbeError(f"{self.path}: {error.strerror}") from None
+            raise ToolError(f"{self.path}: {error.strerror}") from None
         end = time.monotonic() + LOCK_S
         try:
             while True:
@@ -233,8 +233,8 @@ class Drive:
                     break
                 except BlockingIOError:
                     if time.monotonic() > end:
-                        raise ProbeError(f"{self.path} is locked by another program: wait until "
-                                         "it ends") from None
+                        raise ToolError(f"{self.path} is locked by another program: wait until "
+                                        "it ends") from None
                 time.sleep(0.1)
             yield device
         finally:

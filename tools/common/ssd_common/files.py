@@ -16,7 +16,7 @@ import re
 import secrets
 import stat
 
-from ssd_common import ProbeError
+from ssd_common import ToolError
 
 # Modes. A umask changes none of them.
 REPORT, PRIVATE, FOLDER, PRIVATE_FOLDER = 0o644, 0o600, 0o755, 0o700
@@ -85,7 +85,7 @@ class Walk:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         elif why := replaceable(status):
             place = os.readlink(f"/proc/self/fd/{found}")
-            raise ProbeError(f"{self.path}: the folder {place} {why}")
+            raise ToolError(f"{self.path}: the folder {place} {why}")
         else:
             self.hold(os.dup(found))
 
@@ -93,7 +93,7 @@ class Walk:
         """Go where a link leads."""
         self.links += 1
         if status.st_uid not in callers() | {0}:
-            raise ProbeError(f"{self.path}: {name} is another user's link")
+            raise ToolError(f"{self.path}: {name} is another user's link")
         if self.links > MOST_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         leads = os.readlink("", dir_fd=found)
@@ -135,7 +135,7 @@ class Walk:
 @contextlib.contextmanager
 def folder_of(path: pathlib.Path | str, make: int | None = None):
     """Give the descriptor of the folder of a file, and the file's name there. Raises OSError, or
-    ProbeError if another user could interfere."""
+    ToolError if another user could interfere."""
     place, name = os.path.split(os.fspath(path))
     folder = Walk(place or ".", make).end()
     try:
@@ -170,9 +170,9 @@ def replace(folder: int, name: str, content: str | bytes, mode: int):
         os.fsync(folder)
 
 
-def unwritten(path: pathlib.Path | str, error: OSError) -> ProbeError:
+def unwritten(path: pathlib.Path | str, error: OSError) -> ToolError:
     """Return the error to report for a file that cannot be written."""
-    return ProbeError(f"{path} cannot be written: {error.strerror}")
+    return ToolError(f"{path} cannot be written: {error.strerror}")
 
 
 # Files of the programs' own
@@ -195,12 +195,12 @@ def read_ours(path: pathlib.Path) -> str | None:
             with open(file, encoding="utf-8", errors="surrogateescape") as stream:
                 found = os.fstat(file)
                 if not stat.S_ISREG(found.st_mode) or found.st_uid not in (0, os.geteuid()):
-                    raise ProbeError(f"{path} was not written by root: remove it")
+                    raise ToolError(f"{path} was not written by root: remove it")
                 return stream.read(MOST_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise ProbeError(f"{path} cannot be read: {error.strerror}") from None
+        raise ToolError(f"{path} cannot be read: {error.strerror}") from None
 
 
 @contextlib.contextmanager
@@ -211,11 +211,11 @@ def locked(path: pathlib.Path):
             file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK |
                            os.O_CLOEXEC, PRIVATE, dir_fd=folder)
     except OSError as error:
-        raise ProbeError(f"{path} cannot be locked: {error.strerror}") from None
+        raise ToolError(f"{path} cannot be locked: {error.strerror}") from None
     try:
         found = os.fstat(file)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-            raise ProbeError(f"{path} is another user's: remove it")
+            raise ToolError(f"{path} is another user's: remove it")
         os.fchmod(file, PRIVATE)
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -233,7 +233,7 @@ def opened(path: str) -> int | None:
 
 
 def check_opened(path: str, number: int):
-    """Raise ProbeError unless the caller has opened a descriptor to be written to."""
+    """Raise ToolError unless the caller has opened a descriptor to be written to."""
     if number == STDOUT:
         # An error of it is told where it is written to, as for any other output.
         return
@@ -243,9 +243,9 @@ def check_opened(path: str, number: int):
     except OSError as error:
         raise unwritten(path, error) from None
     if stat.S_ISBLK(mode):
-        raise ProbeError(f"{path} is a drive: name a file")
+        raise ToolError(f"{path} is a drive: name a file")
     if not writable:
-        raise ProbeError(f"{path} cannot be written: it was opened for reading")
+        raise ToolError(f"{path} cannot be written: it was opened for reading")
 
 
 def make_folder(path: str):
@@ -257,11 +257,11 @@ def make_folder(path: str):
     except FileExistsError:
         pass
     except OSError as error:
-        raise ProbeError(f"{path} cannot be made: {error.strerror}") from None
+        raise ToolError(f"{path} cannot be made: {error.strerror}") from None
 
 
 def check_free(folder: int, name: str, path: str):
-    """Raise ProbeError if a name in a folder is taken by what must not be replaced."""
+    """Raise ToolError if a name in a folder is taken by what must not be replaced."""
     try:
         found = os.stat(name or ".", dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -269,13 +269,13 @@ def check_free(folder: int, name: str, path: str):
     kind = {stat.S_IFDIR: "a folder", stat.S_IFBLK: "a drive", stat.S_IFLNK: "a link",
             stat.S_IFREG: ""}.get(stat.S_IFMT(found.st_mode), "no regular file")
     if kind:
-        raise ProbeError(f"{path} is {kind}: name a file")
+        raise ToolError(f"{path} is {kind}: name a file")
     if found.st_uid not in callers():
-        raise ProbeError(f"{path} belongs to another user: name another file")
+        raise ToolError(f"{path} belongs to another user: name another file")
 
 
 def check_named(path: str):
-    """Raise ProbeError if a file that the user has named cannot be written; - is stdout."""
+    """Raise ToolError if a file that the user has named cannot be written; - is stdout."""
     number = opened(path)
     if number is not None:
         check_opened(path, number)
@@ -286,8 +286,8 @@ def check_named(path: str):
             if not os.access(".", os.W_OK, dir_fd=folder, effective_ids=True):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError:
-        raise ProbeError(f"{os.path.dirname(path) or '.'} is not a folder that can be written "
-                         "to") from None
+        raise ToolError(f"{os.path.dirname(path) or '.'} is not a folder that can be written "
+                        "to") from None
 
 
 def write_named(path: str, content: str | bytes):
@@ -351,7 +351,7 @@ def read_named(path: str) -> str:
         with open(path, "rb") as file:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise ProbeError(f"{path}: {error.strerror}") from None
+        raise ToolError(f"{path}: {error.strerror}") from None
     if len(data) > MOST_BYTES:
         raise ValueError("it is too long")
     return data.decode("utf-8")

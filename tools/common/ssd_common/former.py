@@ -15,7 +15,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 
-from ssd_common import DriveFailed, ProbeError, checked, files
+from ssd_common import DriveFailed, ToolError, checked, files
 from ssd_common.drive import Drive, chosen, read
 from ssd_common.signals import uninterrupted
 
@@ -126,8 +126,8 @@ class QueueSettings:
             if not self.drive.exists():
                 raise DriveFailed(f"{name} cannot be set") from None
             if needed:
-                raise ProbeError(f"{self.drive.queue / name} does not take {value}: "
-                                 f"{error.strerror}") from None
+                raise ToolError(f"{self.drive.queue / name} does not take {value}: "
+                                f"{error.strerror}") from None
 
     def without_scheduler(self, needed: bool):
         """Select none, and wait until what this changes has its values."""
@@ -172,7 +172,7 @@ def finish(drive: Drive, settings: QueueSettings, journal: Journal, last: bool) 
     nevertheless, for which the journal is kept for one more try. @last: this is that one. A journal
     that is kept for ever would undo all that is selected later."""
     differ = []
-    with contextlib.suppress(ProbeError):
+    with contextlib.suppress(ToolError):
         differ = settings.restore() if drive.exists() else []
     if last or not differ:
         journal.remove()

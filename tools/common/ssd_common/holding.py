@@ -20,7 +20,7 @@ import struct
 import subprocess
 import time
 
-from ssd_common import ProbeError
+from ssd_common import ToolError
 from ssd_common.drive import BLOCK, SECTOR, Drive, Partition, device_number, place_of, read
 from ssd_common.openers import Nodes, mount_tables, openers
 from ssd_common.output import plain
@@ -202,9 +202,9 @@ def signatures_on(path: str) -> list[tuple[str, str]]:
         done = subprocess.run(command, capture_output=True, text=True, check=False,
                               env=with_sbin())
     except FileNotFoundError:
-        raise ProbeError("wipefs is missing: install util-linux") from None
+        raise ToolError("wipefs is missing: install util-linux") from None
     if done.returncode:
-        raise ProbeError(done.stderr.strip() or "wipefs failed")
+        raise ToolError(done.stderr.strip() or "wipefs failed")
     lines = filter(None, map(str.split, done.stdout.splitlines()))
     return [(words[0], words[-1]) for words in lines]
 
@@ -213,7 +213,7 @@ def signatures_of(device: Device, but: str = "") -> list[str]:
     """Return what libblkid finds on the device, without what has the use @but."""
     try:
         kinds = sorted({kind for kind, use in signatures_on(device.path) if use != but})
-    except ProbeError as error:
+    except ToolError as error:
         return [f"what is on it cannot be told: {error}"]
     return [f"it holds data: {' '.join(kinds)} (see wipefs(8))"] if kinds else []
 
@@ -249,11 +249,11 @@ def begun(device: Device) -> list[str]:
     return found
 
 
-def refused(device: Device, reasons: list[str]) -> ProbeError:
+def refused(device: Device, reasons: list[str]) -> ToolError:
     """Return the error that says why a device is not written to."""
     only = len(reasons) == 1 and reasons[0].startswith("it holds data")
-    return ProbeError(f"{device.path} is not written to: {'; '.join(reasons)}" +
-                      f": if it is not needed, wipefs --all {device.path} clears it" * only)
+    return ToolError(f"{device.path} is not written to: {'; '.join(reasons)}" +
+                     f": if it is not needed, wipefs --all {device.path} clears it" * only)
 
 
 def above_streams(descriptor: int) -> int:
@@ -270,7 +270,7 @@ def above_streams(descriptor: int) -> int:
 class Held:
     """A device that is open for direct I/O and exclusively, as @descriptor, and that may be written
     to; until the end of the with block, in which refuse() checks again what may have changed.
-    Raises ProbeError if the kernel does not give it, or if it must not be written to."""
+    Raises ToolError if the kernel does not give it, or if it must not be written to."""
 
     def __init__(self, device: Device):
         self.device = device
@@ -292,21 +292,21 @@ class Held:
             raise
 
     def refuse(self):
-        """Raise ProbeError if the device must not be written to."""
+        """Raise ToolError if the device must not be written to."""
         reasons = refusals(self.device)
         if reasons:
             raise refused(self.device, reasons)
 
     def still(self):
-        """Raise ProbeError if others have begun to use the device since it was held. Looks now and
+        """Raise ToolError if others have begun to use the device since it was held. Looks now and
         then only, as often as is asked for at most."""
         began = time.monotonic()
         if began < self.next:
             return
         reasons = begun(self.device)
         if reasons:
-            raise ProbeError(f"{self.device.path} is not written to any more: "
-                             f"{'; '.join(reasons)}")
+            raise ToolError(f"{self.device.path} is not written to any more: "
+                            f"{'; '.join(reasons)}")
         ended = time.monotonic()
         self.next = ended + (ended - began) / LOOKING
 
@@ -323,7 +323,7 @@ def reading(drive: Drive) -> collections.abc.Iterator[int]:
     try:
         descriptor = above_streams(os.open(drive.path, READ))
     except OSError as error:
-        raise ProbeError(f"{drive.path}: {error.strerror}") from None
+        raise ToolError(f"{drive.path}: {error.strerror}") from None
     try:
         drive.note()
         yield descriptor

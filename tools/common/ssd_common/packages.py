@@ -4,7 +4,7 @@ import importlib
 import os
 import types
 
-from ssd_common import ProbeError
+from ssd_common import ToolError
 
 # {module: Debian's package}.
 PACKAGES = {"numpy": "python3-numpy", "scipy": "python3-scipy", "matplotlib": "python3-matplotlib",
@@ -18,13 +18,13 @@ def remedy(missing: str, program: str) -> str:
 
 
 def need(module: str) -> types.ModuleType:
-    """Return a module. Raise ProbeError if it is missing: what needs it at the end fails at the
+    """Return a module. Raise ToolError if it is missing: what needs it at the end fails at the
     beginning."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         missing = error.name or module
-        raise ProbeError(f"{missing} is missing: {remedy(missing, 'it')}") from None
+        raise ToolError(f"{missing} is missing: {remedy(missing, 'it')}") from None
 
 
 def with_sbin() -> dict[str, str]:

@@ -9,7 +9,7 @@ TEMPLATES = pathlib.Path(__file__).resolve().parent / "templates"
 
 
 def need():
-    """Raise ProbeError if no page can be made."""
+    """Raise ToolError if no page can be made."""
     packages.need("jinja2")
 
 

@@ -8,7 +8,7 @@ of its form. "findings" is {name: {value, unit, confidence, why, curve}}; a valu
 import json
 import pathlib
 
-from ssd_common import ProbeError, checked, files
+from ssd_common import ToolError, checked, files
 
 SCHEMA = 1
 FORM = pathlib.Path(__file__).resolve().parent / "schemas/probe_report.json"
@@ -25,4 +25,4 @@ def read_json(path: str) -> dict:
         return checked.parse(files.read_named(path), FORM)
     except ValueError as error:
         why = "it is no JSON" if isinstance(error, json.JSONDecodeError | UnicodeError) else error
-        raise ProbeError(f"{path} is no report of ssd-probe of version {SCHEMA}: {why}") from None
+        raise ToolError(f"{path} is no report of ssd-probe of version {SCHEMA}: {why}") from None

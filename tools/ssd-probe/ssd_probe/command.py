@@ -7,7 +7,7 @@ import argparse
 import os
 import sys
 
-from ssd_common import ProbeError, holding, load, output, packages
+from ssd_common import ToolError, holding, load, output, packages
 from ssd_common.arguments import Parser, parse_size
 from ssd_common.drive import Drive
 from ssd_common.version import VERSION
@@ -91,7 +91,7 @@ def probe(args: argparse.Namespace) -> int:
         with_packages().show_list()
         return OK
     if os.geteuid():
-        raise ProbeError("must be run as root")
+        raise ToolError("must be run as root")
     drive = Drive(args.device)
     if args.load:
         return check_load(drive)
@@ -109,7 +109,7 @@ def command() -> int:
     check_options(parser, args)
     try:
         return probe(args)
-    except ProbeError as error:
+    except ToolError as error:
         output.say(f"ssd-probe: {error}")
         return FAILED
 

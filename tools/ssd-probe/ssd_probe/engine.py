@@ -8,7 +8,7 @@ import subprocess
 
 import numpy
 
-from ssd_common import DriveFailed, ProbeError
+from ssd_common import DriveFailed, ToolError
 
 READ, WRITE, FLUSH = range(3)
 BARRIER = 1
@@ -104,10 +104,10 @@ class Engine:
             data += part
         return bytes(data)
 
-    def ended(self) -> ProbeError:
+    def ended(self) -> ToolError:
         """Return the error for a program that has ended by itself."""
         said = self.process.stderr.read().decode(errors="replace").strip()
-        return ProbeError(said or f"ssd-probe-io ended with status {self.process.wait()}")
+        return ToolError(said or f"ssd-probe-io ended with status {self.process.wait()}")
 
     def check(self, listed: numpy.ndarray, done: numpy.ndarray):
         """Raise DriveFailed if an I/O has failed or was short; count the bytes."""
@@ -129,4 +129,4 @@ def find_program() -> str:
     for path in (here / "ssd-probe-io", here.parent.parent / "build/tools/ssd-probe-io"):
         if os.access(path, os.X_OK):
             return str(path)
-    raise ProbeError("ssd-probe-io is missing: run 'make tools', which needs liburing-dev")
+    raise ToolError("ssd-probe-io is missing: run 'make tools', which needs liburing-dev")

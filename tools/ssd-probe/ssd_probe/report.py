@@ -8,7 +8,7 @@ import os
 import pathlib
 import textwrap
 
-from ssd_common import ProbeError, files, output, pages, policies, settings
+from ssd_common import ToolError, files, output, pages, policies, settings
 from ssd_common.figures import NO_FIGURES, address, drawing, literal
 from ssd_common.output import as_json
 from ssd_common.probe_report import read_json
@@ -45,12 +45,12 @@ def read_whole(path: str) -> dict:
     missing += [f"{name} of {finding}" for finding, found in report["findings"].items()
                 for name in OF_FINDING if name not in found]
     if missing:
-        raise ProbeError(f"{path} is no whole report of ssd-probe: it has no {' '.join(missing)}")
+        raise ToolError(f"{path} is no whole report of ssd-probe: it has no {' '.join(missing)}")
     return report
 
 
 def asked(args: argparse.Namespace) -> dict[str, str]:
-    """Return the files that the options name, by kind. Raises ProbeError if one cannot be
+    """Return the files that the options name, by kind. Raises ToolError if one cannot be
     written."""
     named = {kind: path for kind, path in (("json", args.json), ("html", args.html)) if path}
     check_files(named)
@@ -58,7 +58,7 @@ def asked(args: argparse.Namespace) -> dict[str, str]:
 
 
 def check_files(named: dict[str, str]):
-    """Raise ProbeError if a file of a report, by kind, cannot be made."""
+    """Raise ToolError if a file of a report, by kind, cannot be made."""
     for path in named.values():
         files.check_named(path)
     if "html" in named:

@@ -7,7 +7,7 @@ import zlib
 
 import numpy
 
-from ssd_common import ProbeError, load
+from ssd_common import ToolError, load
 from ssd_common.drive import Drive, amount
 from ssd_common.lines import Line, duration
 from ssd_common.output import say
@@ -23,7 +23,7 @@ TYPICAL_IOS = 3000
 SEQUENTIAL = 64
 
 
-class BudgetSpent(ProbeError):
+class BudgetSpent(ToolError):
     """More bytes would be written than the user has agreed to."""
 
 
@@ -59,7 +59,7 @@ def ordered(procedures: list[Procedure]) -> list[Procedure]:
         ready = [item for item in left
                  if not promised.difference(item.gives).intersection(item.needs)]
         if not ready:
-            raise ProbeError("procedures need each other: " + " ".join(map(name_of, left)))
+            raise ToolError("procedures need each other: " + " ".join(map(name_of, left)))
         first = min(ready, key=lambda item: item.destroys)
         left.remove(first)
         done.append(first)
@@ -157,7 +157,7 @@ class Runner:
         self.saved.data["written"] = self.before + self.bench.engine.bytes[engine.WRITE]
         try:
             self.saved.save()
-        except ProbeError as error:
+        except ToolError as error:
             if self.saving:
                 self.progress.clear()
                 say(f"ssd-probe: {error}: if this run is interrupted, the next one begins anew")
@@ -235,7 +235,7 @@ class Runner:
             made = list(procedure.function(self.bench, self.found) or ())
         except BudgetSpent as error:
             why = str(error)
-        except ProbeError:
+        except ToolError:
             raise
         except Exception as error:  # pylint: disable=broad-except
             # A defect of one procedure must not lose what the others find.

@@ -6,7 +6,7 @@ import datetime
 import importlib
 import os
 
-from ssd_common import ProbeError, asking, former, load, output, probe_report
+from ssd_common import ToolError, asking, former, load, output, probe_report
 from ssd_common.drive import Drive, amount
 from ssd_common.holding import Held
 from ssd_common.lines import duration
@@ -44,7 +44,7 @@ def selected(only: list[str]) -> list[probe.Procedure]:
     wanted = {name for names in only for name in names.replace(",", " ").split()}
     known = {name for item in every for name in (name_of(item), *item.gives)}
     if wanted - known:
-        raise ProbeError(f"nothing is named {' '.join(sorted(wanted - known))} (ssd-probe --list)")
+        raise ToolError(f"nothing is named {' '.join(sorted(wanted - known))} (ssd-probe --list)")
     return [item for item in every if not wanted or wanted & {name_of(item), *item.gives}]
 
 
@@ -74,11 +74,11 @@ class Session:
         self.chosen = [item for item in asked if args.destroy or not item.destroys]
         self.left_out = [item for item in asked if item not in self.chosen]
         if not self.chosen:
-            raise ProbeError("all of these procedures write: they need --destroy")
+            raise ToolError("all of these procedures write: they need --destroy")
         # Of whole 4 KB, so that no aligned I/O exceeds it.
         self.size = min(self.range(), drive.size) // 4096 * 4096
         if self.size < 1 << 20:
-            raise ProbeError(f"{drive.path}: less than 1 MB is too small")
+            raise ToolError(f"{drive.path}: less than 1 MB is too small")
         self.most_written = self.allowed() if args.destroy else 0
         key = {"version": VERSION, "drive": drive.key(), "options": self.options()}
         self.state = state.State(key, drive.identity()["model"] or drive.name)
@@ -93,8 +93,8 @@ class Session:
         """Return the bytes that are written at most."""
         most = self.args.max_write or self.size * (1 + RANGES_WRITTEN) + LEAST_WRITTEN
         if most < self.size:
-            raise ProbeError("--max-write is less than the range, which is written once: use "
-                             "--range")
+            raise ToolError("--max-write is less than the range, which is written once: use "
+                            "--range")
         return most
 
     def options(self) -> dict:
@@ -201,7 +201,7 @@ class Session:
                     self.resume()
                 will = self.announce()
                 if self.held and not asking.confirmed(self.drive, "ssd-probe"):
-                    raise ProbeError("something else was typed: nothing was written")
+                    raise ToolError("something else was typed: nothing was written")
                 with self.drive.locked():
                     # Again: the answer may have taken long.
                     if self.held:
@@ -212,8 +212,8 @@ class Session:
         except Interrupted as signalled:
             say(f"interrupted{self.hint()}")
             return 128 + signalled.number
-        except ProbeError as error:
-            raise ProbeError(f"{self.drive.explained(error)}{self.hint()}") from None
+        except ToolError as error:
+            raise ToolError(f"{self.drive.explained(error)}{self.hint()}") from None
         report.show(self.report(runner.found), self.files)
         if runner.failed:
             return 1

@@ -57,7 +57,7 @@ def add_options(parser: Parser):
 
 
 def check_options(args: argparse.Namespace):
-    """Raise UsageError if an option cannot be meant, ProbeError if a file cannot be written."""
+    """Raise UsageError if an option cannot be meant, ToolError if a file cannot be written."""
     if not 0 < args.minutes <= MOST_MINUTES:
         raise UsageError(f"--minutes has to be above 0 and at most {MOST_MINUTES}")
     if not 0 <= args.seed < SEEDS:

@@ -4,7 +4,7 @@ import argparse
 import contextlib
 from collections.abc import Callable
 
-from ssd_common import ProbeError, former, output
+from ssd_common import ToolError, former, output
 from ssd_common.drive import Drive, read
 from ssd_ctl import CtlError, UsageError, drives, rules, saved, schedulers
 from ssd_ctl.choice import QUEUE, Choice, parse
@@ -94,7 +94,7 @@ def locked(drive: Drive):
     with contextlib.ExitStack() as stack:
         try:
             lock = stack.enter_context(drive.locked())
-        except ProbeError as error:
+        except ToolError as error:
             raise CtlError(str(error)) from None
         yield lock
 

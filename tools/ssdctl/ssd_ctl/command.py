@@ -8,7 +8,7 @@ import importlib
 import pathlib
 import sys
 
-from ssd_common import ProbeError, output, packages
+from ssd_common import ToolError, output, packages
 from ssd_common.arguments import USAGE, Parser
 from ssd_common.signals import handled, ignore
 from ssd_common.version import VERSION
@@ -109,7 +109,7 @@ def command_line() -> int:
     except UsageError as error:
         output.say(f"ssdctl: {error}")
         return USAGE
-    except (CtlError, ProbeError) as error:
+    except (CtlError, ToolError) as error:
         output.say(f"ssdctl: {error}")
         return FAILED
 

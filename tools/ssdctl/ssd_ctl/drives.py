@@ -6,7 +6,7 @@ import os
 import pathlib
 import re
 
-from ssd_common import ProbeError
+from ssd_common import ToolError
 from ssd_common.drive import BLOCK, Drive, device_number, place_of, read
 from ssd_ctl import CtlError, udev
 
@@ -46,7 +46,7 @@ def every(others: bool = False, bare: bool = False) -> list[Drive]:
     """Return all drives, as names() does, without those that are removed meanwhile."""
     found = []
     for name in names(others, bare):
-        with contextlib.suppress(ProbeError):
+        with contextlib.suppress(ToolError):
             found.append(Drive(device_path(name)))
     return found
 
@@ -69,7 +69,7 @@ def find(path: str, bare: bool = False) -> Drive:
         raise CtlError(f"{path}: {error.strerror}: ssdctl lists the drives") from None
     try:
         found = Drive(path)
-    except ProbeError as error:
+    except ToolError as error:
         raise CtlError(f"{error}: ssdctl lists the drives") from None
     if not (bare or schedules(found.sysfs)):
         raise CtlError(f"{path} {without(found)}")

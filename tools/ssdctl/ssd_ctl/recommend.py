@@ -5,7 +5,7 @@ import argparse
 import dataclasses
 import json
 
-from ssd_common import ProbeError, probe_report, settings
+from ssd_common import ToolError, probe_report, settings
 from ssd_common.drive import Drive, read
 from ssd_ctl import CtlError, drives, evidence, hwdb, kinds, saved, schedulers
 from ssd_ctl.choice import Choice
@@ -120,7 +120,7 @@ def advised(drive: Drive, made: Recommendation):
     """Take the advice of ssdctl advise on the drive if it is decided; note it otherwise."""
     try:
         advice = saved.advised(drive)
-    except (CtlError, ProbeError) as error:
+    except (CtlError, ToolError) as error:
         made.notes.append(f"stored advice is left aside: {error}")
         return
     if not advice:

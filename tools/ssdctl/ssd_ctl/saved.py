@@ -8,7 +8,7 @@ import os
 import pathlib
 from collections.abc import Callable
 
-from ssd_common import ProbeError, checked, files, packages
+from ssd_common import ToolError, checked, files, packages
 from ssd_common.drive import Drive
 from ssd_ctl import STATE, CtlError, drives, schedulers
 from ssd_ctl.choice import Choice
@@ -40,7 +40,7 @@ def read_json(path: pathlib.Path, schema: str) -> dict | None:
     fit."""
     try:
         text = files.read_ours(path)
-    except ProbeError as error:
+    except ToolError as error:
         raise CtlError(str(error)) from None
     try:
         return None if text is None else checked.parse(text, SCHEMAS / schema)

@@ -5,7 +5,7 @@ import dataclasses
 import json
 import os
 
-from ssd_common import ProbeError
+from ssd_common import ToolError
 from ssd_common.drive import Drive, amount
 from ssd_ctl import CtlError, activity, drives, keeping, rules, saved, schedulers, uses
 from ssd_ctl.said import add_option
@@ -62,7 +62,7 @@ def advice(drive: Drive) -> dict:
     found = {"advice": None, "undecided": None}
     try:
         made = saved.advised(drive)
-    except (CtlError, ProbeError):
+    except (CtlError, ToolError):
         return found
     if made and made.sure:
         found["advice"] = made.choice.as_json()

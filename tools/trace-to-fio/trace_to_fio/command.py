@@ -8,7 +8,7 @@ import json
 import re
 import sys
 
-from ssd_common import ProbeError, output, packages
+from ssd_common import ToolError, output, packages
 from ssd_common.arguments import Parser, parse_size
 from ssd_common.version import VERSION
 
@@ -185,7 +185,7 @@ def command_line() -> int:
     check_options(parser, args)
     try:
         return converted(args)
-    except (TraceError, ProbeError) as error:
+    except (TraceError, ToolError) as error:
         output.say(f"{NAME}: {error}")
     except BrokenPipeError:
         # The reader of the output has ended.

@@ -68,7 +68,7 @@ class Target:
 
     def check(self):
         """Raise CtlError if the file system of a file has less room left than the file takes, which
-        is a third of what was left at first, or less: others need it; ProbeError if others have
+        is a third of what was left at first, or less: others need it; ToolError if others have
         begun to use a device."""
         if self.held:
             self.held.still()

@@ -17,7 +17,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from ssd_common import ProbeError
+from ssd_common import ToolError
 from ssd_common.packages import with_sbin
 from ssd_common.signals import SIGNALS
 from ssd_ctl import CtlError
@@ -167,7 +167,7 @@ def asked(call: Callable, item) -> tuple[object, str]:
         return call(item), ""
     except OSError as error:
         return None, error.strerror or "it failed"
-    except (CtlError, ProbeError) as error:
+    except (CtlError, ToolError) as error:
         return None, str(error)
     except Exception as error:
         # Whatever a file holds, the report goes on.

@@ -6,7 +6,7 @@ import json
 import os
 import pathlib
 
-from ssd_common import ProbeError, checked
+from ssd_common import ToolError, checked
 from ssd_common.drive import Drive
 from ssd_common.version import VERSION
 from ssd_ctl import CtlError, drives, hwdb, saved, schedulers
@@ -59,7 +59,7 @@ def stored(drive: Drive) -> dict | None:
     """Return the report of advise that is stored for a drive, None if there is none."""
     try:
         return saved.advice(drive)
-    except (CtlError, ProbeError):
+    except (CtlError, ToolError):
         return None
 
 
