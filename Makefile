@@ -94,7 +94,8 @@ DKMS_SCRIPTS := $(filter-out %.py %__pycache__,$(wildcard scripts/kbuild/*))
 .DEFAULT_GOAL := modules
 .PHONY: modules tools install install-modules install-tools uninstall dkms dkms-source \
 	dkms-remove check-abi upstream-modules link demo bench check check-all check-bench \
-	check-kernels check-packages soak lint docs deb release compile_commands.json clean help
+	check-kernels check-packages soak kunit lint docs deb release \
+	compile_commands.json clean help
 
 modules: $(BUILD)/iosched-kernel.h $(if $(BLOCK),$(BUILD)/.block) ## build all modules (KVER=<release> or KDIR=<tree>)
 	+$(KBUILD) modules
@@ -256,8 +257,11 @@ soak: ## the robustness tests with new seeds for HOURS=n, and what was survived
 	scripts/setup build lab debug
 	tests/soak $(if $(KERNELS),--kernels "$(KERNELS)") $(or $(HOURS),1)
 
-lint: ## checkpatch, sparse, shellcheck, ruff, codespell
-	scripts/setup build lab lint
+kunit: ## unit tests with 1,000 sequences each (10,000: tests/run kunit; SEED=n repeats them)
+	tests/run --quick --results build/check-kunit kunit
+
+lint: ## checkpatch, sparse, shellcheck, ruff, codespell; as root it installs what is missing
+	$(if $(filter 0,$(shell id -u)),scripts/setup build lab lint)
 	scripts/lint
 
 deb: ## build the Debian packages in build/deb/ (ARCH=arm64: build/deb-arm64/)
@@ -268,8 +272,9 @@ release: ## tarball, packages, results and checksums of a release in build/relea
 	scripts/setup deb
 	packaging/build release
 
-docs: ## rewrite the tables of tunables, the pictures and real-drives.md in Documentation/
+docs: ## rewrite what is made of tables and results: lists, tables, advice and pictures in Documentation/
 	scripts/doc-tables
+	scripts/doc-kinds
 	scripts/real-drives
 	Documentation/pictures/draw
 
