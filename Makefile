@@ -260,7 +260,7 @@ soak: ## the robustness tests with new seeds for HOURS=n, and what was survived
 kunit: ## unit tests with 1,000 sequences each (10,000: tests/run kunit; SEED=n repeats them)
 	tests/run --quick --results build/check-kunit kunit
 
-lint: ## checkpatch, sparse, shellcheck, ruff, codespell; as root it installs what is missing
+lint: ## checkpatch, sparse, shellcheck, ruff, codespell, mandoc, reuse, links; as root it installs what is missing
 	$(if $(filter 0,$(shell id -u)),scripts/setup build lab lint)
 	scripts/lint
 
@@ -268,9 +268,15 @@ deb: ## build the Debian packages in build/deb/ (ARCH=arm64: build/deb-arm64/)
 	scripts/setup deb $(if $(DEB_ARCH),arm64)
 	packaging/build deb build/deb$(addprefix -,$(DEB_ARCH)) $(DEB_ARCH)
 
-release: ## tarball, packages, results and checksums of a release in build/release/
+release: ## tarball, packages, results, notes, checksums in build/release/ (TAG=1: and a tag)
+	@[ "$$(cat build/lint-passed 2>&1)" = "$$(git rev-parse 'HEAD^{tree}')" ] || \
+		{ echo "error: make lint has not passed on this commit" >&2; exit 1; }
+	$(if $(TAG),@! git rev-parse -q --verify refs/tags/v$(VERSION) >/dev/null || \
+		{ echo "error: there is a tag v$(VERSION)" >&2; exit 1; })
 	scripts/setup deb
 	packaging/build release
+	$(if $(TAG),git tag -a v$(VERSION) --cleanup=whitespace \
+		-F build/release/ssd-iosched-$(VERSION)-notes.md)
 
 docs: ## rewrite what is made of tables and results: lists, tables, advice and pictures in Documentation/
 	scripts/doc-tables
@@ -296,6 +302,7 @@ help: ## this list
 	@echo '  LLVM=-<version> a clang of this version, for a kernel that clang has built'
 	@echo '  SIGN_KEY=<file> SIGN_CERT=<file>   sign the modules that are installed'
 	@echo '  W=1, C=2        more warnings, sparse'
+	@echo '  TAG=1           tag the release v<version>; nothing is pushed'
 	@echo '  HOURS=n, KERNELS="host 6.12 debug-6.12"           for make soak'
 	@echo '  QUICK=1, HOSTS=file, ONLY=kinds, DEVICE=presets   for make bench'
 

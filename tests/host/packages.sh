@@ -270,10 +270,12 @@ grep -q "^Version: *$version$" "$work/sources/ssd-iosched.spec" || fail "the spe
 git clone -q . "$work/clone"
 "$work/clone/packaging/build" release "$work/release" >"$work/log" 2>&1 || fail "$(<"$work/log")"
 (cd "$work/release" && sha256sum --check --strict --quiet SHA256SUMS) || fail "checksums"
-for file in PKGBUILD ssd-iosched.spec "$name.tar.xz" "$name-results.tar.xz" \
+for file in PKGBUILD ssd-iosched.spec "$name.tar.xz" "$name-results.tar.xz" "$name-notes.md" \
 	"ssd-iosched-dkms_${version}_all.deb"; do
 	grep -q " $file$" "$work/release/SHA256SUMS" || fail "a release has no $file"
 done
+[ -s "$work/release/$name-notes.md" ] || fail "the notes of a release are empty"
+! grep '^#' "$work/release/$name-notes.md" || fail "the notes have more than a section"
 mkdir "$work/mine"
 touch "$work/mine/file"
 ! "$work/clone/packaging/build" release "$work/mine" >"$work/log" 2>&1 || fail "into a folder with files"
@@ -283,3 +285,13 @@ echo "not committed" >"$work/clone/new"
 	fail "a release of what is not committed"
 [ "$(<"$work/log")" = "error: commit or remove what is not committed: git status" ] ||
 	fail "$(<"$work/log")"
+rm "$work/clone/new"
+sed -i '0,/^## .*/s//## 99.9/' "$work/clone/CHANGELOG.md"
+git -C "$work/clone" -c user.name=test -c user.email=test@example.org commit -qam "next version"
+! "$work/clone/packaging/build" release "$work/release" >"$work/log" 2>&1 ||
+	fail "a release of another version than CHANGELOG.md has"
+[ "$(<"$work/log")" = \
+	"error: CHANGELOG.md begins with another version than debian/changelog: $version" ] ||
+	fail "$(<"$work/log")"
+! make -s -C "$work/clone" release >"$work/log" 2>&1 || fail "a release that lint has not seen"
+grep -qx "error: make lint has not passed on this commit" "$work/log" || fail "$(<"$work/log")"
