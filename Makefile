@@ -230,12 +230,12 @@ bench: ## what each scheduler costs and gains (QUICK=1: a part of it; HOSTS=file
 		$(if $(ONLY),--only $(ONLY)) $(if $(DEVICE),--device $(DEVICE))
 
 check: ## a part of the tests, in a quarter of an hour: builds, unit tests, programs, the oldest and newest kernel
-	scripts/setup build lab arm64 debug tools deb
+	scripts/setup build lab arm64 debug pictures tools deb
 	$(MAKE) tools
 	tests/run --quick --results build/check-quick
 
 check-all: ## all tests on their kernels, in an hour; what a change has to pass
-	scripts/setup build lab arm64 debug tools deb systems
+	scripts/setup build lab arm64 debug pictures tools deb systems
 	$(MAKE) tools
 	tests/run $(if $(AFTER),--after $(AFTER))
 
