@@ -107,9 +107,10 @@ enum {
  *			the plug or the task that allocated it, or by nothing.
  * OURS			set by take_over() on insertion, and by requeue_request().
  *			Held by io->head (RB_EMPTY_NODE), or by io->fresh, or by its
- *			FIFO and its tree and, if it may be merged, the hash.
- *			Requeued, by the block layer until it is inserted again; the
- *			block layer may also issue it without the elevator.
+ *			FIFO and its tree and, if it may be merged, the hash;
+ *			by io->moving while all are placed anew. Requeued, by
+ *			the block layer until it is inserted again; the block
+ *			layer may also issue it without the elevator.
  * OURS, IN_FLIGHT	set by next_calm() or hand_over(), until leave() or
  *			requeue_request(). Held by the block layer and the driver.
  *  with COUNTED	by next_calm() or next_request(), if the policy has
