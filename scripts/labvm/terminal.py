@@ -11,21 +11,21 @@ import time
 
 from labvm import LabError
 
-COLUMNS, ROWS = 116, 30
+COLUMNS, ROWS = 132, 30
 PROMPT = re.compile(r"root@lab:[^\n]*# $")
 # What a terminal is told that is neither text nor the end of a line.
 CONTROL = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()][A-Z0-9]|[=>])")
-KEY_SECONDS = 0.05
+KEY_SECONDS = 0.03
 # A wait longer than so many seconds is recorded as that long.
-LONGEST_WAIT = 1.5
-# A line that changes for more seconds than this, as a progress does, is quickened.
-LONGEST_LINE = 8
+LONGEST_WAIT = 1.0
 # After a command's output, for the reader.
 LOOK_SECONDS = 1.2
+# After the last one, before the picture begins again.
+LAST_SECONDS = 3
 
 
 class Terminal:
-    """The host's end of a terminal, a socket, and the recording so far: [(seconds, text)]."""
+    """The other end of a terminal, as of a socket, and the recording so far: [(seconds, text)]."""
 
     def __init__(self):
         self.end = None
@@ -43,11 +43,6 @@ class Terminal:
         """Record from now on; the terminal shows its prompt."""
         self.recording, self.last = True, time.monotonic()
         self.events.append((round(self.now, 3), self.tail.rsplit("\n", 1)[-1]))
-
-    def pause(self):
-        """Record nothing until record(): a system that goes down resets the terminal."""
-        self.recording = False
-        self.events.append((round(self.now, 3), "\r\n"))
 
     def wait(self, seconds):
         """Let time pass for the reader."""
@@ -107,19 +102,6 @@ def cast(events, title):
                                           for at, text in events)]) + "\n"
 
 
-def quickened(events):
-    """Return events in which no line changes for longer than LONGEST_LINE."""
-    made, line, begin, now = [], [], events[0][0], events[0][0]
-    for at, text in events:
-        line.append((at, text))
-        if "\n" not in text and at != events[-1][0]:
-            continue
-        rate = LONGEST_LINE / max(at - begin, LONGEST_LINE)
-        made += [(round(now + (each - begin) * rate, 3), shown) for each, shown in line]
-        begin, now, line = at, now + (at - begin) * rate, []
-    return made
-
-
 class Picture:
     """Lines of a recording, each with its versions: [(from, text)]. Nothing scrolls off."""
 
@@ -127,13 +109,13 @@ class Picture:
     STEP = 0.4
 
     def __init__(self, events):
-        # Only this needs it: a Debian package of the group systems.
+        # Only this needs it: a Debian package of the group pictures.
         import pyte
         screen = pyte.Screen(COLUMNS, 3000)
         stream = pyte.Stream(screen)
         self.lines = {}
         self.scrolls = [(0.0, 0)]
-        self.end = events[-1][0] + 4
+        self.end = events[-1][0] + LAST_SECONDS
         for at, text in events:
             screen.dirty.clear()
             stream.feed(text)
