@@ -24,7 +24,7 @@ BASES, OTHERS = ("none", "mq-deadline"), ("kyber", "bfq")
 STEPS = (1.05, 1.15, 1.4, 2.0)
 BETTER = ("#e3eef8", "#bdd7ee", "#86b9df", "#3f86bf", "#1b5690")
 WORSE = ("#fde8d8", "#fbcba4", "#f3a161", "#d66f20", "#9c420c")
-EVEN, QUIET = "#f1f1f1", "#707070"
+EVEN, QUIET = "#f1f1f1", "#5f5f5f"
 # Sizes in pixels: a field, the space between panels, and what a letter takes at most on average,
 # also of a wide font in bold.
 WIDTH, HEIGHT, GAP, LETTER = 36, 17, 14, 7.5
@@ -123,7 +123,7 @@ class Map:
                 text, colour, sign = found
                 x = self.left(panel) + column * WIDTH
                 self.fields.setdefault(colour, []).append((x, y))
-                dark = colour in (*BETTER[3:], *WORSE[3:])
+                dark = colour in (BETTER[4], WORSE[4])
                 self.text(x + WIDTH / 2, y + 12.5, text,
                           fill="#fff" if dark else "" if sign else QUIET)
 
