@@ -11,15 +11,15 @@
  *
  * A hold during which an interrupt was served is apart, as it includes the
  * interrupt. So is one whose task was preempted before it had the lock, or waited for
- * it.
+ * it, and one during which another CPU took or released a lock: in virtual time CPUs
+ * take turns, and the time of all passes.
  *
  * In /sys/kernel/debug/lockhold/:
  *
  *	watch	a write "START END", two addresses, begins anew with the functions in
  *		between
- *	holds	for each place that took a lock: number of holds without an interrupt
- *		or a wait, their total and longest in ns, and number and longest of the
- *		others
+ *	holds	for each place that took a lock: number of undisturbed holds, their
+ *		total and longest in ns, and number and longest of the others
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -43,6 +43,7 @@
  * @since: time at which that was, in ns
  * @irqs: interrupts and waits for a lock of the CPU by then
  * @calls: calls of this module on the CPU by then
+ * @others: the same on the other CPUs
  */
 struct lockhold {
 	unsigned long lock;
@@ -50,15 +51,16 @@ struct lockhold {
 	u64 since;
 	unsigned int irqs;
 	unsigned int calls;
+	unsigned int others;
 };
 
 /**
  * struct lockhold_row - the holds that began at a place
  * @caller: the place
- * @holds: how many, without an interrupt
+ * @holds: how many, undisturbed
  * @total: their sum in ns
  * @longest: the longest in ns
- * @disturbed: how many, with an interrupt
+ * @disturbed: how many, with an interrupt or another CPU's time
  * @longest_disturbed: the longest of them in ns
  */
 struct lockhold_row {
@@ -92,6 +94,17 @@ static unsigned long lockhold_argument(struct ftrace_regs *fregs)
 	return regs ? regs_get_kernel_argument(regs, 0) : 0;
 }
 
+/* Calls of this module on other CPUs than @cpu. */
+static notrace unsigned int lockhold_others(struct lockhold_cpu *cpu)
+{
+	unsigned int others = 0;
+	int i;
+
+	for_each_online_cpu(i)
+		others += READ_ONCE(per_cpu_ptr(&lockhold_cpus, i)->calls);
+	return others - cpu->calls;
+}
+
 static notrace void lockhold_taken(unsigned long ip, unsigned long caller,
 				   struct ftrace_ops *ops,
 				   struct ftrace_regs *fregs)
@@ -110,6 +123,7 @@ static notrace void lockhold_taken(unsigned long ip, unsigned long caller,
 	hold->caller = caller;
 	hold->irqs = cpu->irqs;
 	hold->calls = cpu->calls;
+	hold->others = lockhold_others(cpu);
 	hold->since = local_clock();
 }
 
@@ -133,7 +147,7 @@ static notrace void lockhold_count(struct lockhold_cpu *cpu,
 	u64 own = empty_ns + (cpu->calls - hold->calls - 1) * call_ns;
 
 	ns -= min(ns, own);
-	if (cpu->irqs != hold->irqs) {
+	if (cpu->irqs != hold->irqs || lockhold_others(cpu) != hold->others) {
 		row->disturbed++;
 		row->longest_disturbed = max(row->longest_disturbed, ns);
 		return;
