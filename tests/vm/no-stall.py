@@ -58,7 +58,7 @@ SQUEEZED = {
         # Pending for longer than a deadline.
         "read_pending_us": (10000000,), "write_pending_us": (10000000,)},
     "pass": ALL | {
-        "region_size_mb": ODD, "region_depth": (0, 1),
+        "region_size_mb": ODD, "region_depth": (0, 1), "laps": (0, 1),
         # The longest turns: others wait for their end.
         "read_batch": (65535,), "write_batch": (65535,)},
     "piq": ALL | {

@@ -128,7 +128,7 @@ README = (
     Row("USB stick, CF card, early SSD", "several streams of writes are slow",
         "`bp`: [set it up](Documentation/bp.md#set-it-up)", ("stick",)),
     Row("Raspberry Pi OS", "any",
-        "[build it yourself](Documentation/build.md#without-btf), untried", ()),
+        "[step by step](Documentation/raspberry-pi.md), untried", ()),
     Row("hard disk, RAID, virtual disk", "any", "no", ("disk", "virtual", "other")),
 )
 
