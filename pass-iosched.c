@@ -343,44 +343,58 @@ static struct request *pass_go_on(struct pass_data *pd, struct pass_lap *lap,
 
 /*
  * Without laps: the direction of the turn of a sub-queue, or IOSCHED_ANY if it has none:
- * that of the turn that has begun, otherwise the one that its last turn did not have,
- * if it has requests of it.
+ * @only, if that is a direction, otherwise that of the turn that has begun, or the one
+ * that its last turn did not have; the other one if it has no request of it.
  */
 static unsigned int pass_turn_of(struct pass_queue *queue, unsigned int only)
 {
 	unsigned int dir = queue->dir;
 
-	if (!queue->taken[dir] &&
-	    (only == !dir || RB_EMPTY_ROOT(&queue->sort[dir])))
+	if (only == !dir || RB_EMPTY_ROOT(&queue->sort[dir]))
 		dir = !dir;
 	return (only == IOSCHED_ANY || only == dir) &&
 	       !RB_EMPTY_ROOT(&queue->sort[dir]) ? dir : IOSCHED_ANY;
 }
 
+/* The next request of a sub-queue without laps; with its turn it moves to the end. */
+static struct request *pass_take_turn(struct pass_data *pd, struct pass_lap *lap,
+				      struct pass_queue *queue, unsigned int dir)
+{
+	struct request *rq = pass_ahead(queue, dir);
+
+	queue->dir = dir;
+	if (pass_count(pd, queue, rq)) {
+		queue->dir = !dir;
+		list_move_tail(&queue->ring[READ], &lap->ring[READ]);
+	}
+	return rq;
+}
+
 /*
  * Rules 1 and 2 as in the paper: the first sub-queue in the ring has its turn, then moves
- * to the end and changes its direction.
+ * to the end and changes its direction. If only one direction may be dispatched, as is
+ * not so in the paper, the sub-queues of the other one are passed, at most PASS_COMPARED.
  */
 static noinline struct request *
-pass_alternate(struct pass_data *pd, struct pass_lap *lap, unsigned int only)
+pass_alternate(struct pass_data *pd, unsigned int tier, unsigned int only)
 {
+	struct pass_lap *lap = &pd->lap[tier];
 	struct pass_queue *queue;
+	unsigned int passed = 0;
+	struct request *rq;
 
 	list_for_each_entry(queue, &lap->ring[READ], ring[READ]) {
 		unsigned int dir = pass_turn_of(queue, only);
-		struct request *rq;
 
-		if (dir == IOSCHED_ANY || pass_full(pd, queue->region))
-			continue;
-		rq = pass_ahead(queue, dir);
-		queue->dir = dir;
-		if (pass_count(pd, queue, rq)) {
-			queue->dir = !dir;
-			list_move_tail(&queue->ring[READ], &lap->ring[READ]);
-		}
-		return rq;
+		if (dir != IOSCHED_ANY && !pass_full(pd, queue->region))
+			return pass_take_turn(pd, lap, queue, dir);
+		if (dir == IOSCHED_ANY && ++passed == PASS_COMPARED)
+			break;
 	}
-	return NULL;
+	rq = only == IOSCHED_ANY ? NULL : iosched_oldest(&pd->io, tier, only);
+	if (!rq || pass_full(pd, pass_queue_of(rq)->region))
+		return NULL;
+	return pass_take_turn(pd, lap, pass_queue_of(rq), only);
 }
 
 static struct request *pass_select(struct iosched *io, unsigned int tier,
@@ -393,7 +407,7 @@ static struct request *pass_select(struct iosched *io, unsigned int tier,
 
 	lockdep_assert_held(&io->lock);
 	if (unlikely(!pd->laps))
-		return pass_alternate(pd, lap, only);
+		return pass_alternate(pd, tier, only);
 	rq = pass_go_on(pd, lap, only);
 	if (rq)
 		return rq;

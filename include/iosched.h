@@ -277,8 +277,10 @@ struct iosched_driver {
  * @fresh: in order of arrival: all queued requests, none of which is in @fifo and a tree,
  *	or none; see iosched_sort_fresh(). Linked by rq_next.
  * @fresh_last: the last one of them
- * @moving: requests that iosched_replace_all() is placing anew, and those inserted
- *	meanwhile: in none of the above, not in @queued and @nr, not dispatched or merged
+ * @moving: requests that iosched_replace_all() is placing anew: in none of the above, not in
+ *	@queued and @nr, not dispatched or merged
+ * @placing: all have been taken out, and are being placed: a request that is inserted is
+ *	added to @moving
  * @queued: number of requests in @fifo and @fresh, by tier
  * @nr: number of all queued requests, those in @head included
  * @tiers: mask of the tiers in use; may have bits of tiers that no longer are
@@ -356,6 +358,7 @@ struct iosched {
 	bool bypasses;
 	bool overtaken;
 	bool unissued;
+	bool placing;
 	u32 timed_us;
 	struct iosched_turns turns;
 	struct iosched_phases phases;
@@ -794,7 +797,7 @@ static unsigned int iosched_all_in_flight(struct iosched *io);
  *
  * For a setting that decides where requests are placed. Requests in flight stay
  * counted where they were. Takes the lock for IOSCHED_PIECE requests at a time, so that
- * I/O does not wait for all of them; may sleep between. The caller sees to it that
+ * I/O does not wait for all of them; may sleep on PREEMPT_RT. The caller sees to it that
  * no two calls run at a time. Defined in tmpl/replace.h.
  */
 static void iosched_replace_all(struct iosched *io,

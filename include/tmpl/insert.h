@@ -78,7 +78,7 @@ static void iosched_enqueue(struct iosched *io, struct request *rq)
 	if (IOSCHED_POLICY.arrives)
 		IOSCHED_POLICY.arrives(io, rq);
 	/* It must not be placed before them. */
-	if (unlikely(!list_empty(&io->moving))) {
+	if (unlikely(io->placing)) {
 		list_add_tail(&rq->queuelist, &io->moving);
 		return;
 	}
@@ -171,6 +171,9 @@ static noinline bool iosched_append(struct iosched *io, struct request *rq,
 /* All requests were held before @rq. Return true if they may not be now. */
 static noinline bool iosched_may_release(struct iosched *io, struct request *rq)
 {
+	/* It is placed later, and then the queue runs. */
+	if (unlikely(io->placing))
+		return false;
 	/* With several tiers in use, @rq may move the deadlines of others. */
 	if (!iosched_must_wait(io, rq) || !iosched_one_tier(io))
 		return true;

@@ -95,7 +95,8 @@ static void iosched_check_left(struct iosched *io)
 {
 	unsigned int tier, dir;
 
-	WARN_ON_ONCE(!list_empty(&io->head) || io->fresh);
+	WARN_ON_ONCE(!list_empty(&io->head) || !list_empty(&io->moving) ||
+		     io->fresh);
 	WARN_ON_ONCE(iosched_any_bypassing(io));
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		for (dir = READ; dir <= WRITE; dir++) {

@@ -7,6 +7,7 @@
 #ifndef _IOSCHED_TMPL_REPLACE_H
 #define _IOSCHED_TMPL_REPLACE_H
 
+#include "tmpl/bypass.h"
 #include "tmpl/calm.h"
 #include "tmpl/deadlines.h"
 #include "tmpl/policy.h"
@@ -45,13 +46,18 @@ static bool iosched_take_piece(struct iosched *io)
 	return true;
 }
 
-/* Place up to IOSCHED_PIECE requests of @moving. Return true if none is left. */
-static bool iosched_place_piece(struct iosched *io)
+/* Place up to @nr requests of @moving. Return true if none is left. */
+static bool iosched_place_piece(struct iosched *io, unsigned int nr)
 {
-	unsigned int left = IOSCHED_PIECE;
 	struct request *rq;
 
-	while (left-- && !list_empty(&io->moving)) {
+	/* As at an insertion into an empty queue. */
+	if (!io->nr && iosched_any_bypassing(io)) {
+		io->room = 0;
+		io->unissued = true;
+		io->tiers |= BIT(IOSCHED_BE);
+	}
+	while (nr-- && !list_empty(&io->moving)) {
 		rq = list_first_entry(&io->moving, struct request, queuelist);
 		list_del_init(&rq->queuelist);
 		iosched_sort(io, rq);
@@ -67,23 +73,38 @@ static bool iosched_place_piece(struct iosched *io)
 static void iosched_breathe(struct iosched *io)
 {
 	spin_unlock(&io->lock);
-	cond_resched();
+	cpu_relax();
 	spin_lock(&io->lock);
 }
 
+/*
+ * A request that is inserted meanwhile is sorted as usual until all are taken out, and then
+ * waits behind those that are moving: each FIFO stays in order of arrival. Once as many
+ * pieces are placed as were taken, the rest, which came meanwhile, is placed at once:
+ * otherwise this might not end.
+ */
 static void __maybe_unused
 iosched_replace_all(struct iosched *io,
 		    void (*change)(struct iosched *, void *), void *arg)
 {
-	might_sleep();
+	unsigned int pieces = 1;
+
+	/* Preempted between two pieces, this task would hold back all that are moving. */
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		preempt_disable();
 	spin_lock(&io->lock);
-	while (!iosched_take_piece(io))
+	for (; !iosched_take_piece(io); pieces++)
 		iosched_breathe(io);
 	change(io, arg);
-	while (!iosched_place_piece(io))
+	io->placing = true;
+	for (; !iosched_place_piece(io, pieces ? IOSCHED_PIECE : UINT_MAX);
+	     pieces -= !!pieces)
 		iosched_breathe(io);
+	io->placing = false;
 	WRITE_ONCE(io->held, 0);
 	spin_unlock(&io->lock);
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		preempt_enable();
 	iosched_run(io);
 }
 

@@ -76,6 +76,9 @@ static int iosched_set_expire(struct iosched *io, unsigned int *field,
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		list_for_each_entry(rq, &io->fifo[tier][dir], queuelist)
 			rq->fifo_time += expire - io->expire[dir];
+	list_for_each_entry(rq, &io->moving, queuelist)
+		if (rq_data_dir(rq) == dir)
+			rq->fifo_time += expire - io->expire[dir];
 	io->expire[dir] = expire;
 	WRITE_ONCE(*field, value);
 	spin_unlock(&io->lock);

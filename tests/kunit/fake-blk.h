@@ -228,14 +228,13 @@ static void fake_free_request(struct request *rq);
 /* What happens while the scheduler lets others have its lock, or NULL. */
 static void (*fake_meanwhile)(void);
 
-static inline void fake_cond_resched(void)
+static inline void fake_cpu_relax(void)
 {
 	if (fake_meanwhile)
 		fake_meanwhile();
-	cond_resched();
 }
 
-#undef cond_resched
+#undef cpu_relax
 #undef schedule_work
 #undef msecs_to_jiffies
 #undef jiffies_to_usecs
@@ -250,7 +249,7 @@ static inline void fake_cond_resched(void)
 #define hrtimer_cancel			fake_hrtimer_cancel
 #define hrtimer_is_queued		fake_hrtimer_is_set
 #define hrtimer_get_expires		fake_hrtimer_expires
-#define cond_resched			fake_cond_resched
+#define cpu_relax			fake_cpu_relax
 #define schedule_work			fake_schedule_work
 #define queue_delayed_work		fake_queue_delayed_work
 #define cancel_delayed_work		fake_cancel_delayed_work

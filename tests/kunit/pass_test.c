@@ -129,6 +129,66 @@ static void pass_test_alternate(struct kunit *test)
 	fake_finish();
 }
 
+/* The policy's next read. It is not dispatched. */
+static sector_t pass_select_read(struct iosched *io)
+{
+	struct request *rq;
+
+	spin_lock(&io->lock);
+	rq = pass_select(io, IOSCHED_BE, READ);
+	spin_unlock(&io->lock);
+	return rq ? blk_rq_pos(rq) : U64_MAX;
+}
+
+/*
+ * Without laps a turn of writes is broken off if only reads may be dispatched. Of many
+ * sub-queues without reads, PASS_COMPARED are passed.
+ */
+static void pass_test_alternate_only(struct kunit *test)
+{
+	static const unsigned int pages[] = { 0, 2, 4, 6 };
+	struct pass_data *pd = pass_begin(test, 30 * MB);
+	unsigned int i;
+
+	fake_set(test, "laps", "0");
+	for (i = 0; i < 25; i++)
+		pass_fill(i, REQ_OP_WRITE, pages, NULL, 2);
+	pass_fill(25, REQ_OP_READ, pages, NULL, 1);
+	KUNIT_EXPECT_EQ(test, pass_select_read(&pd->io), 25ULL * MB);
+	pass_expect(test, 0, 0);
+	pass_fill(0, REQ_OP_READ, pages + 2, NULL, 1);
+	KUNIT_EXPECT_EQ(test, pass_select_read(&pd->io), 4ULL * PAGE);
+	fake_finish();
+}
+
+/* Inserts a request for a full region, while all are held. */
+static void pass_insert_meanwhile(void)
+{
+	fake_insert(REQ_OP_READ, MB - PAGE, PAGE);
+}
+
+/* Requests are placed anew while a region is full and all others are held. */
+static void pass_test_replace_full(struct kunit *test)
+{
+	struct pass_data *pd = pass_begin(test, 2 * MB);
+	struct request *first;
+	unsigned int i;
+
+	pd->region_depth = 1;
+	for (i = 0; i < 40; i++)
+		fake_insert(REQ_OP_READ, 2 * i * PAGE, PAGE);
+	first = pass_expect(test, 0, 0);
+	fake_expect_none(test);
+	fake_meanwhile = pass_insert_meanwhile;
+	fake_set(test, "laps", "0");
+	fake_meanwhile = NULL;
+	fake_expect_none(test);
+	KUNIT_EXPECT_GT(test, pd->io.nr, 39U);
+	pd->region_depth = 0;
+	fake_complete(first);
+	fake_finish();
+}
+
 /* Without laps, random requests, merges and switches of laps lose nothing. */
 static void pass_test_alternate_random(struct kunit *test)
 {
@@ -780,6 +840,8 @@ static struct kunit_case pass_cases[] = {
 	KUNIT_CASE(pass_test_figure_6),
 	KUNIT_CASE(pass_test_figure_6_unbound),
 	KUNIT_CASE(pass_test_alternate),
+	KUNIT_CASE(pass_test_alternate_only),
+	KUNIT_CASE(pass_test_replace_full),
 	KUNIT_CASE(pass_test_alternate_random),
 	KUNIT_CASE(pass_test_balance),
 	KUNIT_CASE(pass_test_compared),
