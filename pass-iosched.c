@@ -40,7 +40,8 @@
  *     only the batch. On blk-mq a device takes many batches at once, so a
  *     bound on the batch does not bound what is outstanding.)
  *  5. A request whose deadline has passed is dispatched first, whichever the
- *     direction of the lap. (3.3; done by the core, which asks pass_ready().)
+ *     direction of the lap, and counts in no turn. (3.3; done by the core, which asks
+ *     pass_ready().)
  *  6. No request is merged across the border of a region. (Not in the paper.)
  *  7. While the device has room for all that are queued, requests are dispatched in order
  *     of arrival, each as a turn of its own. While none is queued, they bypass the
@@ -58,7 +59,8 @@
  * has a count of its requests in flight and, for each I/O priority tier, a
  * sub-queue: two trees sorted by sector, for reads and for writes. Each tier
  * has a ring of the sub-queues that have reads, and one of those that have
- * writes. A sub-queue moves to the end of its ring when its turn ends.
+ * writes; without laps, one of all that have requests. A sub-queue moves to the end of
+ * its ring when its turn ends.
  * Arrival order and deadlines are the core's (include/iosched.h). The paper has
  * FIFOs in each sub-queue, but a FIFO for all regions finds the same requests.
  */
