@@ -116,7 +116,7 @@ class Row:
 README = (
     Row("PC or server, NVMe or SATA SSD", "none of those below",
         "no: keep `none`, an elevator costs CPU time", ("nvme", "sata")),
-    Row("SATA or NVMe SSD", "reads wait beside a constant writer, as a backup",
+    Row("SATA or NVMe SSD", "reads wait beside a writer that never stops",
         "`pass`, or `bfq`, which takes more CPU time", ("sata", "uas", "nvme")),
     Row("SATA or NVMe SSD", "programs start slowly beside a copy",
         "no: keep what you have, unless `wbt_lat_usec` is 0", ("nvme", "sata")),
