@@ -71,7 +71,10 @@
 
 #define IOSCHED_NAME "pass"
 
-/* Rule 1: most sub-queues that are compared before a request is dispatched. */
+/*
+ * Rule 1: most sub-queues that are compared before a request is dispatched; without laps,
+ * that are passed as they have none of the only direction.
+ */
 #define PASS_COMPARED	16
 
 static struct pass_queue *pass_queue_of(struct request *rq)
@@ -185,8 +188,14 @@ static void pass_removed(struct iosched *io, struct request *rq,
 		if (dir == lap->dir)
 			pass_shorten(lap);
 	}
-	if (queue->taken[dir])
-		pass_end_turn(pd, queue, dir);
+	if (!queue->taken[dir])
+		return;
+	pass_end_turn(pd, queue, dir);
+	if (!pd->laps) {
+		queue->dir = !dir;
+		if (queue->nr)
+			list_move_tail(&queue->ring[READ], &lap->ring[READ]);
+	}
 }
 
 /* Rule 6: both sides of a border may work in parallel. */
@@ -212,8 +221,9 @@ static bool pass_may_grow(struct iosched *io, struct request *rq)
 /* Rule 4: return true if @region has region_depth requests in flight. */
 static bool pass_full(struct pass_data *pd, struct pass_region *region)
 {
-	return pd->region_depth &&
-	       atomic_read(&region->in_flight) >= pd->region_depth;
+	unsigned int depth = READ_ONCE(pd->region_depth);
+
+	return depth && atomic_read(&region->in_flight) >= depth;
 }
 
 /* Rule 5: a deadline does not override region_depth. */
@@ -375,7 +385,8 @@ static struct request *pass_take_turn(struct pass_data *pd, struct pass_lap *lap
 /*
  * Rules 1 and 2 as in the paper: the first sub-queue in the ring has its turn, then moves
  * to the end and changes its direction. If only one direction may be dispatched, as is
- * not so in the paper, the sub-queues of the other one are passed, at most PASS_COMPARED.
+ * not so in the paper, the sub-queues of the other one are passed, at most PASS_COMPARED;
+ * then the oldest of as many requests decides whose region is not full.
  */
 static noinline struct request *
 pass_alternate(struct pass_data *pd, unsigned int tier, unsigned int only)
@@ -393,10 +404,16 @@ pass_alternate(struct pass_data *pd, unsigned int tier, unsigned int only)
 		if (dir == IOSCHED_ANY && ++passed == PASS_COMPARED)
 			break;
 	}
-	rq = only == IOSCHED_ANY ? NULL : iosched_oldest(&pd->io, tier, only);
-	if (!rq || pass_full(pd, pass_queue_of(rq)->region))
+	if (passed < PASS_COMPARED)
 		return NULL;
-	return pass_take_turn(pd, lap, pass_queue_of(rq), only);
+	list_for_each_entry(rq, &pd->io.fifo[tier][only], queuelist) {
+		queue = pass_queue_of(rq);
+		if (!pass_full(pd, queue->region))
+			return pass_take_turn(pd, lap, queue, only);
+		if (!--passed)
+			break;
+	}
+	return NULL;
 }
 
 static struct request *pass_select(struct iosched *io, unsigned int tier,

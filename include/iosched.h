@@ -797,8 +797,9 @@ static unsigned int iosched_all_in_flight(struct iosched *io);
  *
  * For a setting that decides where requests are placed. Requests in flight stay
  * counted where they were. Takes the lock for IOSCHED_PIECE requests at a time, so that
- * I/O does not wait for all of them; may sleep on PREEMPT_RT. The caller sees to it that
- * no two calls run at a time. Defined in tmpl/replace.h.
+ * I/O does not wait for all of them; after IOSCHED_REPLACE_US all that are left are one
+ * piece. May sleep on PREEMPT_RT. The caller sees to it that no two calls run at a time. Defined in
+ * tmpl/replace.h.
  */
 static void iosched_replace_all(struct iosched *io,
 				void (*change)(struct iosched *, void *),

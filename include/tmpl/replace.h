@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Placing all queued requests anew, for a setting that decides where they are placed. They
- * are taken out and placed again by the piece, so that I/O does not wait for the lock
- * until all are. A part of iosched-tmpl.h.
+ * Placing all queued requests anew but those in the head, for a setting that decides where
+ * they are placed. They are taken out and placed again by the piece, so that I/O does not
+ * wait for the lock until all are. A part of iosched-tmpl.h.
  */
 #ifndef _IOSCHED_TMPL_REPLACE_H
 #define _IOSCHED_TMPL_REPLACE_H
@@ -15,19 +15,22 @@
 #include "tmpl/seal.h"
 
 /* Requests that are taken out, or placed, while the lock is held once. */
-#define IOSCHED_PIECE	32U
+#define IOSCHED_PIECE		32U
+
+/* After so long, in us, all that are left are one piece. */
+#define IOSCHED_REPLACE_US	5000U
 
 /*
- * Take up to IOSCHED_PIECE requests out of where they are placed, to @moving. Return
- * true if none is left.
+ * Take up to @nr requests out of where they are placed, to @moving. Return true if none
+ * is left.
  */
-static bool iosched_take_piece(struct iosched *io)
+static bool iosched_take_piece(struct iosched *io, unsigned int nr)
 {
-	unsigned int left = IOSCHED_PIECE, tier, dir;
 	struct request *rq, *next;
+	unsigned int tier, dir;
 
-	for (; (rq = io->fresh); left--) {
-		if (!left)
+	for (; (rq = io->fresh); nr--) {
+		if (!nr)
 			return false;
 		iosched_del_fresh(io);
 		iosched_seal(io, rq);
@@ -38,7 +41,7 @@ static bool iosched_take_piece(struct iosched *io)
 		for (dir = READ; dir <= WRITE; dir++)
 			list_for_each_entry_safe(rq, next, &io->fifo[tier][dir],
 						 queuelist) {
-				if (!left--)
+				if (!nr--)
 					return false;
 				iosched_unsort(io, rq, NULL);
 				list_add_tail(&rq->queuelist, &io->moving);
@@ -69,37 +72,37 @@ static bool iosched_place_piece(struct iosched *io, unsigned int nr)
 	return list_empty(&io->moving);
 }
 
-/* Let others have the lock between two pieces. */
-static void iosched_breathe(struct iosched *io)
+/* Let others have the lock between two pieces. Return the size of the next one. */
+static unsigned int iosched_next_piece(struct iosched *io, u32 since_us)
 {
 	spin_unlock(&io->lock);
 	cpu_relax();
 	spin_lock(&io->lock);
+	return iosched_now_us() - since_us < IOSCHED_REPLACE_US ?
+		IOSCHED_PIECE : UINT_MAX;
 }
 
 /*
- * A request that is inserted meanwhile is sorted as usual until all are taken out, and then
- * waits behind those that are moving: each FIFO stays in order of arrival. Once as many
- * pieces are placed as were taken, the rest, which came meanwhile, is placed at once:
- * otherwise this might not end.
+ * A request that is inserted meanwhile is queued as usual until all are taken out, and then
+ * waits behind those that are moving: each FIFO stays in order of arrival.
  */
 static void __maybe_unused
 iosched_replace_all(struct iosched *io,
 		    void (*change)(struct iosched *, void *), void *arg)
 {
-	unsigned int pieces = 1;
+	unsigned int piece = IOSCHED_PIECE;
+	u32 since_us = iosched_now_us();
 
 	/* Preempted between two pieces, this task would hold back all that are moving. */
 	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
 		preempt_disable();
 	spin_lock(&io->lock);
-	for (; !iosched_take_piece(io); pieces++)
-		iosched_breathe(io);
+	while (!iosched_take_piece(io, piece))
+		piece = iosched_next_piece(io, since_us);
 	change(io, arg);
 	io->placing = true;
-	for (; !iosched_place_piece(io, pieces ? IOSCHED_PIECE : UINT_MAX);
-	     pieces -= !!pieces)
-		iosched_breathe(io);
+	while (!iosched_place_piece(io, piece))
+		piece = iosched_next_piece(io, since_us);
 	io->placing = false;
 	WRITE_ONCE(io->held, 0);
 	spin_unlock(&io->lock);

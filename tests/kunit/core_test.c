@@ -1893,6 +1893,32 @@ static void core_test_replace_pieces(struct kunit *test)
 	fake_finish();
 }
 
+static unsigned int core_breaths;
+
+static void core_be_slow(void)
+{
+	core_breaths++;
+	fake_advance_ms(IOSCHED_REPLACE_US / USEC_PER_MSEC);
+}
+
+/* If others have the lock for long, the rest is one piece. */
+static void core_test_replace_slow(struct kunit *test)
+{
+	struct core_data *data = core_begin(test);
+	unsigned int left = 1, i;
+
+	for (i = 0; i < 60; i++)
+		fake_insert(i % 2 ? REQ_OP_READ : REQ_OP_WRITE, 100 * i, 8);
+	core_breaths = 0;
+	fake_meanwhile = core_be_slow;
+	iosched_replace_all(&data->io, core_count, &left);
+	fake_meanwhile = NULL;
+	KUNIT_EXPECT_EQ(test, left, 0U);
+	KUNIT_EXPECT_EQ(test, core_breaths, 1U);
+	KUNIT_EXPECT_EQ(test, data->io.nr, 60U);
+	fake_finish();
+}
+
 /* The range of a tunable is enforced; a refused value changes nothing. */
 static void core_test_tunables(struct kunit *test)
 {
@@ -2213,6 +2239,7 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_expire),
 	KUNIT_CASE(core_test_replace),
 	KUNIT_CASE(core_test_replace_pieces),
+	KUNIT_CASE(core_test_replace_slow),
 	KUNIT_CASE(core_test_tunables),
 	KUNIT_CASE(core_test_init_error),
 #ifdef IOSCHED_HAVE_ALLOC_SCHED_DATA

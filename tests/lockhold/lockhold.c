@@ -244,7 +244,7 @@ static u64 lockhold_shortest(spinlock_t *lock, spinlock_t *inner)
 	return shortest;
 }
 
-static void lockhold_calibrate(void)
+static int lockhold_calibrate(void)
 {
 	static DEFINE_SPINLOCK(outer);
 	static DEFINE_SPINLOCK(inner);
@@ -254,8 +254,12 @@ static void lockhold_calibrate(void)
 	empty_ns = lockhold_shortest(&outer, NULL);
 	call_ns = div_u64(lockhold_shortest(&outer, &inner), 2);
 	WRITE_ONCE(watch_end, 0);
+	/* All were disturbed. */
+	if (max(empty_ns, call_ns) >= U64_MAX / 2)
+		return -EAGAIN;
 	pr_info("a hold of nothing takes %llu ns, a call %llu ns\n", empty_ns,
 		call_ns);
+	return 0;
 }
 
 static ssize_t lockhold_watch(struct file *file, const char __user *user,
@@ -330,7 +334,11 @@ static int __init lockhold_init(void)
 			return ret;
 		}
 	}
-	lockhold_calibrate();
+	ret = lockhold_calibrate();
+	if (ret) {
+		lockhold_stop(ARRAY_SIZE(all_ops));
+		return ret;
+	}
 	folder = debugfs_create_dir("lockhold", NULL);
 	debugfs_create_file("watch", 0200, folder, NULL, &watch_fops);
 	debugfs_create_file("holds", 0400, folder, NULL, &holds_fops);

@@ -37,7 +37,7 @@ PEERS = ("mq-deadline", "kyber", "bfq")
 # What is written meanwhile, of the settings that a scheduler has: those for which it goes
 # through all that is queued.
 SETTINGS = {"read_expire": 600, "region_size_mb": 8192, "base": "anticipatory", "scheme": "piq",
-            "page_size_kb": 8, "align": "block", "depth": 4000}
+            "page_size_kb": 8, "align": "block", "depth": 4000, "laps": 0}
 # Paths of an I/O; the others are of a setting or a file of debugfs.
 OF_IO = ("insert_requests", "dispatch_request", "try_merge", "bio_merge", "limit_depth",
          "finish_request")
