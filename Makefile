@@ -237,7 +237,7 @@ check: ## a part of the tests, in a quarter of an hour: builds, unit tests, prog
 check-all: ## all tests on their kernels, in an hour; what a change has to pass
 	scripts/setup build lab arm64 debug pictures tools deb systems
 	$(MAKE) tools
-	tests/run $(if $(AFTER),--after $(AFTER))
+	tests/run $(if $(AFTER),--after $(AFTER)) $(if $(WITHIN),--within $(WITHIN))
 
 check-packages: ## the packages in whole Debian systems, lintian, rpm and makepkg
 	scripts/setup build lab arm64 tools deb packages systems systems-arm64

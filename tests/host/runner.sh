@@ -85,6 +85,11 @@ said=$(tests/run --tests tests/host/runner --results "$out" --kernel host a-pass
 	exit 1
 }
 [ "$said" = "0 passed, 0 failed, 0 skipped" ]
+# When the time is over, what has no result is named, and is neither passed nor failed.
+said=$(RUNNER_WAITS=too timeout 60 tests/run --tests tests/host/runner --results "$out-late" \
+	--within 10 waits waits-too)
+grep -q '^no time for 1 of 2 tests, .*: waits-too host$' <<<"$said"
+[ "$(tail -n 1 <<<"$said")" = "1 passed, 0 failed, 0 skipped" ]
 # A signal ends it with what it has started.
 RUNNER_WAITS=1 tests/run --tests tests/host/runner --results "$out-waits" waits waits-too \
 	>"$out.waits" &
