@@ -233,6 +233,10 @@ def write_orders(args, command, run):
                     if name in os.environ}
     if qemu.suspends(args):
         environment["LAB_PCI_LINES"] = 1
+    if not args.virtual_time:
+        # The tree is read-only: otherwise each program of the project is compiled at each start,
+        # which takes half of a short command's time.
+        environment["PYTHONPYCACHEPREFIX"] = "/run/pycache"
     with open(f"{run}/environment", "w", encoding="utf-8") as file:
         file.writelines(f"{name}={value}\n" for name, value in environment.items())
 
