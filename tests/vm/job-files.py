@@ -41,7 +41,7 @@ from ssd_common.drive import Drive  # noqa: E402
 from ssd_ctl.advice import candidates, engine, report, rounds, sandbox, workload  # noqa: E402
 
 DURATION = float(os.environ.get("DURATION") or 0)
-JOBS, RUN_S = (10000, DURATION) if DURATION else (120, 1)
+JOBS, RUN_S = (10000, DURATION) if DURATION else (300, 1)
 # A job file runs for so much longer than fio takes to begin.
 STARTS, MORE_S = 2, 0.2
 BATCH = 20 if DURATION else 8
