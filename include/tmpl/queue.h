@@ -26,13 +26,6 @@ static struct rb_root *iosched_tree_of(struct iosched *io, struct request *rq)
 		&io->sort[iosched_rq_tier(rq)][rq_data_dir(rq)];
 }
 
-static void iosched_add_to_tree(struct iosched *io, struct request *rq)
-{
-	if (IOSCHED_POLICY.place)
-		IOSCHED_POLICY.place(io, rq);
-	elv_rb_add(iosched_tree_of(io, rq), rq);
-}
-
 /* Change the number of queued requests by @change for @rq. */
 static void iosched_count(struct iosched *io, struct request *rq, int change)
 {
@@ -48,7 +41,9 @@ static void iosched_sort(struct iosched *io, struct request *rq)
 	unsigned int tier = iosched_rq_tier(rq), dir = rq_data_dir(rq);
 
 	lockdep_assert_held(&io->lock);
-	iosched_add_to_tree(io, rq);
+	if (IOSCHED_POLICY.place)
+		IOSCHED_POLICY.place(io, rq);
+	elv_rb_add(iosched_tree_of(io, rq), rq);
 	list_add_tail(&rq->queuelist, &io->fifo[tier][dir]);
 	if (iosched_rq_mergeable(rq)) {
 		elv_rqhash_add(io->q, rq);
