@@ -4,9 +4,10 @@
     scripts/lab [options] -- COMMAND...
 
 The guest has the host's root file system, with all tools. Its writes are lost, except
-those to the project's build/ folder. In virtual time, and with --in-memory, the guest has
-a copy in memory instead: the packages that the project needs, and the project without
-build/, in /ssd-iosched; name other files that the command needs with --package and --file.
+those to the project's build/ folder. In virtual time, with --in-memory, and where the kernel
+cannot mount the host's files, the guest has a copy in memory instead: the packages that the
+project needs, and the project without build/, in /ssd-iosched; name other files that the
+command needs with --package and --file.
 A simulation is in virtual time, too, but no instruction takes any of it. A process that
 waits for another one in a loop, without a system call, waits forever; a process gets some
 250 MB (the host's vm.max_map_count, in pages); the TSC is the host's: fio needs
@@ -113,7 +114,8 @@ def option_parser():
         help="6.1, 6.12, a Debian release, newest (of Debian's), with a flavour of Debian's as in "
              "6.12-arm64 or newest-rt-amd64, an image file, a built kernel tree, or debug-6.1, "
              "debug-6.12 or debug-7.2: with KUnit, KASAN, lockdep and fault injection, or "
-             "debug-kcsan-6.12: with KCSAN, built on first use (default: 6.12)")
+             "debug-kcsan-6.12: with KCSAN, or small-nobtf-arm64 or small-thinlto (see "
+             "scripts/small-kernel), built on first use (default: 6.12)")
     add("--arch", choices=tuple(arch.ARCHES), metavar="NAME",
         help="the same of a series as --kernel SERIES-NAME: arm64 or amd64. A guest of another "
              "architecture than this machine's has Debian's packages of that one")
@@ -143,7 +145,8 @@ def option_parser():
     add("-q", "--quiet", action="store_true", help="no progress messages")
     copied.add_argument("--in-memory", action="store_true",
                         help="the guest can be suspended and resumed; the connection to files of "
-                             "the host cannot. Implied by virtual time")
+                             "the host cannot. Implied by virtual time, and by kernels that "
+                             "cannot mount files of the host (Debian's cloud)")
     copied.add_argument("--package", action="append", default=[], metavar="NAME",
                         help="a Debian package that the command needs; may be repeated")
     copied.add_argument("--file", action="append", default=[], type=named_file,
@@ -194,6 +197,8 @@ def parse_args(argv):
         parser.error("no command: put it after --")
     check_simulation(parser, args)
     args.virtual_time |= args.simulate
+    # Whether the guest may be suspended.
+    args.suspends = args.in_memory and not args.virtual_time
     args.in_memory |= args.virtual_time
     if (args.file or args.package or args.only) and not args.in_memory:
         parser.error("--file, --package, --only: only with --virtual-time, --simulate or "
@@ -216,8 +221,6 @@ def parse_args(argv):
         parser.error("--arch: only with a series as --kernel; other kernels have one")
     args.cpus = args.cpus or (1 if args.virtual_time else 2)
     args.memory >>= 20
-    if args.in_memory:
-        command = [word.replace(PROJECT + "/", GUEST_PROJECT + "/") for word in command]
     return args, command
 
 
@@ -231,7 +234,7 @@ def write_orders(args, command, run):
                    "SEED": os.environ.get("SEED", "1")}
     environment |= {name: os.environ[name] for name in ("DURATION", "TEST_QUICK")
                     if name in os.environ}
-    if qemu.suspends(args):
+    if args.suspends:
         environment["LAB_PCI_LINES"] = 1
     if not args.virtual_time:
         # The tree is read-only: otherwise each program of the project is compiled at each start,
@@ -264,6 +267,7 @@ def find_machine(args):
     if (args.virtual_time or args.kvm) and found.arch != arch.own():
         raise LabError(f"--virtual-time and --kvm: not with a kernel of {found.arch.name}, whose "
                        "guests are emulated with the host's time")
+    args.in_memory |= not found.mounts()
     return qemu.Machine(args, found)
 
 
@@ -272,6 +276,8 @@ def run_lab(args, command):
     progress = Progress(args.quiet or args.digest)
     found = find_machine(args)
     release = found.kernel.release
+    if args.in_memory:
+        command = [word.replace(PROJECT + "/", GUEST_PROJECT + "/") for word in command]
     os.makedirs(BUILD, exist_ok=True)
     with contextlib.ExitStack() as stack:
         run = stack.enter_context(tempfile.TemporaryDirectory(prefix="lab."))

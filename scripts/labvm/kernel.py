@@ -12,8 +12,8 @@ from labvm import BUILD, CACHE, PROJECT, LabError, arch, find_tool
 
 class Kernel:
     """A kernel to boot: the path of its image, its release, the folder of its modules
-    (None: none), its build tree (None for a kernel that is not built here), the options of
-    each make in the tree, and its architecture."""
+    (None: none), its build tree (None for a kernel of which only the headers are used), the
+    options of each make in the tree or with the headers, and its architecture."""
 
     def __init__(self, image, release, modules=None, tree=None, options=()):
         self.image = image
@@ -26,9 +26,9 @@ class Kernel:
     @classmethod
     def find(cls, name):
         """Return the kernel that --kernel names: an image, a build tree, a release or
-        series of Debian's, or debug-SERIES."""
-        if re.fullmatch(r"debug-(kcsan-)?\d+\.\d+", name):
-            return cls.from_debug(name.removeprefix("debug-"))
+        series of Debian's, debug-SERIES, or small-KIND."""
+        if re.fullmatch(r"debug-(kcsan-)?\d+\.\d+|small-.*", name):
+            return cls.from_source(*name.split("-", 1))
         if os.path.isdir(name):
             return cls.from_tree(os.path.realpath(name))
         if os.path.isfile(name):
@@ -49,13 +49,20 @@ class Kernel:
                    os.path.realpath(os.path.join(root, "lib/modules", release)))
 
     @classmethod
-    def from_debug(cls, series):
-        """A debug kernel; build it if it is missing."""
-        root = tool_says("debug-kernel", series)
+    def from_source(cls, sort, which):
+        """A debug or a small kernel; build it if it is missing. Where it has headers/, the
+        project's modules are built as for an installed kernel: with these, by the BTF of the image
+        there or, without it, with block/ of the source."""
+        root = tool_says(f"{sort}-kernel", which)
         if not root:
-            raise LabError(f"no debug kernel {series}")
-        kernel = cls.from_tree(os.path.join(root, "linux"))
+            raise LabError(f"no {sort} kernel {which}")
+        tree, headers = os.path.join(root, "linux"), os.path.join(root, "headers")
+        kernel = cls.from_tree(tree)
         kernel.modules = os.path.join(root, "lib/modules", kernel.release)
+        if os.path.isdir(headers):
+            kernel.tree, kernel.options = None, (f"HEADERS={headers}",)
+            if not os.path.exists(os.path.join(headers, "vmlinux")):
+                kernel.options += (f"BLOCK={tree}/block",)
         return kernel
 
     @classmethod
@@ -90,6 +97,20 @@ class Kernel:
                 return cls(image, image_release(image), tree=tree, options=arch.cross(of))
         raise LabError(f"{tree} has no " + " and no ".join(
             of.image for of in arch.ARCHES.values()) + ": build the kernel there first")
+
+
+    def mounts(self):
+        """Return whether the kernel can mount the host's files; Debian's cloud flavours cannot."""
+        needed = "kernel/net/9p/9pnet_virtio.ko"
+        lists = [os.path.join(self.modules or "", name)
+                 for name in ("modules.dep", "modules.builtin")]
+        return not os.path.exists(lists[0]) or any(needed in read(path) for path in lists)
+
+
+def read(path):
+    """Return the text of a file."""
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 def tool_says(name, *arguments):

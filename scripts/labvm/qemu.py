@@ -27,11 +27,6 @@ KERNEL_WORDS = ("rcupdate.rcu_cpu_stall_timeout=300", "watchdog_thresh=60",
 NO_MITIGATIONS = "mitigations=off"
 
 
-def suspends(args):
-    """Return True if the guest may be suspended."""
-    return args.in_memory and not args.virtual_time
-
-
 def quote(path):
     """Return a path as QEMU's options want it."""
     return path.replace(",", ",,")
@@ -83,12 +78,12 @@ def serial_ports(args, ports):
     host's word that it listens, and all output waits for that."""
     # Output has been written when the guest continues. With ioeventfd another thread writes it,
     # and the guest's wait for that depends on the host.
-    options = [] if suspends(args) else ["-device", "virtio-serial-pci,ioeventfd=off"]
+    options = [] if args.suspends else ["-device", "virtio-serial-pci,ioeventfd=off"]
     for number, (name, end) in enumerate(ports.items(), start=1):
         backend = f"socket,id={name},fd={end.fileno()}"
         if name == "console":
             options += ["-chardev", f"{backend},mux=on", "-serial", f"chardev:{name}"]
-        elif suspends(args):
+        elif args.suspends:
             options += ["-chardev", backend, "-device", f"pci-serial,chardev={name}"]
         else:
             options += ["-chardev", backend,
@@ -183,7 +178,7 @@ def kernel_arguments(args, console):
         # khugepaged would use the only CPU for milliseconds, every ten seconds.
         return ["nokaslr", "norandmaps", "transparent_hugepage=madvise", *words]
     # A guest that hangs while it is suspended says what it waits for, too.
-    words += ["no_console_suspend"] if suspends(args) else []
+    words += ["no_console_suspend"] if args.suspends else []
     return ["sysrq_always_enabled", f"nr_cpus={args.cpus}", NO_MITIGATIONS, *words]
 
 
