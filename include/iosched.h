@@ -239,14 +239,16 @@ struct iosched_phases {
  * @one: the device takes one request at a time. Without the lock.
  * @since_us: time at which a request was last dispatched, in us. Read without the lock.
  * @tried: time at which one was last dispatched that may be kept, in jiffies
- * @task: the task that dispatched the sample: a request that may be kept. NULL if there is
- *	none. Without the lock.
+ * @task: the task that dispatched the sample: a request that may be kept or served in
+ *	queue_rq(). NULL if there is none. Without the lock.
  * @sampled: that request, only to compare it. Read without the lock.
  * @sampled_us: time at which it was dispatched, in us. Read without the lock.
  * @beside: requests in flight at that time. Read without the lock.
  * @done: requests that had completed at that time. Read without the lock.
  * @refused: requests taken at once that show nothing. Without the lock.
- * @seen: how often queue_rq() kept or refused a request. Without the lock.
+ * @seen: how often queue_rq() kept or refused a request, less how often it did not. Without
+ *	the lock.
+ * @served: the same of requests that were alone and completed in queue_rq(). Without the lock.
  *
  * Under iosched.lock; for drivers that sleep.
  */
@@ -262,6 +264,7 @@ struct iosched_driver {
 	unsigned int done;
 	unsigned int refused;
 	unsigned int seen;
+	unsigned int served;
 };
 
 /**

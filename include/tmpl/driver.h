@@ -19,6 +19,9 @@
  * both reads and writes, which then take turns (readers/turns.h); but every ten seconds it is
  * 2 once, to see whether the driver still waits.
  *
+ * A driver may also serve each request itself in queue_rq(), until its end: then one that is
+ * alone completes before its task asks for more.
+ *
  * Most kernels run the queue in the task that inserts a request, which would wait in
  * queue_rq() for requests of others, for a second and more. So only the queue's own worker
  * dispatches the second request.
@@ -152,15 +155,16 @@ static void iosched_driver_dispatch(struct iosched *io, struct request *rq)
 	/* Pairs with iosched_driver_refused(). */
 	smp_store_release(&io->last_rq, rq);
 	beside = iosched_all_in_flight(io);
+	if (beside && iosched_moves_data(rq))
+		driver->tried = jiffies;
 	/* Another task is in queue_rq(), and was the first. */
 	if (task && task != current)
 		return;
 	/* Others, such as discards, a driver may do in queue_rq(). */
-	if (!beside || !iosched_moves_data(rq)) {
+	if (!iosched_moves_data(rq)) {
 		WRITE_ONCE(driver->task, NULL);
 		return;
 	}
-	driver->tried = jiffies;
 	WRITE_ONCE(driver->sampled, rq);
 	WRITE_ONCE(driver->sampled_us, now);
 	WRITE_ONCE(driver->beside, beside);
@@ -176,6 +180,25 @@ static void iosched_driver_learn(struct iosched_driver *driver,
 	WRITE_ONCE(driver->one, seen >= (READ_ONCE(driver->one) ?
 					 IOSCHED_DRIVER_SEEN / 2 :
 					 IOSCHED_DRIVER_SEEN));
+}
+
+/*
+ * A request that was alone has completed before its task asked for more (@in_time), or has not.
+ * A task may also leave without asking, so that does not keep alive what is known.
+ */
+static void iosched_driver_served(struct iosched_driver *driver, bool in_time)
+{
+	unsigned int served = READ_ONCE(driver->served);
+
+	if (READ_ONCE(driver->one))
+		served = 0;
+	else if (in_time)
+		served++;
+	else if (served)
+		served--;
+	WRITE_ONCE(driver->served, served);
+	if (served >= IOSCHED_DRIVER_SEEN)
+		iosched_driver_learn(driver, IOSCHED_DRIVER_SEEN);
 }
 
 /*
@@ -202,6 +225,11 @@ static void iosched_driver_returned(struct iosched *io,
 	kept = iosched_now_us() - READ_ONCE(driver->sampled_us) >=
 	       IOSCHED_DRIVER_US;
 	done = iosched_all_done(io) - READ_ONCE(driver->done);
+	if (!beside) {
+		/* It has not served the request to its end. */
+		iosched_driver_served(driver, false);
+		return;
+	}
 	if (list_empty_careful(&hctx->dispatch) &&
 	    max(beside, iosched_all_in_flight(io)) > IOSCHED_DRIVER_HAS)
 		iosched_driver_learn(driver, 0);
@@ -246,7 +274,7 @@ static void iosched_driver_done(struct iosched *io, struct request *rq)
 
 	if (likely(!driver->sleeps))
 		return;
-	/* The task has not asked for more: it no longer is in queue_rq(). */
+	/* The task has not asked for more: when it does, it is of another request. */
 	if (READ_ONCE(driver->sampled) == rq)
 		WRITE_ONCE(driver->task, NULL);
 	if (READ_ONCE(io->last_rq) == rq)
@@ -257,7 +285,13 @@ static void iosched_driver_done(struct iosched *io, struct request *rq)
 static noinline void iosched_driver_completed(struct iosched *io,
 					      struct request *rq)
 {
+	struct iosched_driver *driver = &io->driver;
+
 	iosched_driver_refused(io, rq);
+	if (READ_ONCE(driver->task) && READ_ONCE(driver->sampled) == rq &&
+	    !READ_ONCE(driver->beside) &&
+	    iosched_now_us() - READ_ONCE(driver->sampled_us) >= IOSCHED_DRIVER_US)
+		iosched_driver_served(driver, true);
 	iosched_driver_done(io, rq);
 }
 

@@ -465,6 +465,60 @@ static void core_test_driver_keeps(struct kunit *test)
 	fake_finish();
 }
 
+/* A write that is alone completes after @us, before its task asks for more or (@asks) after. */
+static void core_alone(struct kunit *test, unsigned int us, bool asks)
+{
+	struct request *rq;
+
+	fake_insert(REQ_OP_WRITE, 0, 8);
+	rq = core_start(test, 0);
+	if (asks)
+		fake_has_work();
+	fake_advance_us(us);
+	fake_complete(rq);
+	fake_has_work();
+}
+
+/* A driver that serves each request in queue_rq(), which takes time, gives one at a time. */
+static void core_test_driver_serves(struct kunit *test)
+{
+	struct core_data *data = core_begin(test);
+	struct iosched_driver *driver = &data->io.driver;
+	unsigned int i;
+
+	driver->sleeps = true;
+	for (i = 0; i < IOSCHED_DRIVER_SEEN - 1; i++)
+		core_alone(test, 300, false);
+	KUNIT_EXPECT_EQ(test, driver->served, i);
+	/* This shows nothing, that a driver only sends the request. */
+	core_alone(test, 100, false);
+	KUNIT_EXPECT_EQ(test, driver->served, i);
+	core_alone(test, 300, true);
+	KUNIT_EXPECT_EQ(test, driver->served, i - 1);
+	/* Nor does one that was dispatched beside another: the driver may have refused it. */
+	fake_insert(REQ_OP_WRITE, 0, 8);
+	core_start(test, 0);
+	fake_has_work();
+	fake_insert(REQ_OP_WRITE, 100, 8);
+	core_start(test, 100);
+	fake_advance_us(300);
+	fake_complete_all();
+	KUNIT_EXPECT_EQ(test, driver->served, i - 2);
+	KUNIT_EXPECT_FALSE(test, driver->one);
+	for (i = 0; i < 3; i++)
+		core_alone(test, 300, false);
+	KUNIT_EXPECT_TRUE(test, driver->one);
+
+	/* What is known is not made surer by that, nor doubted. */
+	driver->seen = IOSCHED_DRIVER_SEEN / 2;
+	core_alone(test, 300, false);
+	core_alone(test, 300, true);
+	KUNIT_EXPECT_EQ(test, driver->seen, IOSCHED_DRIVER_SEEN / 2);
+	KUNIT_EXPECT_EQ(test, driver->served, 0U);
+	KUNIT_EXPECT_TRUE(test, driver->one);
+	fake_finish();
+}
+
 /*
  * A driver that gives its device one request at a time gets two, the second from the
  * queue's worker; one while there are reads and writes.
@@ -602,8 +656,11 @@ static void core_test_driver_one_sample(struct kunit *test)
 		rq[i] = core_start(test, 100 * i);
 	KUNIT_EXPECT_PTR_EQ(test, driver->sampled, rq[1]);
 	driver->task = other;
+	driver->tried = jiffies - HZ;
 	rq[2] = core_start(test, 200);
 	KUNIT_EXPECT_PTR_EQ(test, driver->task, other);
+	/* A second one beside the first is a try all the same. */
+	KUNIT_EXPECT_TRUE(test, time_after(driver->tried, jiffies - HZ / 2));
 	KUNIT_EXPECT_PTR_EQ(test, driver->sampled, rq[1]);
 	/* Others say nothing of it, and it is none once it has completed. */
 	fake_has_work();
@@ -2199,6 +2256,7 @@ static struct kunit_case core_cases[] = {
 	KUNIT_CASE(core_test_next_read),
 	KUNIT_CASE(core_test_driver_starts),
 	KUNIT_CASE(core_test_driver_keeps),
+	KUNIT_CASE(core_test_driver_serves),
 	KUNIT_CASE(core_test_driver_takes_one),
 	KUNIT_CASE(core_test_driver_takes_more),
 	KUNIT_CASE(core_test_driver_refuses),
