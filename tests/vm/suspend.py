@@ -3,12 +3,12 @@
 # Under each scheduler the system is suspended to idle and to RAM, and resumed, while a card, a USB
 # stick, a USB drive, an NVMe and a virtio drive are busy: requests are held meanwhile, all I/O goes
 # on, all data are right, and each drive keeps its scheduler
-# kernels: 6.1 6.12 newest 6.1-arm64
+# kernels: 6.1 6.12 newest 6.1-arm64 newest-arm64
 # check: 6.12
 # in-memory: yes
 # disk: 64M
 # nvme: 64M
-# sd: 64M,iops=2000
+# sd: 64M,iops=800
 # usb: 64M,iops=100
 # uas: 64M,iops=100
 # timeout: 600
