@@ -129,7 +129,7 @@ README = (
         "`bp`: [set it up](Documentation/bp.md#set-it-up)", ("stick",)),
     Row("Raspberry Pi OS", "any",
         "[step by step](Documentation/raspberry-pi.md), untried", ()),
-    Row("hard disk, RAID, virtual disk", "any", "no", ("disk", "virtual", "other")),
+    Row("hard disk, RAID, ZFS, virtual disk", "any", "no", ("disk", "virtual", "other")),
 )
 
 
