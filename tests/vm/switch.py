@@ -41,7 +41,8 @@ def switch(disk, number, schedulers, count):
 
 
 def main():
-    modprobe("-a", "virtio_blk", "bfq", "kyber-iosched", *(f"{name}-iosched" for name in ours()))
+    modprobe("-a", "virtio_blk", "bfq", "kyber-iosched", "mq-deadline",
+             *(f"{name}-iosched" for name in ours()))
     timer = {"queue_mode": 2, "irqmode": 2, "completion_nsec": 50000, "memory_backed": 1,
              "size": 64, "discard": 1}
     devices = [Device("small", hw_queues=2, memory_backed=1),
