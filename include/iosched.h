@@ -282,6 +282,8 @@ struct iosched_driver {
  * @fresh_last: the last one of them
  * @moving: requests that iosched_replace_all() is placing anew: in none of the above, not in
  *	@queued and @nr, not dispatched or merged
+ * @free: merged into others by the insertion that has the lock, and freed without it; empty
+ *	while no one has the lock
  * @placing: all have been taken out, and are being placed: a request that is inserted is
  *	added to @moving
  * @queued: number of requests in @fifo and @fresh, by tier
@@ -347,6 +349,7 @@ struct iosched {
 	struct request *fresh;
 	struct request *fresh_last;
 	struct list_head moving;
+	struct list_head free;
 	unsigned int queued[IOSCHED_TIERS];
 	unsigned int nr;
 	unsigned int tiers;
@@ -559,14 +562,16 @@ static inline bool iosched_rq_polled(struct request *rq)
 
 static inline unsigned int iosched_tier_of(unsigned short ioprio)
 {
-	switch (IOPRIO_PRIO_CLASS(ioprio)) {
-	case IOPRIO_CLASS_RT:
-		return IOSCHED_RT;
-	case IOPRIO_CLASS_IDLE:
-		return IOSCHED_IDLE;
-	default:
-		return IOSCHED_BE;
-	}
+	static const u8 tiers[IOPRIO_CLASS_MASK + 1] = {
+		[IOPRIO_CLASS_NONE]	= IOSCHED_BE,
+		[IOPRIO_CLASS_RT]	= IOSCHED_RT,
+		[IOPRIO_CLASS_BE]	= IOSCHED_BE,
+		[IOPRIO_CLASS_IDLE]	= IOSCHED_IDLE,
+		/* Not valid. */
+		[IOPRIO_CLASS_IDLE + 1 ... IOPRIO_CLASS_MASK] = IOSCHED_BE,
+	};
+
+	return tiers[IOPRIO_PRIO_CLASS(ioprio)];
 }
 
 static inline struct iosched_stats *

@@ -156,13 +156,12 @@ static bool iosched_take_over(struct iosched *io, struct request *rq)
 }
 
 /* Merge @rq into a queued request if possible. */
-static noinline bool iosched_append(struct iosched *io, struct request *rq,
-				    struct list_head *free)
+static noinline bool iosched_append(struct iosched *io, struct request *rq)
 {
 	if (iosched_any_fresh(io))
 		iosched_hash_fresh(io);
 	if (!iosched_prepare_append(io, rq) ||
-	    !blk_mq_sched_try_insert_merge(io->q, rq, free))
+	    !blk_mq_sched_try_insert_merge(io->q, rq, &io->free))
 		return false;
 	iosched_seal_merged(io);
 	return true;
@@ -185,8 +184,7 @@ static noinline bool iosched_may_release(struct iosched *io, struct request *rq)
  * Queue @rq, or merge it into another request. Return true if requests are no
  * longer known to be held.
  */
-static bool iosched_insert(struct iosched *io, struct request *rq,
-			   bool at_head, struct list_head *free)
+static bool iosched_insert(struct iosched *io, struct request *rq, bool at_head)
 {
 	bool bypassed;
 
@@ -204,7 +202,7 @@ static bool iosched_insert(struct iosched *io, struct request *rq,
 		iosched_enqueue_first(io, rq, at_head);
 		return true;
 	}
-	if (io->nr && iosched_append(io, rq, free))
+	if (io->nr && iosched_append(io, rq))
 		return true;
 	trace_block_rq_insert(rq);
 	iosched_enqueue(io, rq);
@@ -226,6 +224,17 @@ static bool iosched_runs_at_once(struct iosched *io, bool at_head)
 	       !(io->q->tag_set->flags & BLK_MQ_F_BLOCKING);
 }
 
+/* Release the lock, and free the requests that were merged into others. */
+static noinline void iosched_unlock_and_free(struct iosched *io)
+	__releases(&io->lock)
+{
+	LIST_HEAD(free);
+
+	list_splice_init(&io->free, &free);
+	spin_unlock(&io->lock);
+	iosched_free_requests(&free);
+}
+
 static void iosched_insert_requests(struct blk_mq_hw_ctx *hctx,
 				    struct list_head *list,
 				    iosched_insert_t flags)
@@ -235,13 +244,12 @@ static void iosched_insert_requests(struct blk_mq_hw_ctx *hctx,
 	struct request_queue *q = hctx->queue;
 	struct request *rq, *next;
 	bool unhold = false, run;
-	LIST_HEAD(free);
 
 	spin_lock(&io->lock);
 	/* Of a list that is used up as a whole, no request need be taken out. */
 	list_for_each_entry_safe(rq, next, list, queuelist) {
 		INIT_LIST_HEAD(&rq->queuelist);
-		unhold |= iosched_insert(io, rq, at_head, &free);
+		unhold |= iosched_insert(io, rq, at_head);
 	}
 	INIT_LIST_HEAD(list);
 	if (unhold)
@@ -257,9 +265,11 @@ static void iosched_insert_requests(struct blk_mq_hw_ctx *hctx,
 	/* The requests may complete, but the elevator must not end meanwhile. */
 	if (run)
 		percpu_ref_get(&q->q_usage_counter);
-	spin_unlock(&io->lock);
+	if (unlikely(!list_empty(&io->free)))
+		iosched_unlock_and_free(io);
+	else
+		spin_unlock(&io->lock);
 
-	iosched_free_requests(&free);
 	if (run) {
 		blk_mq_run_hw_queue(hctx, false);
 		percpu_ref_put(&q->q_usage_counter);

@@ -36,6 +36,7 @@ static struct iosched *iosched_new(struct request_queue *q)
 	io->phases.since_us = iosched_now_us();
 	INIT_LIST_HEAD(&io->head);
 	INIT_LIST_HEAD(&io->moving);
+	INIT_LIST_HEAD(&io->free);
 	for (tier = 0; tier < IOSCHED_TIERS; tier++) {
 		INIT_LIST_HEAD(&io->fifo[tier][READ]);
 		INIT_LIST_HEAD(&io->fifo[tier][WRITE]);
@@ -96,7 +97,7 @@ static void iosched_check_left(struct iosched *io)
 	unsigned int tier, dir;
 
 	WARN_ON_ONCE(!list_empty(&io->head) || !list_empty(&io->moving) ||
-		     io->fresh);
+		     !list_empty(&io->free) || io->fresh);
 	WARN_ON_ONCE(iosched_any_bypassing(io));
 	for (tier = 0; tier < IOSCHED_TIERS; tier++)
 		for (dir = READ; dir <= WRITE; dir++) {
