@@ -249,8 +249,11 @@ static void bp_released(struct request *rq)
 
 	if (!process)
 		return;
-	WRITE_ONCE(process->think.done, bp_now());
 	WRITE_ONCE(bd->thinker[rq_data_dir(rq)], process);
+	/* Only the time of the last one matters. */
+	if (atomic_add_unless(&process->in_flight, -1, 1))
+		return;
+	WRITE_ONCE(process->think.done, bp_now());
 	/* Pairs with bp_process_idle(). */
 	smp_mb__before_atomic();
 	atomic_dec(&process->in_flight);

@@ -134,8 +134,12 @@ static bool bp_anticipatory_may_wait(struct bp_data *bd, struct request *rq)
 	unsigned int tier = iosched_rq_tier(rq);
 	struct bp_process *own = bp_process_of(rq);
 	struct request *next = rq_data_dir(rq) == READ ? rq : NULL;
-	struct bp_process *awaited = bp_awaited_reader(bd, tier, own, next);
+	struct bp_process *awaited;
 
+	/* With antic_near_kb=0 any read is near (rule 3). */
+	if (next && !bd->antic_near_kb)
+		return false;
+	awaited = bp_awaited_reader(bd, tier, own, next);
 	if (awaited && bp_process_idle(awaited))
 		return true;
 	awaited = bp_awaited_writer(bd, tier, own, next);

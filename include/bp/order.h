@@ -35,6 +35,12 @@ static u64 bp_block_at(struct bp_data *bd, u64 sector)
 	return bp_block(sector, bp_block_sectors(bd));
 }
 
+/* Block of the last write, U64_MAX if there was none. */
+static u64 bp_last_block(struct bp_data *bd)
+{
+	return bd->write_end ? bp_block_at(bd, bd->write_end - 1) : U64_MAX;
+}
+
 /* Return true if a write that begins where @rq does leaves the open blocks. */
 static bool bp_crosses(struct bp_data *bd, struct request *rq)
 {
@@ -112,7 +118,6 @@ static struct request *bp_fullest(struct bp_data *bd, struct rb_root *root,
 static enum bp_case bp_case_of(struct bp_data *bd, struct request *front,
 			       struct request *back, bool *go_front)
 {
-	u64 last = bd->write_end ? bp_block_at(bd, bd->write_end - 1) : U64_MAX;
 	struct bp_side *in_front = &bd->in_front, *behind = &bd->behind;
 	unsigned int look = max(bd->lookahead, 1U);
 
@@ -122,8 +127,8 @@ static enum bp_case bp_case_of(struct bp_data *bd, struct request *front,
 		bp_side_add(in_front, blk_rq_pos(front), blk_rq_sectors(front));
 	for (; back && behind->nr < look; back = iosched_prev(back))
 		bp_side_add(behind, blk_rq_pos(back), blk_rq_sectors(back));
-	return bp_prefer(in_front, behind, last, bp_block_sectors(bd),
-			 go_front);
+	return bp_prefer(in_front, behind, bp_last_block(bd),
+			 bp_block_sectors(bd), go_front);
 }
 
 /* Rules 3 and 4: the write that the cases choose, and *@which of them. */
@@ -177,13 +182,12 @@ static struct request *bp_preferred(struct bp_data *bd, struct bp_queue *queue)
 	return rq;
 }
 
-/* bp_preferred() if the only write of the queue is @rq, which is in no tree. */
-static void bp_prefer_only(struct bp_data *bd, struct request *rq)
+/* Count @rq, the only write, whose case follows from where it begins. */
+static void bp_count_only(struct bp_data *bd, struct request *rq)
 {
-	enum bp_case which;
-	bool go_front;
+	enum bp_case which = bp_block_at(bd, blk_rq_pos(rq)) == bp_last_block(bd) ?
+			     BP_ONE_IN : BP_NO_CASE;
 
-	which = bp_case_of(bd, rq, NULL, &go_front);
 	bp_count_choice(bd, which, bp_wants_open(bd, which) &&
 			!bp_crosses(bd, rq));
 }
@@ -237,7 +241,7 @@ static void bp_take_lone(struct bp_data *bd, struct bp_queue *queue,
 			 struct request *rq)
 {
 	if (rq_data_dir(rq) == WRITE && bd->preference)
-		bp_prefer_only(bd, rq);
+		bp_count_only(bd, rq);
 	bp_advance(bd, queue, rq);
 }
 

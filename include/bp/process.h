@@ -92,7 +92,10 @@ static inline void bp_processes_exit(struct bp_processes *table)
 	kvfree(table->all);
 }
 
-/* Return true if a process has no request. Its think.done is then up to date. */
+/*
+ * Return true if a process has no request. Its think.done is then up to date, but for
+ * completions at the same time.
+ */
 static inline bool bp_process_idle(struct bp_process *process)
 {
 	/* Pairs with bp_released(). */
@@ -159,7 +162,8 @@ static inline struct bp_process *bp_process_get(struct bp_processes *table,
 		process = bp_process_new(table, key, tier);
 	if (!process)
 		return NULL;
-	list_move_tail(&process->lru, &table->lru);
+	if (!list_is_last(&process->lru, &table->lru))
+		list_move_tail(&process->lru, &table->lru);
 	return process;
 }
 
