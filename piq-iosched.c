@@ -282,11 +282,16 @@ static struct cb_batch *piq_prioritise(struct piq_data *pd, unsigned int tier,
 static void piq_try(struct piq_data *pd)
 {
 	struct piq_trial *trial = &pd->trial;
+	unsigned long now = jiffies;
 	bool free = trial->free;
 
 	if (!pd->trials || !(trial->window || trial->free || trial->conflicts))
 		return;
 	trial->conflicts |= trial->free;
+	/* Without a window under way, look at the time once a jiffy. */
+	if (!trial->window && pd->tried_at == now)
+		return;
+	pd->tried_at = now;
 	if (piq_trial_step(trial, ktime_get_ns()))
 		trial->backlog = pd->io.nr + iosched_all_in_flight(&pd->io);
 	if (trial->free != free)
@@ -441,18 +446,14 @@ static bool piq_take_fresh(struct iosched *io, struct request *rq)
 	return true;
 }
 
-static void piq_dispatched(struct iosched *io, struct request *rq)
+/* Dispatch @rq, from its batch if it is in one. */
+static noinline void piq_take_sorted(struct piq_data *pd, struct request *rq)
 {
-	struct piq_data *pd = piq_of(io);
 	struct piq_map *map = piq_map_of(pd);
 	struct cb_entry *entry = piq_entry(rq);
 	unsigned long *vector = map->vector;
 	struct lv_span span;
 
-	lockdep_assert_held(&io->lock);
-	/* piq_take_fresh() has done this. */
-	if (piq_is_holding(rq))
-		return;
 	span = piq_span(map, rq);
 	if (entry) {
 		piq_leave(pd, rq, entry);
@@ -461,22 +462,29 @@ static void piq_dispatched(struct iosched *io, struct request *rq)
 	} else {
 		lv_set_span(&map->lv, span, vector);
 	}
+	/* If no request is held back (rule 7, noop), nothing else has settled them. */
+	if (lv_meet(vector, map->units.held, map->lv.units))
+		piq_settle(pd);
 	piq_take(pd, rq, span, vector);
+}
+
+static void piq_dispatched(struct iosched *io, struct request *rq)
+{
+	lockdep_assert_held(&io->lock);
+	/* Of a fresh one, piq_take_fresh() has taken the units. */
+	if (!piq_is_holding(rq))
+		piq_take_sorted(piq_of(io), rq);
 }
 
 static void piq_released(struct request *rq)
 {
 	struct piq_data *pd = piq_of(iosched_of(rq->q));
-	DECLARE_BITMAP(vector, LV_MAX_UNITS);
-	struct piq_map *map;
 
 	if (READ_ONCE(pd->trial.window))
 		piq_trial_count(&pd->trial, rq_data_dir(rq),
 				ktime_get_ns() - rq->start_time_ns);
 	rcu_read_lock();
-	map = rcu_dereference(pd->map);
-	if (piq_holds(map, rq, vector))
-		held_give_back(&map->units, vector, map->lv.units);
+	piq_give_back(rcu_dereference(pd->map), rq);
 	rcu_read_unlock();
 }
 

@@ -195,6 +195,12 @@ static inline struct lv_span lv_span_of(const struct lv_geometry *g, u64 sector,
 	return span;
 }
 
+/* Unit of the n-th page of a row. */
+static inline unsigned int lv_unit(const struct lv_geometry *g, unsigned int n)
+{
+	return (g->identity ? n : g->plane_of[n]) % g->units;
+}
+
 /*
  * Vectors word by word. Nearly all drives have one to four words, for which calls of
  * <linux/bitmap.h> and memset() cost more than the work itself. Bits after the last
@@ -294,7 +300,7 @@ static inline void lv_set_span(const struct lv_geometry *g, struct lv_span span,
 		return;
 	}
 	if (g->identity) {
-		first = n % g->units;
+		first = lv_unit(g, n);
 		run = min(span.pages + 0U, g->units - first);
 		lv_set_run(vector, first, run);
 		if (span.pages > run)
@@ -302,7 +308,7 @@ static inline void lv_set_span(const struct lv_geometry *g, struct lv_span span,
 		return;
 	}
 	for (i = 0; i < span.pages; i++) {
-		__set_bit(g->plane_of[n] % g->units, vector);
+		__set_bit(lv_unit(g, n), vector);
 		if (++n == g->planes)
 			n = 0;
 	}

@@ -27,6 +27,7 @@ struct piq_data {
 	/* run-time data, under io.lock */
 	struct piq_map __rcu *map;
 	struct piq_trial trial;
+	unsigned long tried_at;		/* jiffy of the last look at the trial */
 	/* first in the core's FIFO of those that found the window full */
 	struct request *outside[IOSCHED_TIERS][IOSCHED_DIRS];
 	u64 write_turn[IOSCHED_TIERS];	/* ns, end of the last prioritised batch */

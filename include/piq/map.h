@@ -52,7 +52,7 @@ struct piq_map {
 	u8 batch_memory[] __aligned(sizeof(u64));
 };
 
-IOSCHED_OWN_LINES(struct piq_map, offsetof(struct piq_map, units.holders),
+IOSCHED_OWN_LINES(struct piq_map, offsetof(struct piq_map, units.more),
 		  offsetof(struct piq_map, units.held));
 
 /**
@@ -167,27 +167,37 @@ static inline void piq_hold(struct piq_map *map, struct request *rq,
 				   map->number << PIQ_MAP_SHIFT);
 }
 
-/**
- * piq_holds() - find the units that a request in flight holds
- * @map: map
- * @rq: request, after piq_hold()
- * @vector: set to its units
- *
- * Return: false if the request was dispatched with a former map.
+/* Not inlined, for its large stack frame: most requests are in one page. */
+static noinline void piq_give_back_span(struct piq_map *map, struct lv_span span)
+{
+	DECLARE_BITMAP(vector, LV_MAX_UNITS);
+
+	lv_set_span(&map->lv, span, vector);
+	held_give_back(&map->units, vector, map->lv.units);
+}
+
+/*
+ * Give back the units that @rq, a request in flight, holds; none if it was dispatched
+ * with a former map. Any context, no lock.
  */
-static inline bool piq_holds(struct piq_map *map, struct request *rq,
-			     unsigned long *vector)
+static inline void piq_give_back(struct piq_map *map, struct request *rq)
 {
 	unsigned long word = (unsigned long)rq->elv.priv[0];
 	struct lv_span span = {
 		.first = word >> PIQ_FIRST_SHIFT & (LV_MAX_UNITS - 1),
 		.pages = word >> PIQ_PAGES_SHIFT & (2 * LV_MAX_UNITS - 1),
 	};
+	unsigned int unit;
 
-	if (word >> PIQ_MAP_SHIFT != map->number)
-		return false;
-	lv_set_span(&map->lv, span, vector);
-	return true;
+	/* None are held of a buffered write (rule 8). */
+	if (word >> PIQ_MAP_SHIFT != map->number || !span.pages)
+		return;
+	if (span.pages == 1) {
+		unit = lv_unit(&map->lv, span.first);
+		held_give_back_word(&map->units, BIT_WORD(unit), BIT_MASK(unit));
+	} else {
+		piq_give_back_span(map, span);
+	}
 }
 
 #endif /* _PIQ_MAP_H */

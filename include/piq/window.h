@@ -103,9 +103,9 @@ static void piq_inherit(struct piq_data *pd, struct request *rq,
 	rq->elv.priv[0] = NULL;
 }
 
-/* Trace @rq, and its batch of @size requests if it is the first of them. */
-static void piq_trace(struct piq_data *pd, struct request *rq,
-		      unsigned int number, unsigned int size, bool prioritised)
+static noinline void piq_trace_on(struct piq_data *pd, struct request *rq,
+				  unsigned int number, unsigned int size,
+				  bool prioritised)
 {
 	unsigned int tier = iosched_rq_tier(rq);
 	char dir = rq_data_dir(rq) == READ ? 'R' : 'W';
@@ -115,6 +115,14 @@ static void piq_trace(struct piq_data *pd, struct request *rq,
 			     number, size, prioritised ? " prioritised" : "");
 	iosched_note(&pd->io, "piq %u %c %u %llu", tier, dir, number,
 		     (unsigned long long)blk_rq_pos(rq));
+}
+
+/* Trace @rq, and its batch of @size requests if it is the first of them. */
+static void piq_trace(struct piq_data *pd, struct request *rq,
+		      unsigned int number, unsigned int size, bool prioritised)
+{
+	if (unlikely(iosched_traced(pd->io.q)))
+		piq_trace_on(pd, rq, number, size, prioritised);
 }
 
 /* @rq is dispatched from its batch. */

@@ -6,6 +6,9 @@
 #ifndef _PIQ_BATCHES_H
 #define _PIQ_BATCHES_H
 
+#include <linux/llist.h>
+#include <linux/workqueue.h>
+
 #include "piq-vectors.h"
 
 static struct cb_queue *piq_queue(struct kunit *test, unsigned int units,
@@ -474,6 +477,139 @@ static void piq_units_held(struct kunit *test)
 	held_give_back(units, low, 128);
 	held_settle(units, 128);
 	KUNIT_EXPECT_TRUE(test, bitmap_empty(units->held, 128));
+}
+
+/* Fail unless the counts of some units are those of their @holders. */
+static void piq_units_check(struct kunit *test, struct held_units *units,
+			    const unsigned int *holders, bool settled)
+{
+	unsigned int unit, more = 0;
+
+	for (unit = 0; unit < 128; unit++) {
+		more += atomic_read(&units->more[unit]);
+		FAKE_ASSERT(test, held_by(units, unit) == holders[unit],
+			    "unit %u: %u holders", unit, holders[unit]);
+		FAKE_ASSERT(test, holders[unit] ? test_bit(unit, units->held) :
+			    !settled || !test_bit(unit, units->held),
+			    "unit %u", unit);
+	}
+	FAKE_ASSERT(test, atomic_read(&units->all_more) == more, "%u more", more);
+}
+
+/* As many holders as requests that took a unit and have not given it back. */
+static void piq_units_shared(struct kunit *test)
+{
+	struct held_units *units = fake_zalloc(test, sizeof(*units));
+	unsigned int holders[128] = {}, turn, unit, nr = 0;
+	unsigned long (*vectors)[2];
+	bool freed = false;
+
+	fake_sequence(fake_first_seed(test));
+	vectors = fake_zalloc(test, 16 * sizeof(*vectors));
+	for (turn = 0; turn < 5000; turn++) {
+		unsigned int what = fake_random(4), at;
+
+		if (what == 0) {
+			FAKE_ASSERT(test, held_settle(units, 128) == freed,
+				    "freed: %u", freed);
+			freed = false;
+		} else if (what == 1 && nr) {
+			at = fake_random(nr--);
+			held_give_back(units, vectors[at], 128);
+			for_each_set_bit(unit, vectors[at], 128)
+				holders[unit]--;
+			bitmap_copy(vectors[at], vectors[nr], 128);
+			freed = atomic_long_read(&units->freed[0]) ||
+				atomic_long_read(&units->freed[1]);
+		} else if (what > 1 && nr < 16) {
+			vectors[nr][0] = 1UL << fake_random(8);
+			vectors[nr][1] = fake_random(4);
+			held_take(units, vectors[nr], 128);
+			for_each_set_bit(unit, vectors[nr], 128)
+				holders[unit]++;
+			nr++;
+		}
+		piq_units_check(test, units, holders, !what);
+	}
+}
+
+#define PIQ_HOLDERS	16
+
+/* A request that holds units, on its way to the CPU that completes it, and back. */
+struct piq_holder {
+	struct llist_node node;
+	unsigned long vector[2];
+};
+
+struct piq_givers {
+	struct held_units units;
+	struct llist_head sent;
+	struct llist_head back;
+	atomic_t away;
+	struct work_struct work[2];
+};
+
+static void piq_units_give(struct piq_givers *givers)
+{
+	struct piq_holder *holder, *next;
+
+	while (atomic_read(&givers->away) >= 0) {
+		llist_for_each_entry_safe(holder, next,
+					  llist_del_all(&givers->sent), node) {
+			held_give_back(&givers->units, holder->vector, 128);
+			llist_add(&holder->node, &givers->back);
+			atomic_dec(&givers->away);
+		}
+		cond_resched();
+	}
+}
+
+static void piq_units_give_first(struct work_struct *work)
+{
+	piq_units_give(container_of(work, struct piq_givers, work[0]));
+}
+
+static void piq_units_give_second(struct work_struct *work)
+{
+	piq_units_give(container_of(work, struct piq_givers, work[1]));
+}
+
+/* The same with two tasks that give units back, while this one takes and settles. */
+static void piq_units_tasks(struct kunit *test)
+{
+	struct piq_holder *holders = fake_zalloc(test, PIQ_HOLDERS * sizeof(*holders));
+	struct piq_givers *givers = fake_zalloc(test, sizeof(*givers));
+	const unsigned int none[128] = {};
+	struct piq_holder *holder, *next;
+	unsigned int turn, n;
+
+	fake_sequence(fake_first_seed(test));
+	for (n = 0; n < PIQ_HOLDERS; n++)
+		llist_add(&holders[n].node, &givers->back);
+	INIT_WORK(&givers->work[0], piq_units_give_first);
+	INIT_WORK(&givers->work[1], piq_units_give_second);
+	for (n = 0; n < 2; n++)
+		queue_work(system_unbound_wq, &givers->work[n]);
+	for (turn = 0; turn < 20000; turn++) {
+		llist_for_each_entry_safe(holder, next,
+					  llist_del_all(&givers->back), node) {
+			holder->vector[0] = 1UL << fake_random(4);
+			holder->vector[1] = fake_random(4);
+			held_take(&givers->units, holder->vector, 128);
+			atomic_inc(&givers->away);
+			llist_add(&holder->node, &givers->sent);
+		}
+		held_settle(&givers->units, 128);
+		if (!(turn % 64))
+			cond_resched();
+	}
+	while (atomic_read(&givers->away))
+		cond_resched();
+	atomic_set(&givers->away, -1);
+	for (n = 0; n < 2; n++)
+		flush_work(&givers->work[n]);
+	held_settle(&givers->units, 128);
+	piq_units_check(test, &givers->units, none, true);
 }
 
 #endif /* _PIQ_BATCHES_H */

@@ -635,6 +635,8 @@ static struct kunit_case piq_cases[] = {
 	KUNIT_CASE_SLOW(piq_batch_model),
 	KUNIT_CASE(piq_batch_geometry),
 	KUNIT_CASE(piq_units_held),
+	KUNIT_CASE(piq_units_shared),
+	KUNIT_CASE(piq_units_tasks),
 	KUNIT_CASE(piq_test_schemes),
 	KUNIT_CASE(piq_test_order),
 	KUNIT_CASE(piq_test_noop),
