@@ -169,7 +169,7 @@ class Charts:
         for panel in axes.flat[len(rows):]:
             panel.set_visible(False)
         for panel, (workload, row) in zip(axes.flat, rows, strict=False):
-            self.bars(panel, {label: value - row["none"] for label, value in row.items()
+            self.bars(panel, {label: found.mean for label, found in row.items()
                               if label != "none"}, workload)
         figure.suptitle("Instructions an I/O over none, less is better", x=0.01, ha="left")
         return self.save(figure, "cpu")

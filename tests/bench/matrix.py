@@ -79,9 +79,9 @@ class Cell:
 
 
 def cost_workload(rw: str, bs: str, depth: int, jobs: int = 1, batch: int = 1) -> dict[str, str]:
-    """Return the variables of cost.fio, without RUNTIME."""
+    """Return the variables of cost.fio, without RUNTIME, with a seed."""
     return {"RW": rw, "BS": bs, "DEPTH": str(depth), "JOBS": str(jobs),
-            "BATCH": str(batch)}
+            "BATCH": str(batch), "SEED": "1"}
 
 
 COSTS_QUICK = {
@@ -364,13 +364,19 @@ def emulated(kind: str, preset: str, name: str, workload: Workload, quick: bool,
 
 
 def cpu_cell(workload: str, keys: dict, settings: dict[str, str], quick: bool) -> Cell:
-    """Return a cell of instructions of an I/O on a null_blk device."""
-    variables = settings | {"RUNTIME": "200ms" if quick else "800ms"}
+    """Return a cell of instructions of an I/O on a null_blk device. What ran before in the same
+    guest counts a little, so each seed has another order."""
+    runtime = {"RUNTIME": "200ms" if quick else "400ms"}
     backlog = {"nr_requests": REQUESTS} if keys is BUSY else {}
-    return Cell("cpu", model.NULL_BLK, workload, [
-        model.Run(model.NULL_BLK, "cost", scheduler, {} if scheduler == "none" else backlog,
-                  keys, variables)
-        for scheduler in (*model.PEERS, *model.ours())])
+    schedulers = [*model.PEERS, *model.ours()]
+    cell = Cell("cpu", model.NULL_BLK, workload, [])
+    for seed in range(SEEDS_QUICK if quick else SEEDS):
+        first = seed * len(schedulers) // SEEDS
+        cell.runs += [
+            model.Run(model.NULL_BLK, "cost", scheduler, {} if scheduler == "none" else backlog,
+                      keys, settings | runtime | {"SEED": str(seed + 1)})
+            for scheduler in schedulers[first:] + schedulers[:first]]
+    return cell
 
 
 def cpu_cells(quick: bool) -> collections.abc.Iterator[Cell]:

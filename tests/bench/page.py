@@ -100,11 +100,10 @@ def cost_table(results):
     labels = [label for label in rows[0][1] if label != "none"]
     body = []
     for workload, row in rows:
-        limit = (row["mq-deadline"] - row["none"]) / 2
-        body.append(("", [workload, f"{row['none']:,.0f}", *(
-            (("gain" if row[label] - row["none"] <= limit else "loss")
-             if results.is_ours(label) else "", f"{row[label] - row['none']:+,.0f}")
-            for label in labels)]))
+        limit = row["mq-deadline"].mean / 2
+        body.append(("", [workload, f"{row['none'].mean:,.0f}", *(
+            (("gain" if row[label].mean <= limit else "loss") if results.is_ours(label) else "",
+             f"{row[label].mean:+,.0f}") for label in labels)]))
     return table(["instructions an I/O", "none", *labels], body)
 
 

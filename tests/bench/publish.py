@@ -87,8 +87,9 @@ def largest(results, cells):
 def costs(results):
     """Yield rows: instructions an I/O under none, and those that each scheduler adds."""
     for workload, row in cost_rows(results):
-        yield [workload, f"{row['none']:,.0f}",
-               *(f"{row[label] - row['none']:+,.0f}" for label in row if label != "none")]
+        yield [workload, *(f"{found.mean:{',' if label == 'none' else '+,'}.0f}" + (
+            f" ±{found.half:,.0f}" if found.half is not None and label != "none" else "")
+            for label, found in row.items())]
 
 
 def source(results):
@@ -159,7 +160,9 @@ def overview(results):
         head = [label for label in cost_rows(results)[0][1] if label != "none"]
         lines += ["## What an elevator costs", "",
                   "Instructions an I/O on null_blk, fio's own included, under none, and what "
-                  "each scheduler adds:", "",
+                  "each scheduler adds: mean of the seeds, with the 95 % interval of the mean. "
+                  "The guest runs the schedulers in another order with each seed, which moves a "
+                  "count by up to 100.", "",
                   *markdown(["", "none", *head], costs(results)), ""]
     if results.saved.get("locks"):
         lines += ["## With several CPUs", "", locks.MEANING, "",

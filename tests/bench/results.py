@@ -220,10 +220,16 @@ def differences(results: Results, cells: list) -> list[tuple]:
 
 
 def cost_rows(results: Results) -> list:
-    """Return [(workload, {scheduler: instructions an I/O})]."""
-    return [(cell["workload"], {label: statistics.fmean(row["instructions"])
-                                for label, row in cell["results"].items()})
-            for cell in results.cells("cpu")]
+    """Return [(workload, {scheduler: interval})]: the instructions of an I/O under none, and those
+    that another scheduler adds with the same seed."""
+    found = []
+    for cell in results.cells("cpu"):
+        counts = {label: row["instructions"] for label, row in cell["results"].items()}
+        none = counts.pop("none")
+        found.append((cell["workload"], {"none": interval(none)} | {
+            label: interval([more - less for more, less in zip(count, none, strict=True)])
+            for label, count in counts.items()}))
+    return found
 
 
 def facts(cell) -> str:
