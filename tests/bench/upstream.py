@@ -4,11 +4,11 @@
 
     tests/bench/upstream.py [--verify] [--seeds N] [PATCHES...]     (default: 0 2 3)
 
-For each number of PATCHES of the series a module with a copy of the block layer that has them
-(upstream/divert.c), and with a copy of mq-deadline, is built for Debian's newest kernel. A guest in
-virtual time loads one after the other and measures none, mq-deadline and kyber. 0 is the copy
-without patches. --verify writes and verifies data instead, while schedulers are switched. The
-modules are left in build/upstream/.
+For each of PATCHES, the first so many of the series or one by itself (only3), a module with a copy
+of the block layer that has them (upstream/divert.c), and with a copy of mq-deadline, is built for
+Debian's newest kernel. A guest in virtual time loads one after the other and measures none,
+mq-deadline and kyber. 0 is the copy without patches. --verify writes and verifies data instead,
+while schedulers are switched. The modules are left in build/upstream/.
 """
 import argparse
 import os
@@ -60,11 +60,18 @@ def edit(path: os.PathLike, *changes: tuple[str | re.Pattern, str]):
     path.write_text(text)
 
 
-def prepare(folder: os.PathLike, source: os.PathLike, number: int):
-    """Make a folder with the sources of the modules that have the first @number patches."""
+def patches_of(choice: str) -> list[os.PathLike]:
+    """Return the first so many patches, or one by itself."""
+    if choice.startswith("only"):
+        return [PATCHES[int(choice.removeprefix("only")) - 1]]
+    return PATCHES[:int(choice)]
+
+
+def prepare(folder: os.PathLike, source: os.PathLike, choice: str):
+    """Make a folder with the sources of the modules that have the patches of a @choice."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(source / "block", folder / "block")
-    for patch in PATCHES[:number]:
+    for patch in patches_of(choice):
         tell("patch", "-s", "-p1", "-d", folder, "-i", patch)
     block = folder / "block"
     edit(block / "elevator.h", (HOOK, ""), (
@@ -76,10 +83,10 @@ def prepare(folder: os.PathLike, source: os.PathLike, number: int):
         edit(block / name, (r"(?m)^EXPORT_SYMBOL.*\n", ""), (r"(?m)^subsys_initcall.*\n", ""))
         with open(block / name, "a", encoding="utf-8") as file:
             file.writelines(f'asm(".globl new_{f}; .set new_{f}, {f}");\n' for f in functions)
-    edit(block / "mq-deadline.c", ('"mq-deadline"', f'"deadline-{number}"'),
+    edit(block / "mq-deadline.c", ('"mq-deadline"', f'"deadline-{choice}"'),
          (r"MODULE_ALIAS.*", ""), (r"\t\.elevator_alias.*\n", ""))
     shutil.copy(model.BENCH / "upstream/divert.c", folder)
-    (folder / "Kbuild").write_text(KBUILD.format(n=number))
+    (folder / "Kbuild").write_text(KBUILD.format(n=choice))
 
 
 def missing(module: os.PathLike, exported: set[str]) -> list[str]:
@@ -88,22 +95,22 @@ def missing(module: os.PathLike, exported: set[str]) -> list[str]:
     return sorted({word[-1] for word in words} - exported)
 
 
-def build(release: str, numbers: list[int]) -> list[os.PathLike]:
-    """Build the modules for each number of patches; return their paths."""
+def build(release: str, choices: list[str]) -> list[os.PathLike]:
+    """Build the modules for each choice of patches; return their paths."""
     version = re.match(r"[0-9]+\.[0-9]+\.[0-9]+", release)[0]
     source = model.PROJECT / tell(model.PROJECT / "scripts/fetch-block", version).strip()
     modules = []
-    for number in numbers:
-        folder = FOLDER / str(number)
-        prepare(folder, source, number)
+    for choice in choices:
+        folder = FOLDER / choice
+        prepare(folder, source, choice)
         tell("make", "-s", f"KVER={release}", f"UPSTREAM={folder}", "upstream-modules")
-        modules += [folder / f"{name}-{number}.ko" for name in ("block", "deadline")]
+        modules += [folder / f"{name}-{choice}.ko" for name in ("block", "deadline")]
     return modules
 
 
 def lab(release: str, script: str, log: str, handle, files, run=None):
     """Run a shell @script in a guest in virtual time; see guests.lab()."""
-    options = [word for word in storage.options_of(run or plan_runs([0], 1)[0][0])
+    options = [word for word in storage.options_of(run or plan_runs(["0"], 1)[0][0])
                if not word.startswith("--kernel")]
     guests.lab(["sh", "-c", script], FOLDER / log, handle,
                [*options, f"--kernel={release}", "--no-modules", "--package=kmod"], files)
@@ -140,23 +147,23 @@ def link(release: str, modules: list[os.PathLike]):
         tell("strip", "--strip-debug", "-R", ".BTF", "-o", module, linked)
 
 
-def plan_runs(numbers: list[int], seeds: int) -> list[list[model.Run]]:
-    """Return the runs for each number of patches. kyber does not use the new hook."""
+def plan_runs(choices: list[str], seeds: int) -> list[list[model.Run]]:
+    """Return the runs for each choice of patches. kyber does not use the new hook."""
     return [[model.Run(model.NULL_BLK, "cost-seed", scheduler,
                        {"nr_requests": matrix.REQUESTS} if keys is matrix.BUSY
                        and scheduler != "none" else {}, keys,
                        matrix.cost_workload(*what) | {"RUNTIME": "200ms", "SEED": str(seed)},
                        label=name)
              for name, (keys, what) in WORKLOADS.items()
-             for scheduler in ("none", f"deadline-{number}", "kyber")
-             for seed in range(1, seeds + 1)] for number in numbers]
+             for scheduler in ("none", f"deadline-{choice}", "kyber")
+             for seed in range(1, seeds + 1)] for choice in choices]
 
 
-def table(numbers: list[int], plans: list[list[model.Run]]) -> str:
+def table(choices: list[str], plans: list[list[model.Run]]) -> str:
     """Return the mean over none of each workload as Markdown, with the least and the largest of
     the seeds."""
-    lines = ["| | " + " | ".join(f"{number} patches" for number in numbers) + " |",
-             "|---" * (len(numbers) + 1) + "|"]
+    lines = ["| | " + " | ".join(f"patches {choice}" for choice in choices) + " |",
+             "|---" * (len(choices) + 1) + "|"]
     for scheduler in ("deadline", "kyber"):
         for name in WORKLOADS:
             cells = []
@@ -170,18 +177,18 @@ def table(numbers: list[int], plans: list[list[model.Run]]) -> str:
     return "\n".join(lines)
 
 
-def measure(release: str, numbers: list[int], seeds: int, files: list):
+def measure(release: str, choices: list[str], seeds: int, files: list):
     """Measure, and print the table."""
-    plans = plan_runs(numbers, seeds)
+    plans = plan_runs(choices, seeds)
     job = FOLDER / "cost-seed.fio"
     job.write_text((model.JOBS / "cost.fio").read_text() + "randseed=${SEED}\n")
     files = [*files, ("tests/bench/jobs/cost-seed.fio", job)]
     steps = []
-    for number, runs in zip(numbers, plans, strict=True):
-        plan = FOLDER / f"plan-{number}.json"
+    for choice, runs in zip(choices, plans, strict=True):
+        plan = FOLDER / f"plan-{choice}.json"
         guests.write_plan(plan, runs)
         files.append((plan.name, plan))
-        steps += [f"insmod block-{number}.ko", f"insmod deadline-{number}.ko",
+        steps += [f"insmod block-{choice}.ko", f"insmod deadline-{choice}.ko",
                   " ".join(map(str, guests.program_command("runs.py", plan.name)))]
     waiting = iter([run for runs in plans for run in runs])
     progress = guests.Progress(sum(map(len, plans)))
@@ -194,46 +201,63 @@ def measure(release: str, numbers: list[int], seeds: int, files: list):
 
     script = " && ".join(steps).replace(str(model.PROJECT), "/ssd-iosched")
     lab(release, script, "measure.log", handle, files, plans[0][0])
-    print(table(numbers, plans))
+    print(table(choices, plans))
 
 
-VERIFY = """set -e
+VERIFY = r"""set -e
 insmod {folder}/block-{n}.ko; insmod {folder}/deadline-{n}.ko
 modprobe null_blk nr_devices=0
 d=/sys/kernel/config/nullb/live; mkdir $d
-for pair in size=256 memory_backed=1 cache_size=1 irqmode=2 completion_nsec=20000 \\
+for pair in size=256 memory_backed=1 cache_size=1 irqmode=2 completion_nsec=20000 \
 	hw_queue_depth=8 submit_queues=2; do
 	echo ${{pair#*=}} >$d/${{pair%=*}}
 done
 echo 1 >$d/power
-dev=$(cd /sys/block; echo nullb* live* | tr ' ' '\\n' | grep -v '\\*' | head -n 1)
+dev=$(cd /sys/block; echo nullb* live* | tr ' ' '\n' | grep -v '\*' | head -n 1)
 until [ -e /sys/block/$dev/queue/scheduler ]; do sleep 0.1; done
+report()
+{{
+	echo "no I/O has completed for 20 s"
+	grep -rs . /sys/kernel/debug/block/$dev /sys/block/$dev/stat /sys/block/$dev/queue/scheduler
+	grep -s . /proc/[0-9]*/task/*/stack | grep 'blk_\|bio_\|/$load/'
+	exit 1
+}}
 for batch in 1 32; do
-	fio --name=v --filename=/dev/$dev --direct=1 --rw=randwrite --bs=4k --size=16m --thread \\
-		--ioengine=libaio --iodepth=64 --iodepth_batch_submit=$batch --numjobs=2 \\
-		--iodepth_batch_complete_max=32 --offset_increment=64m --fsync=64 --verify=crc32c \\
+	fio --name=v --filename=/dev/$dev --direct=1 --rw=randwrite --bs=4k --size=16m --thread \
+		--ioengine=libaio --iodepth=64 --iodepth_batch_submit=$batch --numjobs=2 \
+		--iodepth_batch_complete_max=32 --offset_increment=64m --fsync=64 --verify=crc32c \
 		--verify_fatal=1 --loops=2 --output-format=terse --output=/dev/null &
 	load=$!
-	n=0
+	: >rounds
 	while kill -0 $load 2>/dev/null; do
 		for s in none deadline-{n} kyber deadline-{n}; do
 			echo $s >/sys/block/$dev/queue/scheduler
 			sleep 0.2
 		done
-		n=$((n + 1))
+		echo >>rounds
+	done &
+	n=0 pause=0 longest=0 was=
+	while kill -0 $load 2>/dev/null; do
+		sleep 1
+		n=$((n + 1)) pause=$((pause + 1))
+		now=$(awk '{{ print $1, $5, $16 }}' /sys/block/$dev/stat)
+		[ "$now" = "$was" ] || pause=0 was=$now
+		[ $pause -le $longest ] || longest=$pause
+		[ $pause -lt 20 ] || report
 	done
 	wait $load
-	echo "verified, batches of $batch, $n rounds of switches"
+	echo "verified, batches of $batch, $(wc -l <rounds) rounds of switches, $n s," \
+		"at most $longest s without an I/O"
 done
 """
 
 
-def verify(release: str, number: int):
+def verify(release: str, choice: str):
     """In a guest with two CPUs, write and verify data on a null_blk device with a write cache,
-    one by one and in batches, with flushes, while schedulers are switched. Fail on wrong data and
-    on what the kernel complains of."""
-    guests.lab(["sh", "-c", VERIFY.format(n=number, folder=FOLDER / str(number))],
-               FOLDER / "verify.log", lambda line: print(line, end="", flush=True),
+    one by one and in batches, with flushes, while schedulers are switched. Fail on wrong data, on
+    what the kernel complains of, and, with the state of the queue, if no I/O completes."""
+    guests.lab(["sh", "-c", VERIFY.format(n=choice, folder=FOLDER / choice)],
+               FOLDER / f"verify-{choice}.log", lambda line: print(line, end="", flush=True),
                ["--cpus=2", "--append=nokaslr", "--no-modules", f"--kernel={release}"])
 
 
@@ -243,19 +267,22 @@ def main() -> int:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--verify", action="store_true")
     parser.add_argument("--seeds", type=int, default=3, metavar="N")
-    parser.add_argument("numbers", type=int, nargs="*", metavar="PATCHES")
+    parser.add_argument("choices", nargs="*", metavar="PATCHES")
     args = parser.parse_args()
-    if not {*args.numbers} <= {*range(len(PATCHES) + 1)}:
-        parser.error(f"there are {len(PATCHES)} patches")
-    numbers = args.numbers or ([len(PATCHES)] if args.verify else [0, 2, 3])
+    known = [f"{only}{number}" for only in ("", "only") for number in range(len(PATCHES) + 1)]
+    known.remove("only0")
+    if unknown := {*args.choices} - {*known}:
+        parser.error(f"PATCHES are of {', '.join(known)}, not {', '.join(unknown)}")
+    choices = args.choices or (["3"] if args.verify else ["0", "2", "3"])
     FOLDER.mkdir(parents=True, exist_ok=True)
     release = tell(model.PROJECT / "scripts/fetch-kernel", "newest").strip()
-    modules = build(release, numbers)
+    modules = build(release, choices)
     link(release, modules)
     if args.verify:
-        verify(release, numbers[-1])
+        for choice in choices:
+            verify(release, choice)
     else:
-        measure(release, numbers, args.seeds, [(module.name, module) for module in modules])
+        measure(release, choices, args.seeds, [(module.name, module) for module in modules])
     return 0
 
 
