@@ -27,16 +27,14 @@ WORKLOADS = {"one by one, depth 1": (matrix.TIMED, ("randread", "4k", 1)),
              "one by one, depth 32": (matrix.TIMED, ("randrw", "4k", 32)),
              "batches of 32": (matrix.TIMED, ("randrw", "4k", 128, 1, 32)),
              "all tags in use": (matrix.BUSY, ("randrw", "4k", 64))}
-COPIED = {"blk-mq.c": ("blk_mq_insert_request", "blk_mq_dispatch_rq_list",
-                       "blk_mq_end_request_batch",
-                       "blk_mq_flush_plug_list", "blk_mq_submit_bio"),
-          "blk-flush.c": ("blk_insert_flush", "is_flush_rq")}
+COPIED = ("blk_mq_insert_request", "blk_mq_dispatch_rq_list", "blk_mq_end_request_batch",
+          "blk_mq_flush_plug_list", "blk_mq_submit_bio")
 # The new hook takes the place of one that mq-deadline has not, so that the kernel's own code
 # finds the others.
 HOOK = re.compile(r"\tbool \(\*bypass\)\(.*\);\n")
 UNUSED = "void (*exit_icq)(struct io_cq *);"
 KBUILD = """obj-m := block-{n}.o deadline-{n}.o
-block-{n}-y := divert.o block/blk-mq.o block/blk-flush.o
+block-{n}-y := divert.o block/blk-mq.o
 deadline-{n}-y := block/mq-deadline.o
 # No tracepoints: those of the kernel are not for modules.
 ccflags-y := -w -I$(src)/block -DNOTRACE
@@ -77,12 +75,12 @@ def prepare(folder: os.PathLike, source: os.PathLike, choice: str):
     edit(block / "elevator.h", (HOOK, ""), (
         re.escape(UNUSED), "bool (*bypass)(struct request_queue *, struct bio *);"))
     # A static function needs a name that the linker sees.
-    edit(block / "blk-mq.c", (r"(?m)^static (void blk_mq_insert_request\(struct request \*rq, "
-                              r"blk_insert_t flags\)\n)", r"static noinline __used \1"))
-    for name, functions in COPIED.items():
-        edit(block / name, (r"(?m)^EXPORT_SYMBOL.*\n", ""), (r"(?m)^subsys_initcall.*\n", ""))
-        with open(block / name, "a", encoding="utf-8") as file:
-            file.writelines(f'asm(".globl new_{f}; .set new_{f}, {f}");\n' for f in functions)
+    edit(block / "blk-mq.c",
+         (r"(?m)^static (void blk_mq_insert_request\(struct request \*rq, blk_insert_t flags\)\n)",
+          r"static noinline __used \1"),
+         (r"(?m)^EXPORT_SYMBOL.*\n", ""), (r"(?m)^subsys_initcall.*\n", ""))
+    with open(block / "blk-mq.c", "a", encoding="utf-8") as file:
+        file.writelines(f'asm(".globl new_{f}; .set new_{f}, {f}");\n' for f in COPIED)
     edit(block / "mq-deadline.c", ('"mq-deadline"', f'"deadline-{choice}"'),
          (r"MODULE_ALIAS.*", ""), (r"\t\.elevator_alias.*\n", ""))
     shutil.copy(model.BENCH / "upstream/divert.c", folder)

@@ -14,8 +14,6 @@
 
 /* The kernel's function is linked as old_NAME, the copy's as new_NAME. */
 #define FUNCTIONS(F)			\
-	F(blk_insert_flush)		\
-	F(is_flush_rq)			\
 	F(blk_mq_insert_request)	\
 	F(blk_mq_dispatch_rq_list)	\
 	F(blk_mq_end_request_batch)	\
