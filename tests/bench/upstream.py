@@ -147,7 +147,7 @@ def link(release: str, modules: list[os.PathLike]):
 
 def plan_runs(choices: list[str], seeds: int) -> list[list[model.Run]]:
     """Return the runs for each choice of patches. kyber does not use the new hook."""
-    return [[model.Run(model.NULL_BLK, "cost-seed", scheduler,
+    return [[model.Run(model.NULL_BLK, "cost", scheduler,
                        {"nr_requests": matrix.REQUESTS} if keys is matrix.BUSY
                        and scheduler != "none" else {}, keys,
                        matrix.cost_workload(*what) | {"RUNTIME": "200ms", "SEED": str(seed)},
@@ -178,9 +178,7 @@ def table(choices: list[str], plans: list[list[model.Run]]) -> str:
 def measure(release: str, choices: list[str], seeds: int, files: list):
     """Measure, and print the table."""
     plans = plan_runs(choices, seeds)
-    job = FOLDER / "cost-seed.fio"
-    job.write_text((model.JOBS / "cost.fio").read_text() + "randseed=${SEED}\n")
-    files = [*files, ("tests/bench/jobs/cost-seed.fio", job)]
+    files = [*files, ("tests/bench/jobs/cost.fio", model.JOBS / "cost.fio")]
     steps = []
     for choice, runs in zip(choices, plans, strict=True):
         plan = FOLDER / f"plan-{choice}.json"
