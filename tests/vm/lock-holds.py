@@ -12,7 +12,12 @@
 are queued as there are scheduler tags, 2,048 of each hardware queue. They are submitted by 64
 processes in batches of 32, one CPU after another. The longest hold is of those without an
 interrupt and without a wait for the lock. A run is printed as a line: {function that takes the
-lock: [how often, mean, longest in ns]}."""
+lock: [how often, mean, longest in ns]}. Arguments are numbers of requests to queue instead, each of
+which needs a CPU for 2,048:
+
+    scripts/lab --virtual-time --cpus 32 --memory 4G --timeout 7200 -- \
+        sh -c 'PYTHONPATH=tests/lib tests/vm/lock-holds.py 65536'
+"""
 import json
 import pathlib
 import re
@@ -27,9 +32,10 @@ from ssd import NullBlk
 
 TAGS, PROCESSES, BATCH = 2048, 64, 32
 TB = 1 << 20
-# Four requests of a hardware queue end at a time.
+# Four requests of a hardware queue end at a time, and so late that most are queued at once.
 DRIVE = {"size": 64 * TB, "queue_mode": 2, "irqmode": 2, "completion_nsec": 20_000_000,
          "hw_queue_depth": 4}
+MANY = 4
 LEVELS = (1, 32, TAGS, 2 * TAGS)
 TUNABLES = {"pass": {"region_size_mb": 4096}, "bp": {"base": "fair"},
             "piq": {"planes": 1, "dies": 1, "channels": 32, "chips": 32}}
@@ -92,7 +98,8 @@ def measure(scheduler, queued):
     """Return {function: [holds, mean ns, longest ns]} of a scheduler with so many requests."""
     queues = -(-queued // TAGS)
     begun = time.monotonic()
-    with NullBlk("holds", submit_queues=queues, **DRIVE) as device:
+    late = {"completion_nsec": DRIVE["completion_nsec"] * max(1, queues // MANY)}
+    with NullBlk("holds", submit_queues=queues, **DRIVE | late) as device:
         device.scheduler(scheduler)
         device.queue("nr_requests", TAGS)
         for name, value in TUNABLES.get(scheduler, {}).items():
