@@ -73,7 +73,7 @@ static bool piq_units(struct iosched *io, struct seq_file *m, unsigned int row)
 			   map->lv.units, map->lv.planes);
 	if (row >= map->lv.units)
 		return false;
-	seq_printf(m, "%u %u %u\n", row, map->units.served[row],
+	seq_printf(m, "%u %u %u\n", row, held_served(&map->units, row),
 		   held_by(&map->units, row));
 	return true;
 }

@@ -27,7 +27,9 @@
  * @freed: units that were given back since held_settle(). Atomic.
  * @all_more: at least the sum of @more. Atomic.
  * @held: units that are held, and some that are no longer. Under the lock.
- * @served: how often each unit was taken. Under the lock.
+ * @served: how often each unit was taken, but for @whole. Under the lock.
+ * @whole: how often all units of a word were taken at once, as by large requests. Under the
+ *	lock.
  */
 struct held_units {
 	atomic_t more[LV_MAX_UNITS];
@@ -35,6 +37,7 @@ struct held_units {
 	atomic_t all_more;
 	DECLARE_BITMAP(held, LV_MAX_UNITS) ____cacheline_aligned_in_smp;
 	unsigned int served[LV_MAX_UNITS];
+	unsigned int whole[BITS_TO_LONGS(LV_MAX_UNITS)];
 };
 
 /* Take the units @bits of a word, which others hold. Under the lock. */
@@ -80,6 +83,10 @@ static inline void held_take(struct held_units *units,
 		if (unlikely(bits & units->held[word]))
 			held_take_too(units, word, bits & units->held[word]);
 		units->held[word] |= bits;
+		if (bits == ULONG_MAX) {
+			units->whole[word]++;
+			continue;
+		}
 		for (rest = bits; rest; rest &= rest - 1)
 			units->served[word * BITS_PER_LONG + __ffs(rest)]++;
 	}
@@ -133,6 +140,13 @@ static inline bool held_settle(struct held_units *units, unsigned int nr)
 		units->held[word] &= ~bits;
 	}
 	return news;
+}
+
+/* How often a unit was taken. Under the lock. */
+static inline unsigned int held_served(const struct held_units *units,
+				       unsigned int unit)
+{
+	return units->served[unit] + units->whole[BIT_WORD(unit)];
 }
 
 /* Requests that hold a unit. Under the lock; completions change it. */

@@ -500,12 +500,13 @@ static void piq_units_check(struct kunit *test, struct held_units *units,
 static void piq_units_shared(struct kunit *test)
 {
 	struct held_units *units = fake_zalloc(test, sizeof(*units));
-	unsigned int holders[128] = {}, turn, unit, nr = 0;
+	unsigned int holders[128] = {}, turn, unit, nr = 0, *served;
 	unsigned long (*vectors)[2];
 	bool freed = false;
 
 	fake_sequence(fake_first_seed(test));
 	vectors = fake_zalloc(test, 16 * sizeof(*vectors));
+	served = fake_zalloc(test, 128 * sizeof(*served));
 	for (turn = 0; turn < 5000; turn++) {
 		unsigned int what = fake_random(4), at;
 
@@ -523,14 +524,18 @@ static void piq_units_shared(struct kunit *test)
 				atomic_long_read(&units->freed[1]);
 		} else if (what > 1 && nr < 16) {
 			vectors[nr][0] = 1UL << fake_random(8);
-			vectors[nr][1] = fake_random(4);
+			vectors[nr][1] = fake_random(8) ? fake_random(4) : ULONG_MAX;
 			held_take(units, vectors[nr], 128);
-			for_each_set_bit(unit, vectors[nr], 128)
+			for_each_set_bit(unit, vectors[nr], 128) {
 				holders[unit]++;
+				served[unit]++;
+			}
 			nr++;
 		}
 		piq_units_check(test, units, holders, !what);
 	}
+	for (unit = 0; unit < 128; unit++)
+		KUNIT_EXPECT_EQ(test, served[unit], held_served(units, unit));
 }
 
 #define PIQ_HOLDERS	16
