@@ -63,7 +63,8 @@ ATA = 'KERNELS=="ata[0-9]*"'
 # What hosts call the disks of their guests.
 OF_HOSTS = "QEMU*|VBOX*|VMware*|Virtual*|Amazon*|Google*|PersistentDisk*|BlockVolume*|nvme_card*"
 QLC = f'ENV{{{KIND}}}=="qlc", {FLASH}'
-ONE_AT_A_TIME = "it serves one request at a time, and 64 are with its driver before the next read"
+ONE_AT_A_TIME = ("it serves one request at a time; its driver takes up to 64, and a read waits "
+                 "behind them")
 AS_NONE = "under none programs get as much as under pass, except beside a constant writer"
 BEHIND_CACHE = ("once its SLC cache is full, a write takes so long that reads wait for it; "
                 "measured without the cache")
@@ -119,15 +120,16 @@ README = (
     Row("SATA or NVMe SSD", "reads wait beside a writer that never stops",
         "`pass`, or `bfq`, which takes more CPU time", ("sata", "uas", "nvme")),
     Row("SATA or NVMe SSD", "programs start slowly beside a copy",
-        "no: keep what you have, unless `wbt_lat_usec` is 0", ("nvme", "sata")),
+        "no, if writeback throttling is on (`queue/wbt_lat_usec` above 0)", ("nvme", "sata")),
     Row("QLC SSD", "reads wait beside a constant writer", "`pass`", ("qlc", "qlc-other")),
     Row("QLC SSD, slow SSD", "programs start slowly beside a copy", "`pass` or `bfq`",
         ("qlc", "qlc-other")),
-    Row("SD or MMC card", "programs on it start slowly beside a copy",
-        "`pass`: the copy takes twice as long meanwhile", ("sd", "emmc")),
+    Row("SD or MMC card, USB stick", "programs on it start slowly beside a copy",
+        "`pass`: the copy takes twice as long meanwhile; no stick was measured",
+        ("sd", "emmc", "stick")),
     Row("USB stick, CF card, early SSD", "several streams of writes are slow",
         "`bp`: [set it up](Documentation/bp.md#set-it-up)", ("stick",)),
-    Row("Raspberry Pi OS", "any",
+    Row("Raspberry Pi", "any",
         "[step by step](Documentation/raspberry-pi.md), untried", ()),
     Row("hard disk, RAID, ZFS, virtual disk", "any", "no", ("disk", "virtual", "other")),
 )
