@@ -229,7 +229,7 @@ bench: ## what each scheduler costs and gains (QUICK=1: a part of it; HOSTS=file
 	tests/bench/bench.py $(if $(QUICK),--quick) $(if $(HOSTS),--hosts $(HOSTS)) \
 		$(if $(ONLY),--only $(ONLY)) $(if $(DEVICE),--device $(DEVICE))
 
-check: ## a part of the tests, in a quarter of an hour: builds, unit tests, programs, the oldest and newest kernel
+check: ## a part of the tests, in 12 to 25 minutes: builds, unit tests, programs, the oldest and newest kernel
 	scripts/setup build lab arm64 debug pictures tools deb
 	$(MAKE) tools
 	tests/run --quick --results build/check-quick
