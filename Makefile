@@ -249,9 +249,10 @@ check-kernels: ## build for all kernels that Debian's suites have, boot the newe
 	scripts/setup build lab arm64 rt
 	tests/kernels
 
-check-bench: ## the judges' long tests: the benchmark's own, the emulated SSD's garbage collection
+check-bench: ## long tests: of the benchmark, the emulated SSD's garbage collection, locks, memory, 128 queues
 	scripts/setup build lab plots bench
-	tests/run $(basename $(notdir $(wildcard tests/*/bench-*.py))) ssdemu-gc ssdemu-wa lock-holds scale
+	tests/run $(basename $(notdir $(wildcard tests/*/bench-*.py))) ssdemu-gc ssdemu-wa \
+		lock-holds scale many-queues
 
 soak: ## the robustness tests with new seeds for HOURS=n, and what was survived
 	scripts/setup build lab debug
