@@ -805,9 +805,10 @@ static unsigned int iosched_all_in_flight(struct iosched *io);
  *
  * For a setting that decides where requests are placed. Requests in flight stay
  * counted where they were. Takes the lock for IOSCHED_PIECE requests at a time, so that
- * I/O does not wait for all of them; after IOSCHED_REPLACE_US all that are left are one
- * piece. May sleep on PREEMPT_RT. The caller sees to it that no two calls run at a time. Defined in
- * tmpl/replace.h.
+ * I/O does not wait for all of them; after IOSCHED_REPLACE_US for more, and after
+ * IOSCHED_REPLACE_LONG_US for all that are left, so that insertions cannot keep it from its
+ * end. May sleep on PREEMPT_RT. The caller sees to it that no two calls run at a time.
+ * Defined in tmpl/replace.h.
  */
 static void iosched_replace_all(struct iosched *io,
 				void (*change)(struct iosched *, void *),

@@ -17,8 +17,14 @@
 /* Requests that are taken out, or placed, while the lock is held once. */
 #define IOSCHED_PIECE		32U
 
-/* After so long, in us, all that are left are one piece. */
+/*
+ * After so long, in us, a piece is larger than what all CPUs may insert before the next
+ * one: two plugs of 32 requests each, and as many again.
+ */
 #define IOSCHED_REPLACE_US	5000U
+
+/* After so long, in us, all that are left are one piece, whatever is inserted. */
+#define IOSCHED_REPLACE_LONG_US	10000U
 
 /*
  * Take up to @nr requests out of where they are placed, to @moving. Return true if none
@@ -78,8 +84,12 @@ static unsigned int iosched_next_piece(struct iosched *io, u32 since_us)
 	spin_unlock(&io->lock);
 	cpu_relax();
 	spin_lock(&io->lock);
-	return iosched_now_us() - since_us < IOSCHED_REPLACE_US ?
-		IOSCHED_PIECE : UINT_MAX;
+	since_us = iosched_now_us() - since_us;
+	if (since_us < IOSCHED_REPLACE_US)
+		return IOSCHED_PIECE;
+	if (since_us < IOSCHED_REPLACE_LONG_US)
+		return 4 * IOSCHED_PIECE * num_online_cpus();
+	return UINT_MAX;
 }
 
 /*

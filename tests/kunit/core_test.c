@@ -1958,7 +1958,7 @@ static void core_be_slow(void)
 	fake_advance_ms(IOSCHED_REPLACE_US / USEC_PER_MSEC);
 }
 
-/* If others have the lock for long, the rest is one piece. */
+/* If others have the lock for long, a piece is larger. */
 static void core_test_replace_slow(struct kunit *test)
 {
 	struct core_data *data = core_begin(test);
