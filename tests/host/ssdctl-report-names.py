@@ -144,12 +144,12 @@ def others_stay(clean):
 
 def long_lines(clean):
     """No line of the longest text takes long."""
-    began = time.monotonic()
+    began = time.process_time()
     for part in ("a.", "serial", "ID_", "ID_SERIAL", "serial ", "serial: <", "serial: \"", "ab:",
                  "nqn.a:", "deadbeef-", "A1", "/home/", "dev-disk", "//a", "\\\\a", "serial]",
                  "BTRFS: device label ", "user=", "serial=", " "):
         clean((part * bounded.MOST_TEXT)[:bounded.MOST_TEXT // 2])
-        took = time.monotonic() - began
+        took = time.process_time() - began
         check(took < SOON, f"lines of {part!r} until {took:.1f} s")
 
 
@@ -166,9 +166,9 @@ def odd_names():
     check(clean(r"AB\x0aCD12345 AB CD12345 a Nº Ж b") == "<serial-1> <serial-1> a <serial-2> b",
           f"odd characters: {clean('AB CD12345 a Nº Ж b')}")
     many = redact.Redactor([("serial", f"S{number:08}X") for number in range(3000)])
-    began = time.monotonic()
+    began = time.process_time()
     text = "\n".join(f"sd {number}: a line of a log about S{number:08}X" for number in range(2000))
-    check("S0" not in many(text) and time.monotonic() - began < SOON, "of many drives in time")
+    check("S0" not in many(text) and time.process_time() - began < SOON, "of many drives in time")
 
 
 def main():

@@ -26,12 +26,17 @@ need("jsonschema")
 
 from checks import check, wait_for  # noqa: E402  (in a folder added above)
 from reported import (  # noqa: E402
-    HOST, PERSON, SECRETS, SERIAL, SOON, TOOL, WWN, called, fake_root, gone)
+    HOST, PERSON, SECRETS, SERIAL, TOOL, WWN, called, fake_root, gone)
 from ssd_common import checked  # noqa: E402
 from ssd_ctl import CtlError, report_command, udev  # noqa: E402
 from ssd_ctl.report import (  # noqa: E402
     Section, bounded, contributed, facts, kernel_log, machine, of_drive, tasks)
 from ssd_ctl.report.bounded import Budget, answer, answers  # noqa: E402
+
+# Seconds for which what hangs does so, in which all ends that does not wait for it, and in which
+# what does not hang answers: a busy machine has time for them.
+HANGS, SOON, ANSWER_S = 60, 50, 3
+
 
 def hang(_):
     """Sleep uninterruptibly: the child that is started here opens a pipe that nothing writes to,
@@ -47,9 +52,10 @@ def silent():
     """What does not answer is given up, and the rest is asked."""
     began = time.monotonic()
     found = list(answers(lambda item: hang(0) if item in (1, 3) else item * 2, range(5), Budget(),
-                         0.5))
+                         ANSWER_S))
     check([each.value for each in found] == [0, None, 4, None, 8], "the others have answered")
-    check(all("no answer within 0.5 s" in found[number].why for number in (1, 3)), found[1].why)
+    check(all(f"no answer within {ANSWER_S}.0 s" in found[number].why for number in (1, 3)),
+          found[1].why)
     found = list(answers(hang, range(50), Budget(), 0.2))
     check("4 before it did not answer" in found[-1].why, f"the rest is not asked: {found[-1].why}")
     found = list(answers(hang, range(9), Budget(0.3), 9))
@@ -70,7 +76,7 @@ def left_behind(folder):
 sys.path[:0] = {sys.path[:3]!r}
 from ssd_ctl.report import bounded
 os.killpg = lambda *_: None
-print(bounded.answer(lambda: time.sleep(20), bounded.Budget(), 0.3).why)
+print(bounded.answer(lambda: time.sleep({HANGS}), bounded.Budget(), 0.3).why)
 """)
     began = time.monotonic()
     done = subprocess.run([sys.executable, "-B", script], capture_output=True, text=True,
@@ -89,7 +95,7 @@ def files(folder):
         check(len(text) == bounded.MOST_TEXT + len(bounded.CUT) or text.endswith(
             "(status -9)"), "it is cut")
     began = time.monotonic()
-    why = answer(lambda: bounded.output_of(["sleep", "100"]), Budget(), 0.3).why
+    why = answer(lambda: bounded.output_of(["sleep", str(HANGS)]), Budget(), 0.3).why
     check("no answer" in why and time.monotonic() - began < SOON, f"sleep: {why}")
 
 
@@ -122,14 +128,14 @@ def many_missing(folder):
 def hanging_root():
     """If nothing on the drive of the system answers, the rest of the report is whole."""
     def asleep(*_):
-        time.sleep(99)
+        time.sleep(HANGS)
     hanging = [(machine, "output_of"), (machine, "config_text"), (machine, "dkms_lines"),
                (machine, "dkms_log"), (of_drive, "setters"), (of_drive, "kept")]
     kept = [getattr(module, name) for module, name in hanging]
     limits = report_command.Budget, report_command.MACHINE_S
     for module, name in hanging:
         setattr(module, name, asleep)
-    report_command.Budget, report_command.MACHINE_S = (lambda seconds=4: Budget(seconds)), 1
+    report_command.Budget, report_command.MACHINE_S = (lambda seconds=16: Budget(seconds)), 8
     began = time.monotonic()
     made = report_command.gathered(["sda"], True)
     took = time.monotonic() - began

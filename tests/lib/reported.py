@@ -14,7 +14,7 @@ from checks import check  # noqa: E402  (in a folder added above)
 from ssd_ctl import command  # noqa: E402
 from ssd_ctl.report import kernel_log, machine, of_drive  # noqa: E402
 
-# Seconds in which all ends that is bounded here.
+# Seconds of a CPU in which all ends that is bounded here.
 SOON = 8
 SERIAL, WWN, UUID = "S3Z8NB0K123456", "5002538e40a1b2c3", "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
 HOST, PERSON, LABEL = "goldfinch", "annabel", "Holiday Pictures"
