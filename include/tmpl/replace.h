@@ -78,18 +78,23 @@ static bool iosched_place_piece(struct iosched *io, unsigned int nr)
 	return list_empty(&io->moving);
 }
 
+/* The size of the next piece, @us after the first one began. */
+static unsigned int iosched_piece(u32 us)
+{
+	if (us < IOSCHED_REPLACE_US)
+		return IOSCHED_PIECE;
+	if (us < IOSCHED_REPLACE_LONG_US)
+		return 4 * IOSCHED_PIECE * num_online_cpus();
+	return UINT_MAX;
+}
+
 /* Let others have the lock between two pieces. Return the size of the next one. */
 static unsigned int iosched_next_piece(struct iosched *io, u32 since_us)
 {
 	spin_unlock(&io->lock);
 	cpu_relax();
 	spin_lock(&io->lock);
-	since_us = iosched_now_us() - since_us;
-	if (since_us < IOSCHED_REPLACE_US)
-		return IOSCHED_PIECE;
-	if (since_us < IOSCHED_REPLACE_LONG_US)
-		return 4 * IOSCHED_PIECE * num_online_cpus();
-	return UINT_MAX;
+	return iosched_piece(iosched_now_us() - since_us);
 }
 
 /*

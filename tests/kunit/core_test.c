@@ -1973,6 +1973,11 @@ static void core_test_replace_slow(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, left, 0U);
 	KUNIT_EXPECT_EQ(test, core_breaths, 1U);
 	KUNIT_EXPECT_EQ(test, data->io.nr, 60U);
+	/* More than two plugs of 32 requests of each CPU, and all only if that was too few. */
+	KUNIT_EXPECT_EQ(test, iosched_piece(IOSCHED_REPLACE_US - 1), 32U);
+	KUNIT_EXPECT_EQ(test, iosched_piece(IOSCHED_REPLACE_US), 128 * num_online_cpus());
+	KUNIT_EXPECT_EQ(test, iosched_piece(IOSCHED_REPLACE_LONG_US - 1), 128 * num_online_cpus());
+	KUNIT_EXPECT_EQ(test, iosched_piece(IOSCHED_REPLACE_LONG_US), UINT_MAX);
 	fake_finish();
 }
 
