@@ -114,8 +114,8 @@ def option_parser():
         help="6.1, 6.12, a Debian release, newest (of Debian's), with a flavour of Debian's as in "
              "6.12-arm64 or newest-rt-amd64, an image file, a built kernel tree, or debug-6.1, "
              "debug-6.12 or debug-7.2: with KUnit, KASAN, lockdep and fault injection, or "
-             "debug-kcsan-6.12: with KCSAN, or small-nobtf-arm64 or small-thinlto (see "
-             "scripts/small-kernel), built on first use (default: 6.12)")
+             "debug-kcsan-6.12: with KCSAN, or small-nobtf-arm64, small-thinlto or small-deep "
+             "(see scripts/small-kernel), built on first use (default: 6.12)")
     add("--arch", choices=tuple(arch.ARCHES), metavar="NAME",
         help="the same of a series as --kernel SERIES-NAME: arm64 or amd64. A guest of another "
              "architecture than this machine's has Debian's packages of that one")

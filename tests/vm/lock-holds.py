@@ -12,14 +12,15 @@
 are queued as there are scheduler tags, 2,048 of each hardware queue. They are submitted by 64
 processes in batches of 32, one CPU after another. The longest hold is of those without an
 interrupt and without a wait for the lock. A run is printed as a line: {function that takes the
-lock: [how often, mean, longest in ns]}. Arguments are numbers of requests to queue instead, each of
-which needs a CPU for 2,048:
+lock: [how often, mean, longest in ns]}. Arguments are numbers of requests to queue instead. Each
+2,048 need a CPU, but on a kernel that has 65,536 scheduler tags a hardware queue:
 
-    scripts/lab --virtual-time --cpus 32 --memory 4G --timeout 7200 -- \
-        sh -c 'PYTHONPATH=tests/lib tests/vm/lock-holds.py 65536'
+    scripts/lab --kernel small-deep --virtual-time --memory 2G --timeout 7200 -- \
+        sh -c 'PYTHONPATH=tests/lib tests/vm/lock-holds.py 2048 16384 65536'
 """
 import json
 import pathlib
+import platform
 import re
 import subprocess
 import sys
@@ -30,7 +31,8 @@ from iosched import ours
 from lock_holds import holds, watch
 from ssd import NullBlk
 
-TAGS, PROCESSES, BATCH = 2048, 64, 32
+# Scheduler tags of a hardware queue, on scripts/small-kernel's kernel with more.
+TAGS, DEEP, PROCESSES, BATCH = 2048, 65536, 64, 32
 TB = 1 << 20
 # Four requests of a hardware queue end at a time, and so late that most are queued at once.
 DRIVE = {"size": 64 * TB, "queue_mode": 2, "irqmode": 2, "completion_nsec": 20_000_000,
@@ -96,12 +98,13 @@ def disturb(device):
 
 def measure(scheduler, queued):
     """Return {function: [holds, mean ns, longest ns]} of a scheduler with so many requests."""
-    queues = -(-queued // TAGS)
+    tags = DEEP if platform.release().endswith("-deep") else TAGS
+    queues = -(-queued // tags)
     begun = time.monotonic()
     late = {"completion_nsec": DRIVE["completion_nsec"] * max(1, queues // MANY)}
     with NullBlk("holds", submit_queues=queues, **DRIVE | late) as device:
         device.scheduler(scheduler)
-        device.queue("nr_requests", TAGS)
+        device.queue("nr_requests", tags)
         for name, value in TUNABLES.get(scheduler, {}).items():
             device.queue(f"iosched/{name}", value)
         known, most = watch(scheduler), 0
