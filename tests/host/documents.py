@@ -21,7 +21,7 @@ GOOD = {
     "MAINTAINERS": "A\nF:\ttools/*.py\nF:\tdebian/\nF:\t*/\n",
     "tools/a.py": "# SPDX-License-Identifier: GPL-2.0\n",
     "tools/run": "#!/bin/sh\n# SPDX-License-Identifier: GPL-2.0\n",
-    "Documentation/page.md": "# What `it` does: a [link](../README.md)\n\n## Twice\n\n## Twice\n",
+    "Documentation/page.md": "# What `it` does: a [link](../README.md)\n\n## Twice\n\n## Twice\n\n",
     "README.md": """# Title
 
 [page](Documentation/page.md#what-it-does-a-link), [again](Documentation/page.md#twice-1),
@@ -54,6 +54,8 @@ FAULTS = [
     ("CHANGELOG.md", ("1.2", "Next"), 3, "debian/changelog has the version 1.2"),
     ("tools/a.py", ("SPDX", ""), 1, "no line SPDX-License-Identifier: GPL-2.0"),
     ("tools/run", ("SPDX", ""), 1, "no line SPDX-License-Identifier: GPL-2.0"),
+    ("Documentation/page.md", "\n" * 95, 1, "101 lines, 100 at most"),
+    ("Documentation/page.md", "x" * 121 + "\n", 7, "121 columns, 120 at most"),
 ]
 
 
