@@ -40,7 +40,6 @@
  *  8. A drive with a write buffer completes a write independently of its units. With
  *     buffered_writes, off by default, writes hold no units and wait for none.
  *     (Not in the paper, whose drive has no buffer.)
- *
  *  9. While the device has room for all that are queued, requests are dispatched in order
  *     of arrival, each as a batch of its own, up to the first one whose units are held.
  *     (Not in the paper.)

@@ -263,11 +263,11 @@ static noinline struct request *iosched_hold(struct iosched *io,
 }
 
 /*
- * Return true if the bounds leave room for @rq, which is fresh, and iosched_next_calm() has
- * not dispatched it. In a jiffy that is not calm this is looked at for one request only:
- * several are sorted.
+ * See whether this jiffy is calm, as iosched_next_calm() has not dispatched @rq, which is
+ * fresh. Return true if the bounds leave room for it. In a jiffy that is not calm this is
+ * done for one request only: several are sorted.
  */
-static bool iosched_fits(struct iosched *io, struct request *rq)
+static bool iosched_look_for_room(struct iosched *io, struct request *rq)
 {
 	unsigned long now = jiffies;
 
@@ -289,7 +289,7 @@ static struct request *iosched_take_fresh(struct iosched *io)
 
 	if (!iosched_any_fresh(io))
 		return NULL;
-	if (!iosched_fits(io, rq) || !IOSCHED_POLICY.take_fresh(io, rq)) {
+	if (!iosched_look_for_room(io, rq) || !IOSCHED_POLICY.take_fresh(io, rq)) {
 		iosched_sort_all_fresh(io);
 		return NULL;
 	}

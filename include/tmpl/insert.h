@@ -16,7 +16,7 @@
  *     device has room for all and none is sorted: iosched_stays_fresh().
  *  8. Otherwise it is sorted, after all fresh ones: iosched_enqueue() calls iosched_sort().
  *  9. If all were held, they stay so if this one cannot be dispatched either:
- *     iosched_may_release().
+ *     iosched_release_or_arm().
  * 10. With several hardware queues, the timer is armed: iosched_watch().
  * 11. A task without a plug runs the queue itself: iosched_runs_at_once(). Otherwise the
  *     block layer does.
@@ -167,8 +167,11 @@ static noinline bool iosched_append(struct iosched *io, struct request *rq)
 	return true;
 }
 
-/* All requests were held before @rq. Return true if they may not be now. */
-static noinline bool iosched_may_release(struct iosched *io, struct request *rq)
+/*
+ * All requests were held before @rq. Return true if they may not be now; otherwise arm the
+ * timer for its deadline.
+ */
+static noinline bool iosched_release_or_arm(struct iosched *io, struct request *rq)
 {
 	/* It is placed later, and then the queue runs. */
 	if (unlikely(io->placing))
@@ -206,7 +209,7 @@ static bool iosched_insert(struct iosched *io, struct request *rq, bool at_head)
 		return true;
 	trace_block_rq_insert(rq);
 	iosched_enqueue(io, rq);
-	return READ_ONCE(io->held) && (bypassed || iosched_may_release(io, rq));
+	return READ_ONCE(io->held) && (bypassed || iosched_release_or_arm(io, rq));
 }
 
 /*

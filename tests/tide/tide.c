@@ -5,8 +5,8 @@
  * What keeps reads fast beside writes is what the core does for every policy
  * (include/tmpl/readers/, include/tmpl/driver.h). This one adds no order of its own:
  *
- *  1. The request that came first is dispatched, of the highest priority class in use.
- *  2. While it is the turn of one direction, it is the one of that which came first.
+ *  1. Dispatch the oldest request of the highest priority class in use.
+ *  2. During the turn of one direction, dispatch the oldest of that direction.
  *  3. While no request is queued, requests bypass the scheduler.
  *
  * (In no paper.)
