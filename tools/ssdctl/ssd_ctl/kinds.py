@@ -125,7 +125,7 @@ README = (
     Row("QLC SSD, slow SSD", "programs start slowly beside a copy", "`pass` or `bfq`",
         ("qlc", "qlc-other")),
     Row("SD or MMC card, USB stick", "programs on it start slowly beside a copy",
-        "`pass`: the copy takes twice as long meanwhile; no stick was measured",
+        "`pass` or `bfq`: the copy takes twice as long meanwhile; no stick was measured",
         ("sd", "emmc", "stick")),
     Row("USB stick, CF card, early SSD", "several streams of writes are slow",
         "`bp`: [set it up](Documentation/bp.md#set-it-up)", ("stick",)),
