@@ -93,8 +93,8 @@ DKMS_SCRIPTS := $(filter-out %.py %__pycache__,$(wildcard scripts/kbuild/*))
 
 .DEFAULT_GOAL := modules
 .PHONY: modules tools install install-modules install-tools uninstall dkms dkms-source \
-	dkms-remove check-abi upstream-modules link demo bench check check-all check-bench \
-	check-kernels check-packages soak kunit lint docs deb release \
+	dkms-remove check-abi check-headers upstream-modules link demo bench check check-all \
+	check-bench check-kernels check-packages soak kunit lint docs deb release \
 	compile_commands.json clean help
 
 modules: $(BUILD)/iosched-kernel.h $(if $(BLOCK),$(BUILD)/.block) ## build all modules (KVER=<release> or KDIR=<tree>)
@@ -215,6 +215,9 @@ build/tools/ssd-probe-io: tools/ssd-probe/ssd-probe-io.c
 
 check-abi: modules ## prove that the .ko files have the kernel's own layouts
 	scripts/kbuild/check-abi --headers $(HEADERS) --release $(KVER) $(BUILD)
+
+check-headers: modules ## prove that each header parses on its own
+	scripts/kbuild/check-headers $(BUILD) $(HEADERS)
 
 link: ## link the schedulers into the kernel tree KDIR (then: make menuconfig there)
 	scripts/link-into-kernel $(KDIR)

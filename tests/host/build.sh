@@ -47,6 +47,7 @@ for series in newest 6.1 6.12 6.1-arm64 6.12-arm64-16k newest-arm64; do
 	done
 	[ -e "build/$release/tests/ssdemu/ssdemu.ko" ] || fail "no ssdemu.ko"
 	built check-abi | grep 'types as in'
+	[ $series != 6.12 ] || built check-headers | grep 'parse on their own'
 	echo "$release: built, layouts compared"
 done
 [ "$(git status --porcelain)" = "$before" ] || fail "the build left files in the source tree"
