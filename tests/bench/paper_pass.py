@@ -29,8 +29,9 @@ PAPER_DRIVE, FULL_DRIVE = "pass-ssd1", "sata"
 # better than the best other.
 FIGURE_8, FIGURE_9 = {PAPER_DRIVE: 25}, {"16": 36.6, "32": 41.6}
 # Figure 8: the paper does not describe its five other drives well enough to emulate them.
-# Drives of today replace them; they are smaller than 40 GB, and so are the files.
-DRIVES = {PAPER_DRIVE: 10240, "sata": 3072, "nvme": 3072, "qlc": 3072}
+# Drives of today replace them. They are smaller than the paper's 40 GB of files: MB that all
+# files of a test have on each, four fifths of the drive.
+TODAY = {"sata": 6144, "nvme": 6144, "qlc": 2816}
 THREADS, USUAL = (1, 4, 16, 32, 64), 16
 DEPTHS = (0, 4, 8, 16)
 # Transactions a second vary from one run to the next.
@@ -135,15 +136,21 @@ def one(preset, job, scheduler, variables, label="", **tunables):
                      variables={name: str(value) for name, value in variables.items()})
 
 
+def files(preset, number, file_mb):
+    """Variables of a number of files: each of @file_mb MB on the paper's drive, on another as
+    large as fits."""
+    return {"FILES": number,
+            "FILE_MB": file_mb if preset == PAPER_DRIVE else TODAY[preset] // number}
+
+
 def pass_files(preset, direct, number):
     """The multithreaded file benchmark."""
-    return preset, "pass-files", {"FILES": 4, "FILE_MB": DRIVES[preset], "NUMBER": number,
-                                  "DIRECT": direct}
+    return preset, "pass-files", {**files(preset, 4, 10240), "NUMBER": number, "DIRECT": direct}
 
 
-def fileio(preset, file_mb, threads, events):
+def fileio(preset, threads, events):
     """sysbench's random reads and writes of files."""
-    return preset, "sysbench", {"FILES": 128, "FILE_MB": file_mb, "THREADS": threads,
+    return preset, "sysbench", {**files(preset, 128, 160), "THREADS": threads,
                                 "EVENTS": events}
 
 
@@ -151,8 +158,7 @@ def database(preset, kind, threads, seed=SEEDS[0]):
     """sysbench's OLTP. Each kind issues about as many queries to the drive. Many threads
     issue more, as their start and end would dominate otherwise."""
     test, events = OLTP[kind]
-    return preset, "oltp", {"FILES": 40, "FILE_MB": 1500 if preset == PAPER_DRIVE else 360,
-                            "TEST": test, "THREADS": threads,
+    return preset, "oltp", {**files(preset, 40, 1500), "TEST": test, "THREADS": threads,
                             "EVENTS": events * max(1, threads // USUAL), "SEED": seed}
 
 
@@ -169,7 +175,7 @@ def beside_peers(cells):
 def threads():
     """the multithreaded file benchmark: four threads that read and write 4 KB at random,
     each in a file of its own"""
-    drives = beside_peers({drive: pass_files(drive, 1, 2500) for drive in DRIVES})
+    drives = beside_peers({drive: pass_files(drive, 1, 2500) for drive in (PAPER_DRIVE, *TODAY)})
     ways = {"past the page cache": {PAPER_DRIVE: drives[PAPER_DRIVE]},
             "through the page cache": beside_peers({PAPER_DRIVE: CACHED})}
     return [*(Table(f"{name}: {PAPER_DRIVE}, {way}", labelled(made[PAPER_DRIVE]), columns)
@@ -182,7 +188,7 @@ def threads():
 def sysbench():
     """sysbench's random reads and writes of 20 GB in 128 files, by threads"""
     return [gains(f"Figure 9: {PAPER_DRIVE}, MB/s", beside_peers({
-        count: fileio(PAPER_DRIVE, 160, count, 4560) for count in THREADS}),
+        count: fileio(PAPER_DRIVE, count, 4560) for count in THREADS}),
         paper=lambda run: FIGURE_9.get(run.variables["THREADS"]))]
 
 
@@ -196,17 +202,16 @@ def oltp():
 
 def today():
     """sysbench's files and OLTP on drives of today (the paper's section 4.4)"""
-    drives = [drive for drive in DRIVES if drive != PAPER_DRIVE]
     return [gains("sysbench's files, 32 threads, MB/s", beside_peers({
-                drive: fileio(drive, 96, 32, 9120) for drive in drives})),
+                drive: fileio(drive, 32, 9120) for drive in TODAY})),
             gains(f"Complex OLTP, {USUAL} threads, transactions/s", beside_peers({
-                drive: database(drive, "complex", USUAL) for drive in drives}), "tps")]
+                drive: database(drive, "complex", USUAL) for drive in TODAY}), "tps")]
 
 
 def erases():
     """erases and write amplification on a full drive that maps pages, 16 threads"""
     return [wear(f"Figure 11 and table 3: {FULL_DRIVE}", beside_peers({
-        "fileio": fileio(FULL_DRIVE, 96, USUAL, 9120),
+        "fileio": fileio(FULL_DRIVE, USUAL, 9120),
         "complex": database(FULL_DRIVE, "complex", USUAL)}))]
 
 
@@ -220,7 +225,7 @@ def depths():
 
     return [by_scheduler(f"{PAPER_DRIVE}, MB/s", rows({
                 "four threads, through the page cache": CACHED,
-                "sysbench's files, 32 threads": fileio(PAPER_DRIVE, 160, 32, 4560)})),
+                "sysbench's files, 32 threads": fileio(PAPER_DRIVE, 32, 4560)})),
             by_scheduler(f"{PAPER_DRIVE}, transactions/s", rows({
                 "complex OLTP, 16 threads": database(PAPER_DRIVE, "complex", USUAL)}), "tps")]
 

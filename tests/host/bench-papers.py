@@ -1,9 +1,11 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-# The papers' scripts measure our schedulers in their paper mode, with tunables that exist
+# The papers' scripts measure our schedulers in their paper mode, with tunables that exist, and
+# with files that fit on their drives
 # timeout: 60
 # quick: host
 import importlib
+import math
 import pathlib
 import re
 import sys
@@ -45,6 +47,23 @@ def in_mode(name, run, swept):
                for key, value in paper.mode(name).items())
 
 
+def drive_mb(preset):
+    """Return the capacity of a preset's drive."""
+    keys = {key: int(value) for key, value in model.preset_keys(preset).items()
+            if str(value).isdigit()}
+    each = ("channels", "chips", "dies", "planes", "blocks", "pages", "page_size")
+    return keys.get("capacity_mb") or \
+        math.prod(keys[key] for key in each) * (100 - keys["spare"]) // 100 >> 20
+
+
+def fits(run):
+    """Return True if a run's files leave a twentieth of the drive to the file system."""
+    if "FILE_MB" not in run.variables:
+        return True
+    files = int(run.variables["FILES"]) * int(run.variables["FILE_MB"])
+    return files <= 0.95 * run.keys.get("capacity_mb", drive_mb(run.preset))
+
+
 def check_script(name):
     """Check all runs of paper_NAME.py."""
     script = importlib.import_module(f"paper_{name}")
@@ -60,6 +79,8 @@ def check_script(name):
              for group in script.GROUPS}
     other = {group for group, run in runs if not in_mode(name, run, swept[group])}
     check(runs and not other, f"{name}: {len(runs)} runs in paper mode: {' '.join(other)}")
+    large = {f"{group} on {run.preset}" for group, run in runs if not fits(run)}
+    check(not large, f"{name}: files that fit: {', '.join(large)}")
 
 
 def main():
