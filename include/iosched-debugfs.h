@@ -155,6 +155,21 @@ static struct list_head *iosched_list_entry(struct iosched *io, unsigned int nr,
 	return NULL;
 }
 
+/*
+ * Return @entry, and unlock if it is NULL: then nothing is queued that would keep the
+ * queue from a switch, and @io may not be the queue's any more when the file is stopped.
+ */
+static struct list_head *iosched_found(struct iosched *io,
+				       struct list_head *entry)
+	__must_hold(&io->lock)
+{
+	if (!entry) {
+		spin_unlock(&io->lock);
+		__acquire(&io->lock);
+	}
+	return entry;
+}
+
 static void *iosched_queue_start(struct seq_file *m, loff_t *pos)
 	__acquires(&io->lock)
 {
@@ -166,7 +181,7 @@ static void *iosched_queue_start(struct seq_file *m, loff_t *pos)
 	}
 	spin_lock(&io->lock);
 	iosched_sort_fresh(io);
-	return iosched_list_entry(io, 0, *pos);
+	return iosched_found(io, iosched_list_entry(io, 0, *pos));
 }
 
 static void *iosched_queue_next(struct seq_file *m, void *entry, loff_t *pos)
@@ -176,7 +191,9 @@ static void *iosched_queue_next(struct seq_file *m, void *entry, loff_t *pos)
 	unsigned int nr = iosched_list_nr(io, next);
 
 	++*pos;
-	return nr == IOSCHED_LISTS ? next : iosched_list_entry(io, nr + 1, 0);
+	if (nr < IOSCHED_LISTS)
+		next = iosched_list_entry(io, nr + 1, 0);
+	return iosched_found(io, next);
 }
 
 static void iosched_queue_stop(struct seq_file *m, void *entry)
@@ -184,7 +201,7 @@ static void iosched_queue_stop(struct seq_file *m, void *entry)
 {
 	struct iosched *io = iosched_shown(m->private);
 
-	if (IS_ERR(entry))
+	if (IS_ERR_OR_NULL(entry))
 		__release(&io->lock);
 	else
 		spin_unlock(&io->lock);
