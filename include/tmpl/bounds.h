@@ -13,6 +13,7 @@
 /*
  * The dispatch limit when it was last counted: the device's tags, or @depth if that is less.
  * Unless @depth is set, it is less for a driver that gives its device one request at a time.
+ * Under the lock.
  */
 static unsigned int iosched_limit(struct iosched *io)
 {
@@ -35,12 +36,15 @@ static void iosched_count_limit(struct iosched *io)
 		WRITE_ONCE(io->limit, most);
 }
 
-/* The dispatch limit, which is counted anew if a budget may have changed it. */
-static unsigned int iosched_limit_now(struct iosched *io)
+/*
+ * The dispatch limit, counted anew if a budget may have changed it, for a device that is not
+ * known to take one at a time. Without the lock, too.
+ */
+static unsigned int iosched_tags_now(struct iosched *io)
 {
 	if (io->q->mq_ops->get_budget)
 		iosched_count_limit(io);
-	return iosched_limit(io);
+	return READ_ONCE(io->limit);
 }
 
 /* Find free slots below the dispatch limit. Return false if there is none. */
@@ -55,7 +59,7 @@ static bool iosched_find_room(struct iosched *io)
 	 */
 	if (io->room && likely(!READ_ONCE(io->driver.one)))
 		return true;
-	most = iosched_limit_now(io);
+	most = min(iosched_tags_now(io), iosched_driver_limit(io));
 	in_flight = iosched_all_in_flight(io);
 	io->room = most - min(in_flight, most);
 	return io->room;

@@ -135,13 +135,16 @@ static bool iosched_can_bypass(struct iosched *io, struct request *rq)
 	if (!iosched_hctx_able(rq->mq_hctx) || iosched_classes_recent(io) ||
 	    iosched_classes_in_flight(io))
 		return false;
-	/* On a device that takes one at a time, the time of each is counted. */
+	/*
+	 * On a device that takes one at a time, the time of each is counted. The driver may be
+	 * found to be such meanwhile: its limit goes through requests under the lock.
+	 */
 	if (READ_ONCE(io->driver.one))
 		return false;
-	limit = iosched_limit_now(io);
+	limit = iosched_tags_now(io);
 	if (limit == 1 || iosched_tier_in_flight(io, IOSCHED_BE) >= limit)
 		return false;
-	if (rq_data_dir(rq) == WRITE && iosched_writes_full(io, IOSCHED_BE))
+	if (rq_data_dir(rq) == WRITE && iosched_writes_full(io, IOSCHED_BE, limit))
 		return false;
 	return IOSCHED_POLICY.may_bypass(io);
 }

@@ -41,7 +41,7 @@ static bool iosched_find_write_room(struct iosched *io, unsigned int tier)
 		return true;
 	}
 	io->calm_dirs |= BIT(READ);
-	most = iosched_write_limit(io, share);
+	most = iosched_write_limit(iosched_limit(io), share);
 	in_flight = iosched_dir_in_flight(io, WRITE);
 	io->write_room = most - min(in_flight, most);
 	return io->write_room || iosched_writes_stall(io);

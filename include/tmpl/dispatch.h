@@ -48,7 +48,7 @@ static unsigned int iosched_turn(struct iosched *io, unsigned int tier)
 {
 	if (!iosched_oldest(io, tier, WRITE))
 		return IOSCHED_ANY;
-	if (iosched_writes_full(io, tier))
+	if (iosched_writes_full(io, tier, iosched_limit(io)))
 		return READ;
 	/* A request that is alone is the policy's next one, as a fresh one is. */
 	return iosched_writes_turn(io) && io->nr > 1 ? WRITE : IOSCHED_ANY;

@@ -69,6 +69,7 @@ static bool iosched_present(struct iosched *io, unsigned int dir)
 	struct request *rq;
 	unsigned int tier;
 
+	lockdep_assert_held(&io->lock);
 	for (rq = io->fresh; rq; rq = rq->rq_next)
 		if (rq_data_dir(rq) == dir)
 			return true;

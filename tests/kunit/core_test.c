@@ -15,6 +15,16 @@ static struct core_data *core_begin(struct kunit *test)
 	return core_of(iosched_of(fake.q));
 }
 
+static unsigned int core_limit(struct iosched *io)
+{
+	unsigned int limit;
+
+	spin_lock(&io->lock);
+	limit = iosched_limit(io);
+	spin_unlock(&io->lock);
+	return limit;
+}
+
 static struct request *core_insert(blk_opf_t opf, sector_t sector,
 				   unsigned int class)
 {
@@ -441,10 +451,10 @@ static void core_test_driver_keeps(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, io->driver.one);
 	core_keep(test, 9, 300);
 	KUNIT_EXPECT_TRUE(test, io->driver.one);
-	KUNIT_EXPECT_EQ(test, iosched_limit(io), 2U);
+	KUNIT_EXPECT_EQ(test, core_limit(io), 2U);
 	/* A depth that is set holds. */
 	fake_set(test, "depth", "8");
-	KUNIT_EXPECT_EQ(test, iosched_limit(io), 8U);
+	KUNIT_EXPECT_EQ(test, core_limit(io), 8U);
 	fake_set(test, "depth", "0");
 
 	/* The driver may keep a discard for another reason. */
@@ -545,7 +555,7 @@ static void core_test_driver_takes_one(struct kunit *test)
 	fake_expect_none(test);
 	fake_worker = NULL;
 	fake_insert(REQ_OP_READ, 300, 8);
-	KUNIT_EXPECT_EQ(test, iosched_limit(io), 1U);
+	KUNIT_EXPECT_EQ(test, core_limit(io), 1U);
 	fake_complete(first);
 	fake_expect_none(test);
 	/* Not even late requests are dispatched now. */
@@ -554,7 +564,7 @@ static void core_test_driver_takes_one(struct kunit *test)
 	fake_expect_none(test);
 	/* At times the worker tries whether the driver still waits. */
 	io->driver.tried = jiffies - IOSCHED_DRIVER_TRY - 1;
-	KUNIT_EXPECT_EQ(test, iosched_limit(io), 2U);
+	KUNIT_EXPECT_EQ(test, core_limit(io), 2U);
 	io->driver.tried = jiffies;
 	fake_expect_none(test);
 	fake_complete(second);

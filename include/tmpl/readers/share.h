@@ -28,10 +28,10 @@
 #include "tmpl/readers/phases.h"
 #include "tmpl/readers/turns.h"
 
-/* The share of writes of the dispatch limit, which is above 1. */
-static unsigned int iosched_write_limit(struct iosched *io, unsigned int share)
+/* The share of writes of the dispatch @limit, which is above 1. */
+static unsigned int iosched_write_limit(unsigned int limit, unsigned int share)
 {
-	return max(iosched_limit(io) * share / 100, 1U);
+	return max(limit * share / 100, 1U);
 }
 
 /* Return true if no write was dispatched for so long that one more may be. */
@@ -42,22 +42,27 @@ static bool iosched_writes_stall(struct iosched *io)
 }
 
 /* Return true if writes use their share. */
-static bool iosched_share_used(struct iosched *io, unsigned int share)
+static bool iosched_share_used(struct iosched *io, unsigned int limit,
+			       unsigned int share)
 {
 	return iosched_dir_in_flight(io, WRITE) >=
-	       iosched_write_limit(io, share) &&
+	       iosched_write_limit(limit, share) &&
 	       !iosched_writes_stall(io);
 }
 
-/* Return true if the writes of a tier must leave the device to reads. */
-static bool iosched_writes_full(struct iosched *io, unsigned int tier)
+/*
+ * Return true if the writes of a tier must leave the device to reads. @limit: the dispatch
+ * limit. Without the lock, too.
+ */
+static bool iosched_writes_full(struct iosched *io, unsigned int tier,
+				unsigned int limit)
 {
 	struct request *write = iosched_oldest(io, tier, WRITE);
 	unsigned int share = READ_ONCE(io->write_share);
 
 	if (share == 100)
 		return false;
-	if (iosched_limit(io) == 1)
+	if (limit == 1)
 		return iosched_reads_turn(io, iosched_oldest(io, tier, READ));
 	if (READ_ONCE(io->phases.alone) && iosched_dir_in_flight(io, READ))
 		return true;
@@ -67,7 +72,7 @@ static bool iosched_writes_full(struct iosched *io, unsigned int tier)
 		return true;
 	if (iosched_has_expired(write, jiffies))
 		share = max(share, IOSCHED_LEAST_SHARE);
-	return iosched_share_used(io, share);
+	return iosched_share_used(io, limit, share);
 }
 
 /*
@@ -84,7 +89,7 @@ static bool iosched_read_expected(struct iosched *io)
 static bool iosched_must_yield(struct iosched *io, struct request *rq)
 {
 	return rq_data_dir(rq) == WRITE &&
-	       iosched_writes_full(io, iosched_rq_tier(rq));
+	       iosched_writes_full(io, iosched_rq_tier(rq), iosched_limit(io));
 }
 
 /* @rq is dispatched: return the bits of its state. Under the lock. */
