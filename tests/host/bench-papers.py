@@ -49,8 +49,7 @@ def in_mode(name, run, swept):
 
 def drive_mb(preset):
     """Return the capacity of a preset's drive."""
-    keys = {key: int(value) for key, value in model.preset_keys(preset).items()
-            if str(value).isdigit()}
+    keys = model.preset_keys(preset)
     each = ("channels", "chips", "dies", "planes", "blocks", "pages", "page_size")
     return keys.get("capacity_mb") or \
         math.prod(keys[key] for key in each) * (100 - keys["spare"]) // 100 >> 20
